@@ -1,0 +1,45 @@
+#pragma once
+
+/// @file
+/// Sizes of the buckets: 64 B to 64 KiB by powers of two. Layer `blocks`.
+
+#include <bit>
+#include <cstddef>
+
+namespace tensorpool::detail {
+inline namespace abi_1 {
+
+inline constexpr unsigned bucket_count = 11;
+inline constexpr std::size_t smallest_block_bytes = 64;
+inline constexpr std::size_t largest_block_bytes = std::size_t{64} << 10;
+
+/// Bytes of a block of this bucket.
+constexpr std::size_t bucket_bytes(unsigned bucket) noexcept {
+    return smallest_block_bytes << bucket;
+}
+
+/// The bucket that serves `bytes`; `bucket_count` or more where none does: for 0, which wraps
+/// around, and for more than the largest block.
+constexpr unsigned bucket_of(std::size_t bytes) noexcept {
+    return static_cast<unsigned>(std::bit_width((bytes - 1) | (smallest_block_bytes - 1))) - 6U;
+}
+
+namespace laws {
+consteval bool every_bucket_serves_its_own_range() {
+    for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
+        const std::size_t bytes = bucket_bytes(bucket);
+        const std::size_t below = bucket == 0 ? 0 : bucket_bytes(bucket - 1);
+        if (!std::has_single_bit(bytes)) return false;
+        if (bucket_of(bytes) != bucket || bucket_of(below + 1) != bucket) return false;
+    }
+    return true;
+}
+static_assert(every_bucket_serves_its_own_range());
+static_assert(bucket_bytes(bucket_count - 1) == largest_block_bytes);
+static_assert(bucket_of(0) >= bucket_count);
+static_assert(bucket_of(largest_block_bytes + 1) >= bucket_count);
+static_assert(bucket_of(~std::size_t{0}) >= bucket_count);
+}  // namespace laws
+
+}  // namespace abi_1
+}  // namespace tensorpool::detail

@@ -1,0 +1,143 @@
+#pragma once
+
+/// @file
+/// The pool. Sizes are bytes unless a name says otherwise.
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+
+#include <tensorpool/detail/buckets.hpp>
+#include <tensorpool/detail/thread_cache.hpp>
+#include <tensorpool/errors.hpp>
+#include <tensorpool/export.hpp>
+#include <tensorpool/pool_options.hpp>
+#include <tensorpool/statistics.hpp>
+
+namespace tensorpool {
+
+namespace detail {
+inline namespace abi_1 {
+class Pool;
+struct GlobalPool;
+}  // namespace abi_1
+}  // namespace detail
+
+/// A thread-safe pool of memory blocks. Any thread may call any member at any time, and free what
+/// another thread allocated; only the destructor wants to be alone. Blocks never move and never
+/// overlap, and the pool never writes into one.
+///
+/// Up to 64 KiB a block comes from one of eleven power-of-two buckets; above, from whole pages.
+class TENSORPOOL_API MemoryPool {
+public:
+    /// Commits and touches `initial_capacity` bytes. Throws AllocationError when they cannot be had.
+    explicit MemoryPool(std::size_t initial_capacity = 0);
+    /// Throws std::invalid_argument for options that make no sense, and AllocationError as above.
+    explicit MemoryPool(const PoolOptions& options);
+    /// Gives all memory back, blocks in use included. No other call may be under way.
+    ~MemoryPool();
+    MemoryPool(const MemoryPool&) = delete;
+    MemoryPool& operator=(const MemoryPool&) = delete;
+
+    /// A block of at least `bytes`, aligned to 64; nullptr for 0. Its content is undefined. Throws
+    /// AllocationError (a std::bad_alloc) when it cannot be had; the pool is then as before.
+    void* allocate(std::size_t bytes);
+    /// As above, aligned to `alignment`. Throws std::invalid_argument unless that is a power of two.
+    void* allocate(std::size_t bytes, std::size_t alignment);
+    /// As above, but returns nullptr instead of throwing.
+    void* try_allocate(std::size_t bytes, std::size_t alignment = 64) noexcept;
+    /// A block of `count * element_bytes` zeros. Throws AllocationError when the product overflows.
+    void* allocate_zeroed(std::size_t count, std::size_t element_bytes);
+    /// Makes a block of default alignment hold `new_bytes`, moving it if need be; the first
+    /// min(old_bytes, new_bytes) bytes are kept. With nullptr and 0 it allocates; with `new_bytes`
+    /// 0 it frees and returns nullptr. When it throws, the old block stands.
+    void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes);
+
+    /// Gives a block back, whatever its alignment; nullptr is ignored. A pointer that is not a block
+    /// of this pool stops the program with a line on stderr that says what it is.
+    void deallocate(void* p) noexcept;
+    /// The faster one, for blocks of default alignment: `bytes` is anything from what was asked for
+    /// to `usable_size(p)`.
+    void deallocate(void* p, std::size_t bytes) noexcept;
+    /// For blocks made with this alignment.
+    void deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept;
+
+    /// Commits memory until capacity is at least `capacity`, touched and ready. Throws
+    /// AllocationError, changing nothing, when that is beyond `max_capacity` or cannot be had.
+    void reserve(std::size_t capacity);
+    /// Gives back to the system what is free, except what other threads' caches hold; what
+    /// `reserve` prepared too. Returns the bytes given back.
+    std::size_t trim() noexcept;
+
+    /// True for any address inside a block of this pool in use. For a block that was freed it is
+    /// false, unless the block waits in the cache of another thread or between threads, where to
+    /// find it would mean to search; with checks it is always exact.
+    bool owns(const void* p) const noexcept;
+    /// Bytes that may be used of the block that begins at `p`; 0 for any other pointer.
+    std::size_t usable_size(const void* p) const;
+
+    /// All figures of this pool, summed over threads. Exact when no call is under way.
+    PoolStatistics statistics() const;
+    /// Bytes of the blocks in use.
+    std::size_t get_total_allocated() const noexcept;
+    /// Bytes committed, free memory included.
+    std::size_t get_total_capacity() const noexcept;
+    /// The first over the second; 0 when nothing is committed.
+    double get_utilization_ratio() const noexcept;
+    /// Null and zero-size calls are not counted; a `reallocate` that moves counts as one of each.
+    std::size_t get_allocation_count() const noexcept;
+    std::size_t get_deallocation_count() const noexcept;
+    const std::string& name() const noexcept;
+
+private:
+    friend struct detail::GlobalPool;
+    constexpr MemoryPool(unsigned number, detail::Pool* pool) noexcept
+        : number_(number), pool_(pool) {}
+
+    void* allocate_slow(std::size_t bytes);
+    void deallocate_slow(void* p, std::size_t bytes) noexcept;
+    detail::Pool& pool() const;
+    detail::Pool* pool_if_set_up() const noexcept { return pool_.load(std::memory_order_acquire); }
+
+    unsigned number_;
+    // Null only in the global pool before its first use. Pairs with the release store of set-up.
+    mutable std::atomic<detail::Pool*> pool_;
+};
+
+inline void* MemoryPool::allocate(std::size_t bytes) {
+    const unsigned bucket = detail::bucket_of(bytes);
+    if (bucket < detail::bucket_count) [[likely]] {
+        void* const block = detail::thread_cache(number_).pop(bucket, bytes);
+        if (block != nullptr) [[likely]] return block;
+    }
+    return allocate_slow(bytes);
+}
+
+inline void MemoryPool::deallocate(void* p, std::size_t bytes) noexcept {
+    const unsigned bucket = detail::bucket_of(bytes);
+    if (p != nullptr && bucket < detail::bucket_count) [[likely]] {
+        if (detail::thread_cache(number_).push(bucket, p)) [[likely]] return;
+    }
+    deallocate_slow(p, bytes);
+}
+
+namespace detail {
+inline namespace abi_1 {
+/// The global pool's storage: constant-initialised, never destroyed, so that static constructors
+/// and destructors can use it.
+struct GlobalPool {
+    union {
+        MemoryPool pool;
+    };
+    constexpr GlobalPool() noexcept : pool(0, nullptr) {}
+    constexpr ~GlobalPool() {}
+};
+extern TENSORPOOL_API constinit GlobalPool global_pool;
+}  // namespace abi_1
+}  // namespace detail
+
+/// The pool behind tensor constructors: one for the process, set up on its first use from the
+/// environment (see PoolOptions), never destroyed.
+inline MemoryPool& get_global_memory_pool() noexcept { return detail::global_pool.pool; }
+
+}  // namespace tensorpool

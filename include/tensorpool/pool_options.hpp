@@ -1,0 +1,116 @@
+#pragma once
+
+/// @file
+/// What a pool can be told when it is made. All sizes are bytes.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <tensorpool/export.hpp>
+#include <tensorpool/growth_policy.hpp>
+
+namespace tensorpool {
+
+/// When the pool asks the system for huge pages (2 MiB on Linux x86-64).
+enum class HugePages : std::uint8_t {
+    /// Never asks.
+    never,
+    /// Asks where whole 2 MiB pieces will be touched anyway: large blocks, and buckets that have
+    /// shown that they grow. `auto` in the environment.
+    automatic,
+    /// Asks for all memory that it commits.
+    always,
+};
+
+/// How much is checked on each call. A pool with checks serves every call on the slow path; a pool
+/// without them pays nothing for their existence.
+enum class Checks : std::uint8_t {
+    /// Only what an unsized `deallocate` looks up anyway.
+    off,
+    /// Stops with one line on stderr at: a pointer that the pool never gave, an interior pointer,
+    /// another pool's block, a block freed twice, a size of another bucket.
+    basic,
+    /// `basic`, and the size that was asked for is remembered for each block: a sized free with
+    /// less than was asked stops too, and so does a pool that is destroyed with blocks in use.
+    full,
+};
+
+/// On which memory nodes pages are placed. Without effect where the system has one node.
+struct NumaPolicy {
+    enum class Placement : std::uint8_t {
+        /// As the system would: usually the node of the thread that touches a page first.
+        system,
+        /// All on `node`; fails over to others when it is full.
+        prefer,
+        /// Page by page in turn over all nodes.
+        interleave,
+    };
+    Placement placement = Placement::system;
+    /// For `prefer`: the node's number, from 0.
+    unsigned node = 0;
+};
+
+/// How much free memory a pool keeps committed, and for how long. No thread watches the clock:
+/// giving back happens on later slow paths of the same pool (a growth, a large block, a bucket's
+/// exchange with its spans) or by `trim()`. A process that does nothing gives nothing back.
+struct RetentionPolicy {
+    /// At most so many free bytes stay committed.
+    std::size_t bytes = SIZE_MAX;
+    /// What was not needed for a whole period of so many milliseconds goes back at its end. A tenth
+    /// of it while memory is short, by the container's limit or the machine's. 0 gives back at once.
+    std::uint32_t milliseconds = 10'000;
+};
+
+/// Something that a pool tells its owner. The strings live as long as the call.
+struct PoolEvent {
+    enum class Kind : std::uint8_t {
+        /// `bytes` more were committed.
+        growth,
+        /// `bytes` were given back to the system.
+        give_back,
+        /// A request of `bytes` was met only after free memory had been gathered from all caches.
+        pressure,
+        /// A request of `bytes` failed.
+        failure,
+    };
+    Kind kind;
+    const char* pool;
+    std::size_t bytes;
+    std::size_t in_use;
+    std::size_t capacity;
+    /// For `failure`: the limit that was met, in words, such as `max_capacity`; otherwise "".
+    const char* limit;
+};
+
+/// The default of `PoolOptions::checks`: `basic` when the library was built for debugging
+/// (without NDEBUG), otherwise `off`.
+TENSORPOOL_API Checks default_checks() noexcept;
+
+/// The global pool reads the same from the environment: TENSORPOOL_INITIAL_CAPACITY,
+/// TENSORPOOL_MAX_CAPACITY, TENSORPOOL_MAX_ALLOCATION, TENSORPOOL_GROWTH_STEP,
+/// TENSORPOOL_GROWTH_FACTOR, TENSORPOOL_GROWTH_FRACTION, TENSORPOOL_RETAIN_BYTES,
+/// TENSORPOOL_RETAIN_MS, TENSORPOOL_HUGE_PAGES (never, auto, always), TENSORPOOL_NUMA (system,
+/// interleave, or a node's number), TENSORPOOL_CHECKS (off, basic, full). Sizes take the suffixes
+/// KiB, MiB, GiB, TiB.
+struct PoolOptions {
+    /// Shown in statistics and messages; at most 47 bytes of it are kept.
+    std::string name = "pool";
+    /// Committed and touched when the pool is made.
+    std::size_t initial_capacity = 0;
+    /// Bounds capacity, free memory included and records not; 0 means none.
+    std::size_t max_capacity = 0;
+    /// A larger request throws at once.
+    std::size_t max_allocation = std::size_t{8} << 30;
+    GrowthPolicy growth = {};
+    RetentionPolicy retain = {};
+    HugePages huge_pages = HugePages::automatic;
+    NumaPolicy numa = {};
+    Checks checks = default_checks();
+    /// Called on the thread whose request caused it, outside all locks of the pool; it may use the
+    /// pool, but events of those calls are not told. Nothing is ever printed unasked.
+    std::function<void(const PoolEvent&)> on_event = {};
+};
+
+}  // namespace tensorpool

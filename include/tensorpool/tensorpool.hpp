@@ -1,0 +1,15 @@
+#pragma once
+
+/// @file
+/// Everything but the C header and the headers for other libraries.
+
+#include <tensorpool/allocator.hpp>
+#include <tensorpool/errors.hpp>
+#include <tensorpool/growth_policy.hpp>
+#include <tensorpool/memory_pool.hpp>
+#include <tensorpool/memory_resource.hpp>
+#include <tensorpool/pool_options.hpp>
+#include <tensorpool/pooled_allocation.hpp>
+#include <tensorpool/pooled_array.hpp>
+#include <tensorpool/statistics.hpp>
+#include <tensorpool/system_memory.hpp>

@@ -1,0 +1,102 @@
+#pragma once
+
+/// The operating system, whole: nothing above this layer names one. One file a system implements
+/// it. Rules:
+///  - addresses and sizes given to it are multiples of `page_bytes()`, unless it says otherwise;
+///  - a call that fails changes nothing and says so by its result; it neither throws nor allocates
+///    with `malloc`, so that it may be called where `malloc` is served by us;
+///  - abilities that a system lacks are reported by value, not by a macro.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tensorpool::platform {
+
+// Pages ------------------------------------------------------------------------------------------
+
+/// Bytes of a page of the system: a power of two, 4 KiB at least. Cheap.
+std::size_t page_bytes() noexcept;
+/// Bytes of a huge page; 2 MiB where the system has none.
+inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+
+// Address space ----------------------------------------------------------------------------------
+
+/// What a reservation may be used for before it is committed.
+enum class Access : bool { none, read_zeros };
+
+/// Address space of `bytes`, aligned to `alignment` (a power of two, a page at least), that takes no
+/// memory: with `read_zeros` it reads as zeros, otherwise any access faults. nullptr on failure.
+void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept;
+/// Ends a reservation, or a part of one, with all that is committed in it.
+void release(void* address, std::size_t bytes) noexcept;
+
+/// Makes [address, address + bytes) of a reservation readable and writable: zeros, unless it was
+/// committed before and not decommitted since. Committing twice is harmless. False on failure.
+[[nodiscard]] bool commit(void* address, std::size_t bytes) noexcept;
+/// Drops the pages of committed memory and keeps its address range; its content is lost. Before it
+/// is used again it must be committed again, and then reads as zeros. False when the system
+/// refused: then it is still committed, with its content.
+[[nodiscard]] bool decommit(void* address, std::size_t bytes) noexcept;
+
+/// Gets every page of committed memory from the system now, its content unchanged. Where this
+/// fails, pages come at first touch as usual. False on failure.
+bool prefault(void* address, std::size_t bytes) noexcept;
+/// Asks for huge pages in the whole huge pages inside [address, address + bytes). A wish: false
+/// where the system has none to give or does not know them. Any address and size.
+bool prefer_huge_pages(void* address, std::size_t bytes) noexcept;
+
+/// Committed memory outside of any reservation, zeros, aligned to `alignment` (a power of two);
+/// nullptr on failure. `unmap` takes the same address and size.
+void* map(std::size_t bytes, std::size_t alignment) noexcept;
+void unmap(void* address, std::size_t bytes) noexcept;
+
+// NUMA -------------------------------------------------------------------------------------------
+
+/// Number of memory nodes; 1 where there is no telling.
+unsigned numa_node_count() noexcept;
+/// Pages of [address, address + bytes) not yet touched shall come from `node`, or from any other
+/// when that is full. False on failure.
+bool prefer_numa_node(void* address, std::size_t bytes, unsigned node) noexcept;
+/// Pages of [address, address + bytes) not yet touched shall come from all nodes in turn.
+bool interleave_numa_nodes(void* address, std::size_t bytes) noexcept;
+
+// Memory limits ----------------------------------------------------------------------------------
+
+/// Bytes of memory in all: the machine's, or the container's limit where that is less.
+std::size_t total_memory() noexcept;
+/// Bytes that this process may still take: the least of what the system has available, what each
+/// limit of the container leaves (what it already uses counted, caches that can be dropped not),
+/// and what RLIMIT_AS leaves. Never fails: what cannot be read does not limit.
+std::size_t available_memory() noexcept;
+/// Bytes of this process that are in memory now; 0 where there is no telling.
+std::size_t resident_memory() noexcept;
+/// Bytes of address space that the process may still reserve; SIZE_MAX without a limit.
+std::size_t available_address_space() noexcept;
+
+// Threads and processes --------------------------------------------------------------------------
+
+/// Calls `function` when a thread that called `call_at_thread_exit` ends, on that thread, after the
+/// destructors of C++'s thread-local objects. Called again for a thread that asks again from
+/// within, a few times at most (four with POSIX threads). Set once, before the first call below.
+/// False on failure.
+[[nodiscard]] bool set_thread_exit_handler(void (*function)()) noexcept;
+/// False on failure: the handler will not be called.
+[[nodiscard]] bool call_at_thread_exit() noexcept;
+
+/// Calls these around a fork: `before` in the parent, then `after_in_parent` and `after_in_child`.
+/// Does nothing where there is no fork. False on failure.
+[[nodiscard]] bool set_fork_handlers(void (*before)(), void (*after_in_parent)(),
+                                     void (*after_in_child)()) noexcept;
+
+// The rest ---------------------------------------------------------------------------------------
+
+/// Nanoseconds of a clock that never goes back; its zero is anywhere.
+std::uint64_t monotonic_clock_ns() noexcept;
+/// The variable's value, or nullptr. It lives until the environment is changed.
+const char* environment_variable(const char* name) noexcept;
+/// Writes all of it to the standard error stream, unbuffered.
+void write_to_stderr(const char* text, std::size_t bytes) noexcept;
+/// Ends the process at once, abnormally, as a failed check does.
+[[noreturn]] void abort_process() noexcept;
+
+}  // namespace tensorpool::platform
