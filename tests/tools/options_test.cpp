@@ -1,0 +1,55 @@
+#include "options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace tensorpool::photos {
+namespace {
+
+std::string complaint_about(const std::vector<std::string>& words) {
+    try {
+        parse_options(words);
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return "";
+}
+
+TEST(Options, NothingSaidMeansThreeRoundsOnOneThread) {
+    const Options options = parse_options({});
+    EXPECT_EQ(options.rounds, 3);
+    EXPECT_EQ(options.threads, 1);
+    EXPECT_FALSE(options.output.empty());
+    EXPECT_TRUE(options.pictures.empty());
+    EXPECT_TRUE(options.work.empty());
+    EXPECT_FALSE(options.help);
+}
+
+TEST(Options, AllAreTakenAndTheRestArePictures) {
+    const Options options = parse_options(
+        {"a.jpg", "--rounds", "5", "--threads", "2", "--output", "out", "--", "--b.jpg", "c"});
+    EXPECT_EQ(options.rounds, 5);
+    EXPECT_EQ(options.threads, 2);
+    EXPECT_EQ(options.output, "out");
+    EXPECT_EQ(options.pictures, (std::vector<std::string>{"a.jpg", "--b.jpg", "c"}));
+    EXPECT_TRUE(parse_options({"--help"}).help);
+}
+
+TEST(Options, WrongOnesAreNamedWithWhatWasExpected) {
+    EXPECT_EQ(complaint_about({"--fast"}), "--fast: no such option; --help lists them");
+    EXPECT_EQ(complaint_about({"--rounds"}), "--rounds: a value is missing");
+    for (const char* number : {"0", "100", "-1", "two", "2x", "", "99999999999"}) {
+        EXPECT_EQ(complaint_about({"--rounds", number}),
+                  "--rounds: \"" + std::string(number) + "\" is not a number from 1 to 99");
+    }
+}
+
+TEST(Options, TheHelpNamesEachOption) {
+    for (const char* option : {"--rounds", "--threads", "--output", "PICTURE|FOLDER"}) {
+        EXPECT_NE(usage().find(option), std::string::npos) << option;
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool::photos

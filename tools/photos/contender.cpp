@@ -1,0 +1,25 @@
+#include "contender.hpp"
+
+#include "child_process.hpp"
+#include "worker_line.hpp"
+
+namespace tensorpool::photos {
+namespace {
+
+bool can_preload_tcmalloc() {
+    bool loaded = false;
+    const ChildOrder probe{{"--work", "probe"}, tcmalloc_library, true};
+    run_self(probe, [&](const std::string& line) { loaded = !parse_worker_line(line).text.empty(); });
+    return loaded;
+}
+
+}  // namespace
+
+std::vector<Contender> find_contenders() {
+    std::vector<Contender> contenders{{"malloc", "malloc", ""}};
+    if (can_preload_tcmalloc()) contenders.push_back({"tcmalloc", "malloc", tcmalloc_library});
+    contenders.push_back({"tensorpool", "pool", ""});
+    return contenders;
+}
+
+}  // namespace tensorpool::photos

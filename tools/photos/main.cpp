@@ -1,0 +1,31 @@
+/// @file
+/// A real tensor program on the pool: develops photographs with memory from malloc and from the
+/// pool, and tells what each took.
+
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "contest.hpp"
+#include "options.hpp"
+#include "worker.hpp"
+
+int main(int count, char** words) {
+    using namespace tensorpool::photos;
+    try {
+        const Options options = parse_options(std::vector<std::string>(words + 1, words + count));
+        if (options.help) {
+            std::fputs(usage().c_str(), stdout);
+            return 0;
+        }
+        return options.work.empty() ? hold_contest(options) : work(options);
+    } catch (const std::invalid_argument& error) {
+        std::fprintf(stderr, "tensorpool_photos: %s\n", error.what());
+        return 2;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "tensorpool_photos: %s\n", error.what());
+        return 1;
+    }
+}
