@@ -11,5 +11,6 @@
 #include <tensorpool/pool_options.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/pooled_array.hpp>
+#include <tensorpool/pooled_pointer.hpp>
 #include <tensorpool/statistics.hpp>
 #include <tensorpool/system_memory.hpp>

@@ -1,0 +1,216 @@
+#include <tensorpool/tensorpool.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include <tensorpool/memory_pool.hpp>
+#include <tensorpool/statistics.hpp>
+
+#include "adaptors/c_options.hpp"
+#include "adaptors/last_error.hpp"
+#include "adaptors/sized_struct.hpp"
+
+namespace tensorpool::adaptors {
+namespace {
+
+/// Runs `call`, which throws when it fails, and keeps the reason. No exception gets out.
+template <class Call>
+tensorpool_status guarded(const char* function, Call call) noexcept {
+    try {
+        call();
+        return tensorpool_ok;
+    } catch (const std::bad_alloc& error) {
+        set_last_error(function, error.what());
+        return tensorpool_out_of_memory;
+    } catch (const std::invalid_argument& error) {
+        set_last_error(function, error.what());
+        return tensorpool_invalid_argument;
+    } catch (const std::exception& error) {
+        set_last_error(function, error.what());
+    } catch (...) {
+        set_last_error(function, "failed for a reason that has no text");
+    }
+    return tensorpool_other_failure;
+}
+
+/// As above, for a call that returns something: `failed` where it throws.
+template <class Result, class Call>
+Result guarded_or(Result failed, const char* function, Call call) noexcept {
+    Result result = failed;
+    guarded(function, [&] { result = call(); });
+    return result;
+}
+
+[[noreturn]] void refuse_null_pool() {
+    throw std::invalid_argument(
+        "pool is NULL, expected one from tensorpool_create or tensorpool_global");
+}
+
+// A C caller's tensorpool_pool is a MemoryPool that it cannot look into.
+MemoryPool& to_pool(tensorpool_pool* pool) {
+    if (pool == nullptr) [[unlikely]]
+        refuse_null_pool();
+    return *reinterpret_cast<MemoryPool*>(pool);
+}
+const MemoryPool& to_pool(const tensorpool_pool* pool) {
+    if (pool == nullptr) [[unlikely]]
+        refuse_null_pool();
+    return *reinterpret_cast<const MemoryPool*>(pool);
+}
+tensorpool_pool* to_handle(MemoryPool* pool) noexcept {
+    return reinterpret_cast<tensorpool_pool*>(pool);
+}
+
+MemoryPool* create(const tensorpool_options* options) {
+    return options == nullptr ? new MemoryPool() : new MemoryPool(to_pool_options(*options));
+}
+
+constexpr std::size_t first_statistics_bytes =
+    offsetof(tensorpool_statistics, give_backs) + sizeof(tensorpool_statistics::give_backs);
+
+tensorpool_statistics headline(const PoolStatistics& from) {
+    return {.struct_bytes = sizeof(tensorpool_statistics),
+            .in_use_bytes = from.in_use_bytes,
+            .capacity_bytes = from.capacity_bytes,
+            .reserved_bytes = from.reserved_bytes,
+            .limit_bytes = from.limit_bytes,
+            .peak_in_use_bytes = from.peak_in_use_bytes,
+            .peak_capacity_bytes = from.peak_capacity_bytes,
+            .peak_reserved_bytes = from.peak_reserved_bytes,
+            .requested_bytes = from.requested_bytes,
+            .allocated_bytes = from.allocated_bytes,
+            .allocations = from.allocations,
+            .deallocations = from.deallocations,
+            .cache_hits = from.cache_hits,
+            .cache_misses = from.cache_misses,
+            .failures = from.failures,
+            .parked_bytes = from.parked_bytes,
+            .cached_bytes = from.cached_bytes,
+            .free_bytes = from.free_bytes,
+            .record_bytes = from.record_bytes,
+            .growths = from.growths,
+            .give_backs = from.give_backs};
+}
+
+void read_statistics(const MemoryPool& pool, tensorpool_statistics* statistics) {
+    if (statistics == nullptr) throw std::invalid_argument("statistics is NULL, expected a struct");
+    const std::size_t bytes = statistics->struct_bytes;
+    check_struct_bytes("tensorpool_statistics", bytes, first_statistics_bytes);
+    copy_out(headline(pool.statistics()), statistics, bytes);
+    statistics->struct_bytes = bytes;
+}
+
+int print(const std::string& text, char* buffer, std::size_t buffer_bytes) {
+    return std::snprintf(buffer, buffer_bytes, "%s", text.c_str());
+}
+
+}  // namespace
+}  // namespace tensorpool::adaptors
+
+using namespace tensorpool::adaptors;
+
+const char* tensorpool_version() {
+    return TENSORPOOL_VERSION;
+}
+
+const char* tensorpool_last_error() {
+    return last_error();
+}
+
+tensorpool_status tensorpool_options_init(tensorpool_options* options, size_t struct_bytes) {
+    return guarded("options_init", [&] { set_defaults(options, struct_bytes); });
+}
+
+tensorpool_pool* tensorpool_create(const tensorpool_options* options) {
+    return to_handle(
+        guarded_or<tensorpool::MemoryPool*>(nullptr, "create", [&] { return create(options); }));
+}
+
+tensorpool_status tensorpool_destroy(tensorpool_pool* pool) {
+    if (pool == nullptr) return tensorpool_ok;
+    return guarded("destroy", [&] {
+        if (pool == tensorpool_global()) {
+            throw std::invalid_argument(
+                "pool is the global one, expected one from tensorpool_create");
+        }
+        delete &to_pool(pool);
+    });
+}
+
+tensorpool_pool* tensorpool_global() {
+    return to_handle(&tensorpool::get_global_memory_pool());
+}
+
+void* tensorpool_allocate(tensorpool_pool* pool, size_t bytes) {
+    return guarded_or<void*>(nullptr, "allocate", [&] { return to_pool(pool).allocate(bytes); });
+}
+
+void* tensorpool_allocate_aligned(tensorpool_pool* pool, size_t bytes, size_t alignment) {
+    return guarded_or<void*>(nullptr, "allocate_aligned",
+                             [&] { return to_pool(pool).allocate(bytes, alignment); });
+}
+
+void* tensorpool_allocate_zeroed(tensorpool_pool* pool, size_t count, size_t element_bytes) {
+    return guarded_or<void*>(nullptr, "allocate_zeroed",
+                             [&] { return to_pool(pool).allocate_zeroed(count, element_bytes); });
+}
+
+void* tensorpool_reallocate(tensorpool_pool* pool, void* block, size_t old_bytes,
+                            size_t new_bytes) {
+    return guarded_or<void*>(nullptr, "reallocate",
+                             [&] { return to_pool(pool).reallocate(block, old_bytes, new_bytes); });
+}
+
+void tensorpool_deallocate(tensorpool_pool* pool, void* block) {
+    if (block == nullptr) return;
+    guarded("deallocate", [&] { to_pool(pool).deallocate(block); });
+}
+
+void tensorpool_deallocate_sized(tensorpool_pool* pool, void* block, size_t bytes) {
+    if (block == nullptr) return;
+    guarded("deallocate_sized", [&] { to_pool(pool).deallocate(block, bytes); });
+}
+
+void tensorpool_deallocate_aligned(tensorpool_pool* pool, void* block, size_t bytes,
+                                   size_t alignment) {
+    if (block == nullptr) return;
+    guarded("deallocate_aligned", [&] { to_pool(pool).deallocate(block, bytes, alignment); });
+}
+
+tensorpool_status tensorpool_reserve(tensorpool_pool* pool, size_t capacity) {
+    return guarded("reserve", [&] { to_pool(pool).reserve(capacity); });
+}
+
+size_t tensorpool_trim(tensorpool_pool* pool) {
+    return guarded_or<std::size_t>(0, "trim", [&] { return to_pool(pool).trim(); });
+}
+
+int tensorpool_owns(const tensorpool_pool* pool, const void* address) {
+    return guarded_or<int>(0, "owns", [&] { return to_pool(pool).owns(address) ? 1 : 0; });
+}
+
+size_t tensorpool_usable_size(const tensorpool_pool* pool, const void* block) {
+    return guarded_or<std::size_t>(0, "usable_size",
+                                   [&] { return to_pool(pool).usable_size(block); });
+}
+
+tensorpool_status tensorpool_read_statistics(const tensorpool_pool* pool,
+                                             tensorpool_statistics* statistics) {
+    return guarded("read_statistics", [&] { read_statistics(to_pool(pool), statistics); });
+}
+
+int tensorpool_report_json(const tensorpool_pool* pool, char* buffer, size_t buffer_bytes) {
+    return guarded_or<int>(-1, "report_json", [&] {
+        return print(to_json(to_pool(pool).statistics()), buffer, buffer_bytes);
+    });
+}
+
+int tensorpool_report_text(const tensorpool_pool* pool, char* buffer, size_t buffer_bytes) {
+    return guarded_or<int>(-1, "report_text", [&] {
+        return print(to_text(to_pool(pool).statistics()), buffer, buffer_bytes);
+    });
+}

@@ -1,0 +1,118 @@
+#include "adaptors/c_options.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "adaptors/sized_struct.hpp"
+
+namespace tensorpool::adaptors {
+namespace {
+
+constexpr std::size_t first_version_bytes =
+    offsetof(tensorpool_options, on_event_user) + sizeof(tensorpool_options::on_event_user);
+
+static_assert(static_cast<int>(HugePages::never) == tensorpool_huge_pages_never);
+static_assert(static_cast<int>(HugePages::automatic) == tensorpool_huge_pages_automatic);
+static_assert(static_cast<int>(HugePages::always) == tensorpool_huge_pages_always);
+static_assert(static_cast<int>(NumaPolicy::Placement::system) == tensorpool_numa_system);
+static_assert(static_cast<int>(NumaPolicy::Placement::prefer) == tensorpool_numa_prefer);
+static_assert(static_cast<int>(NumaPolicy::Placement::interleave) == tensorpool_numa_interleave);
+static_assert(static_cast<int>(Checks::off) == tensorpool_checks_off);
+static_assert(static_cast<int>(Checks::basic) == tensorpool_checks_basic);
+static_assert(static_cast<int>(Checks::full) == tensorpool_checks_full);
+static_assert(static_cast<int>(PoolEvent::Kind::growth) == tensorpool_event_growth);
+static_assert(static_cast<int>(PoolEvent::Kind::give_back) == tensorpool_event_give_back);
+static_assert(static_cast<int>(PoolEvent::Kind::pressure) == tensorpool_event_pressure);
+static_assert(static_cast<int>(PoolEvent::Kind::failure) == tensorpool_event_failure);
+
+tensorpool_options defaults() {
+    const PoolOptions from;
+    tensorpool_options to = {};
+    to.struct_bytes = sizeof to;
+    to.name = "pool";
+    to.initial_capacity = from.initial_capacity;
+    to.max_capacity = from.max_capacity;
+    to.max_allocation = from.max_allocation;
+    to.growth_step = from.growth.step;
+    to.growth_factor = from.growth.factor;
+    to.growth_fraction = from.growth.fraction;
+    to.retain_bytes = from.retain.bytes;
+    to.retain_milliseconds = from.retain.milliseconds;
+    to.huge_pages = static_cast<std::int32_t>(from.huge_pages);
+    to.numa = static_cast<std::int32_t>(from.numa.placement);
+    to.numa_node = from.numa.node;
+    to.checks = static_cast<std::int32_t>(from.checks);
+    return to;
+}
+
+/// What this version knows of the caller's options.
+tensorpool_options known_part(const tensorpool_options& options) {
+    const std::size_t bytes = options.struct_bytes;
+    check_struct_bytes("tensorpool_options", bytes, first_version_bytes);
+    tensorpool_options known = defaults();
+    std::memcpy(&known, &options, std::min(bytes, sizeof known));
+    if (bytes <= sizeof known) return known;
+
+    const auto* const begin = reinterpret_cast<const unsigned char*>(&options);
+    const bool all_zero = std::all_of(begin + sizeof known, begin + bytes,
+                                      [](unsigned char byte) { return byte == 0; });
+    if (all_zero) return known;
+    throw std::invalid_argument("an option behind the first " + std::to_string(sizeof known) +
+                                " B is set, expected none that this older library does not know");
+}
+
+template <class Enumeration>
+Enumeration to_enumeration(const char* field, std::int32_t value, Enumeration last) {
+    if (value >= 0 && value <= static_cast<std::int32_t>(last)) {
+        return static_cast<Enumeration>(value);
+    }
+    throw std::invalid_argument(std::string(field) + " is " + std::to_string(value) +
+                                ", expected 0 to " + std::to_string(static_cast<int>(last)));
+}
+
+using EventFunction = void (*)(const tensorpool_event*, void*);
+
+std::function<void(const PoolEvent&)> to_callback(EventFunction function, void* user) {
+    if (function == nullptr) return {};
+    return [function, user](const PoolEvent& event) {
+        const tensorpool_event told = {.kind = static_cast<std::int32_t>(event.kind),
+                                       .pool = event.pool,
+                                       .bytes = event.bytes,
+                                       .in_use = event.in_use,
+                                       .capacity = event.capacity,
+                                       .limit = event.limit};
+        function(&told, user);
+    };
+}
+
+}  // namespace
+
+void set_defaults(tensorpool_options* options, std::size_t struct_bytes) {
+    if (options == nullptr) throw std::invalid_argument("options is NULL, expected a struct");
+    check_struct_bytes("tensorpool_options", struct_bytes, first_version_bytes);
+    copy_out(defaults(), options, struct_bytes);
+    options->struct_bytes = struct_bytes;
+}
+
+PoolOptions to_pool_options(const tensorpool_options& options) {
+    const tensorpool_options from = known_part(options);
+    if (from.name == nullptr) throw std::invalid_argument("name is NULL, expected a text");
+    PoolOptions to;
+    to.name = from.name;
+    to.initial_capacity = from.initial_capacity;
+    to.max_capacity = from.max_capacity;
+    to.max_allocation = from.max_allocation;
+    to.growth = {
+        .step = from.growth_step, .factor = from.growth_factor, .fraction = from.growth_fraction};
+    to.retain = {.bytes = from.retain_bytes, .milliseconds = from.retain_milliseconds};
+    to.huge_pages = to_enumeration("huge_pages", from.huge_pages, HugePages::always);
+    to.numa = {.placement = to_enumeration("numa", from.numa, NumaPolicy::Placement::interleave),
+               .node = from.numa_node};
+    to.checks = to_enumeration("checks", from.checks, Checks::full);
+    to.on_event = to_callback(from.on_event, from.on_event_user);
+    return to;
+}
+
+}  // namespace tensorpool::adaptors

@@ -1,0 +1,58 @@
+#include "adaptors/last_error.hpp"
+
+#include <cstdio>
+#include <new>
+#include <string_view>
+
+namespace tensorpool::adaptors {
+namespace {
+
+constexpr std::size_t text_bytes = 512;
+
+// The text lies on the heap, because the library's thread-local storage must stay a few words for
+// dlopen to find room for it. These are bare words, so that they may be read and written at any
+// moment of a thread's life.
+constinit thread_local const char* shown = "";
+constinit thread_local char* buffer = nullptr;
+constinit thread_local bool buffer_is_gone = false;
+
+/// Frees the buffer when the thread ends. Destructors that run later get none again: nothing would
+/// free it.
+struct BufferOwner {
+    ~BufferOwner() {
+        shown = "";
+        delete[] buffer;
+        buffer = nullptr;
+        buffer_is_gone = true;
+    }
+};
+
+bool make_buffer() noexcept {
+    if (buffer_is_gone) return false;
+    buffer = new (std::nothrow) char[text_bytes];
+    if (buffer == nullptr) return false;
+    thread_local BufferOwner owner;
+    static_cast<void>(owner);
+    return true;
+}
+
+}  // namespace
+
+const char* last_error() noexcept {
+    return shown;
+}
+
+void set_last_error(const char* function, const char* text) noexcept {
+    if (buffer == nullptr && !make_buffer()) {
+        shown = "tensorpool: a call failed, with no memory for the reason or at its thread's end";
+        return;
+    }
+    if (std::string_view(text).starts_with("tensorpool: ")) {
+        std::snprintf(buffer, text_bytes, "%s", text);
+    } else {
+        std::snprintf(buffer, text_bytes, "tensorpool: %s: %s", function, text);
+    }
+    shown = buffer;
+}
+
+}  // namespace tensorpool::adaptors
