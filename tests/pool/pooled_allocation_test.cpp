@@ -1,0 +1,160 @@
+#include <tensorpool/pooled_allocation.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace tensorpool {
+namespace {
+
+static_assert(!std::is_copy_constructible_v<PooledAllocation>);
+static_assert(!std::is_copy_assignable_v<PooledAllocation>);
+static_assert(std::is_nothrow_move_constructible_v<PooledAllocation>);
+static_assert(std::is_nothrow_move_assignable_v<PooledAllocation>);
+static_assert(!std::is_convertible_v<std::size_t, PooledAllocation>);
+static_assert(!std::is_convertible_v<PooledAllocation, bool>);
+
+std::size_t blocks_in_use(const MemoryPool& pool) {
+    return pool.get_allocation_count() - pool.get_deallocation_count();
+}
+
+TEST(PooledAllocation, OwnsItsBlockForItsLife) {
+    MemoryPool pool;
+    {
+        const PooledAllocation block(pool, 1000);
+        ASSERT_TRUE(block);
+        EXPECT_EQ(block.size(), 1000U);
+        EXPECT_TRUE(pool.owns(block.get()));
+        EXPECT_EQ(blocks_in_use(pool), 1U);
+    }
+    EXPECT_EQ(blocks_in_use(pool), 0U);
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST(PooledAllocation, WithoutAPoolUsesTheGlobalOne) {
+    const PooledAllocation block(100);
+    EXPECT_TRUE(get_global_memory_pool().owns(block.get()));
+}
+
+TEST(PooledAllocation, MadeOfNothingOwnsNothing) {
+    MemoryPool pool;
+    const PooledAllocation none;
+    const PooledAllocation zero(pool, 0);
+    EXPECT_FALSE(none);
+    EXPECT_FALSE(zero);
+    EXPECT_EQ(zero.get(), nullptr);
+    EXPECT_EQ(zero.size(), 0U);
+    EXPECT_TRUE(zero.as<float>().empty());
+    EXPECT_EQ(pool.get_allocation_count(), 0U);
+}
+
+TEST(PooledAllocation, EveryAlignmentIsMetAndGivenBack) {
+    MemoryPool pool;
+    for (std::size_t alignment = 1; alignment <= 65'536; alignment *= 2) {
+        const PooledAllocation block(pool, 100, alignment);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.get()) % alignment, 0U);
+    }
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST(PooledAllocation, ThrowsWhatThePoolThrowsAndTakesNothing) {
+    MemoryPool pool(PoolOptions{.max_allocation = 1 << 20});
+    EXPECT_THROW(PooledAllocation(pool, 2 << 20), AllocationError);
+    EXPECT_THROW(PooledAllocation(pool, 100, 48), std::invalid_argument);
+    EXPECT_EQ(blocks_in_use(pool), 0U);
+}
+
+TEST(PooledAllocation, MovingHandsTheBlockOver) {
+    MemoryPool pool;
+    PooledAllocation from(pool, 1000, 4096);
+    void* const block = from.get();
+    PooledAllocation to(std::move(from));
+    EXPECT_EQ(to.get(), block);
+    EXPECT_EQ(to.size(), 1000U);
+    EXPECT_FALSE(from);  // NOLINT(bugprone-use-after-move): what is left is promised
+    EXPECT_EQ(from.size(), 0U);
+    EXPECT_EQ(blocks_in_use(pool), 1U);
+}
+
+TEST(PooledAllocation, MoveAssignmentGivesTheOldBlockBack) {
+    MemoryPool one;
+    MemoryPool other;
+    PooledAllocation from(one, 1000);
+    PooledAllocation to(other, 100, 256);
+    void* const block = from.get();
+    to = std::move(from);
+    EXPECT_EQ(to.get(), block);
+    EXPECT_EQ(blocks_in_use(one), 1U);
+    EXPECT_EQ(blocks_in_use(other), 0U);
+    to = PooledAllocation();
+    EXPECT_EQ(blocks_in_use(one), 0U);
+}
+
+TEST(PooledAllocation, AssignedToItselfStaysAsItIs) {
+    MemoryPool pool;
+    PooledAllocation block(pool, 1000);
+    void* const address = block.get();
+    PooledAllocation& same = block;
+    block = std::move(same);
+    EXPECT_EQ(block.get(), address);
+    EXPECT_EQ(block.size(), 1000U);
+    EXPECT_EQ(blocks_in_use(pool), 1U);
+}
+
+TEST(PooledAllocation, SwapExchangesBlocksAndTheirPools) {
+    MemoryPool one;
+    MemoryPool other;
+    {
+        PooledAllocation left(one, 1000);
+        PooledAllocation right(other, 100, 256);
+        void* const block = left.get();
+        left.swap(right);
+        EXPECT_EQ(right.get(), block);
+        EXPECT_EQ(right.size(), 1000U);
+        EXPECT_EQ(left.size(), 100U);
+        EXPECT_TRUE(other.owns(left.get()));
+    }
+    EXPECT_EQ(blocks_in_use(one), 0U);
+    EXPECT_EQ(blocks_in_use(other), 0U);
+}
+
+TEST(PooledAllocation, ReleasedBlockIsTheCallersToGiveBack) {
+    MemoryPool pool;
+    void* block = nullptr;
+    {
+        PooledAllocation owner(pool, 1000, 256);
+        block = owner.release();
+        EXPECT_FALSE(owner);
+        EXPECT_EQ(owner.size(), 0U);
+    }
+    EXPECT_TRUE(pool.owns(block));
+    pool.deallocate(block);
+    EXPECT_EQ(blocks_in_use(pool), 0U);
+}
+
+TEST(PooledAllocation, ResetGivesTheBlockBackOnce) {
+    MemoryPool pool;
+    PooledAllocation block(pool, 1000);
+    block.reset();
+    EXPECT_FALSE(block);
+    EXPECT_EQ(block.size(), 0U);
+    block.reset();
+    EXPECT_EQ(pool.get_deallocation_count(), 1U);
+}
+
+TEST(PooledAllocation, SpanHoldsTheWholeElementsThatFit) {
+    MemoryPool pool;
+    const PooledAllocation block(pool, 1003);
+    const std::span<float> floats = block.as<float>();
+    EXPECT_EQ(floats.size(), 250U);
+    floats.front() = 1.0F;
+    floats.back() = 2.0F;
+    EXPECT_EQ(block.as<const float>()[249], 2.0F);
+    EXPECT_EQ(block.as<std::byte>().size(), 1003U);
+}
+
+}  // namespace
+}  // namespace tensorpool
