@@ -1,16 +1,16 @@
 #include "contest.hpp"
 
 #include <cstdio>
-#include <map>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "contender.hpp"
 #include "pictures.hpp"
 #include "progress.hpp"
 #include "result_text.hpp"
-#include "run.hpp"
 #include "same_files.hpp"
+#include "summary.hpp"
 
 namespace tensorpool::photos {
 namespace {
@@ -30,10 +30,10 @@ class Contest {
 public:
     explicit Contest(const Options& options)
         : options_(options), files_(find_pictures(options.pictures)),
-          pictures_(with_result_names(files_)), contenders_(find_contenders()),
-          runs_(contenders_.size()), progress_(stdout) {
-        for (const Contender& contender : contenders_) {
+          pictures_(with_result_names(files_)), progress_(stdout) {
+        for (const Contender& contender : find_contenders()) {
             refuse_to_replace(pictures_, folder_of(contender, options_));
+            series_.push_back({contender, {}});
         }
     }
 
@@ -42,31 +42,28 @@ public:
 private:
     void introduce();
     void run_round(int round);
-    void run_one(int round, std::size_t contender);
+    void run_one(int round, Series& series);
     void complain_of_failures(const Contender& contender, const Run& run);
     void compare_results();
-    void print_result();
-    std::vector<Row> rows() const;
-    std::string work_done() const;
+    void compare(const Series& series, std::size_t picture);
 
     const Options& options_;
     std::vector<fs::path> files_;
     std::vector<Picture> pictures_;
-    std::vector<Contender> contenders_;
-    std::vector<std::vector<Run>> runs_;  // of each contender
-    std::set<std::string> complaints_;    // told already
+    std::vector<Series> series_;
+    std::set<std::string> complaints_;  // told already
     bool differ_ = false;
     Progress progress_;
 };
 
 void Contest::introduce() {
     std::string names;
-    for (const Contender& contender : contenders_) names += ", " + contender.name;
+    for (const Series& series : series_) names += ", " + series.contender.name;
     progress_.stay(std::to_string(pictures_.size()) +
                    (pictures_.size() == 1 ? " picture, " : " pictures, ") +
                    std::to_string(options_.rounds) + (options_.rounds == 1 ? " round" : " rounds") +
                    ", with memory from" + names.substr(1));
-    if (contenders_.size() < 3) {
+    if (series_.size() < 3) {
         progress_.stay(std::string("tcmalloc is left out: ") + tcmalloc_library +
                        " cannot be loaded here (Debian package " + tcmalloc_package + ")");
     }
@@ -75,14 +72,14 @@ void Contest::introduce() {
 
 /// Each round begins with another contender, so that none profits from its place.
 void Contest::run_round(int round) {
-    for (std::size_t turn = 0; turn < contenders_.size(); ++turn) {
-        run_one(round, (static_cast<std::size_t>(round) + turn) % contenders_.size());
+    for (std::size_t turn = 0; turn < series_.size(); ++turn) {
+        run_one(round, series_[(static_cast<std::size_t>(round) + turn) % series_.size()]);
     }
     compare_results();
 }
 
-void Contest::run_one(int round, std::size_t number) {
-    const Contender& contender = contenders_[number];
+void Contest::run_one(int round, Series& series) {
+    const Contender& contender = series.contender;
     char place[64];
     std::snprintf(place, sizeof place, "  round %-2d  %-11s", round + 1, contender.name.c_str());
     const auto show = [&, ended = std::size_t{0}](std::size_t picture) mutable {
@@ -97,7 +94,7 @@ void Contest::run_one(int round, std::size_t number) {
                   with_commas(run.measured.page_faults).c_str());
     progress_.stay(std::string(place) + took);
     complain_of_failures(contender, run);
-    runs_[number].push_back(std::move(run));
+    series.runs.push_back(std::move(run));
 }
 
 void Contest::complain_of_failures(const Contender& contender, const Run& run) {
@@ -110,56 +107,26 @@ void Contest::complain_of_failures(const Contender& contender, const Run& run) {
 }
 
 void Contest::compare_results() {
-    for (std::size_t i = 0; i < pictures_.size(); ++i) {
-        for (std::size_t c = 1; c < contenders_.size(); ++c) {
-            if (!runs_[0].back().outcomes[i].done || !runs_[c].back().outcomes[i].done) continue;
-            const fs::path first = folder_of(contenders_[0], options_) / pictures_[i].result;
-            const fs::path other = folder_of(contenders_[c], options_) / pictures_[i].result;
-            if (same_files(first, other)) continue;
-            differ_ = true;
-            progress_.complain("tensorpool_photos: " + other.string() + ": differs from " +
-                               first.string() + ", expected the same bytes");
-        }
+    for (const Series& series : series_) {
+        for (std::size_t i = 0; i < pictures_.size(); ++i) compare(series, i);
     }
 }
 
-std::vector<Row> Contest::rows() const {
-    std::vector<Row> rows;
-    for (std::size_t c = 0; c < contenders_.size(); ++c) {
-        std::vector<Measurement> measured;
-        for (const Run& run : runs_[c]) measured.push_back(run.measured);
-        rows.push_back({contenders_[c].name, median(measured)});
-    }
-    return rows;
-}
-
-std::string Contest::work_done() const {
-    std::uint64_t pixels = 0, done = 0;
-    for (const Outcome& outcome : runs_.back().back().outcomes) {
-        pixels += outcome.pixels;
-        done += outcome.done ? 1 : 0;
-    }
-    char text[128];
-    std::snprintf(text, sizeof text, "%llu of %zu pictures, %.1f megapixels; median of %d, ratio to malloc",
-                  static_cast<unsigned long long>(done), pictures_.size(),
-                  static_cast<double>(pixels) * 1e-6, options_.rounds);
-    return text;
-}
-
-void Contest::print_result() {
-    const std::vector<Row> measured = rows();
-    std::printf("\n%s\n\n%s\n", work_done().c_str(), table(measured).c_str());
-    std::printf("The pool's own report:\n\n%s\n", runs_.back().back().report.c_str());
-    if (!differ_) {
-        std::printf("The results are the same bit for bit; they lie in\n%s.\n\n", options_.output.c_str());
-    }
-    std::printf("%s\n", verdict(measured.back().measured, measured.front().measured).c_str());
+void Contest::compare(const Series& series, std::size_t picture) {
+    const Series& malloc = series_.front();
+    if (!malloc.runs.back().outcomes[picture].done || !series.runs.back().outcomes[picture].done) return;
+    const fs::path expected = folder_of(malloc.contender, options_) / pictures_[picture].result;
+    const fs::path result = folder_of(series.contender, options_) / pictures_[picture].result;
+    if (same_files(expected, result)) return;
+    differ_ = true;
+    progress_.complain("tensorpool_photos: " + result.string() + ": differs from " +
+                       expected.string() + ", expected the same bytes");
 }
 
 int Contest::hold() {
     introduce();
     for (int round = 0; round < options_.rounds; ++round) run_round(round);
-    print_result();
+    std::fputs(summary(series_, options_.output, differ_).c_str(), stdout);
     return complaints_.empty() && !differ_ ? 0 : 1;
 }
 

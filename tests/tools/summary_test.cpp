@@ -1,0 +1,50 @@
+#include "summary.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorpool::photos {
+namespace {
+
+const Outcome done{true, "", 2'000'000};
+const Outcome failed{false, "is empty", 0};
+
+Run run_of(double seconds, const std::vector<Outcome>& outcomes) {
+    return {{seconds, 100, std::size_t{1} << 20}, outcomes, "the report\n"};
+}
+
+std::vector<Series> contest(const Run& malloc, const Run& pool) {
+    return {{{"malloc", "malloc", ""}, {malloc}}, {{"tensorpool", "pool", ""}, {pool}}};
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+TEST(Summary, TellsTheWorkTheReportTheFolderAndTheSaving) {
+    const std::string text =
+        summary(contest(run_of(2, {done, failed}), run_of(1, {done, failed})), "/out", false);
+    EXPECT_TRUE(has(text, "1 of 2 pictures, 2.0 megapixels; median of 1")) << text;
+    EXPECT_TRUE(has(text, "the report\n"));
+    EXPECT_TRUE(has(text, "are the same bit for bit; they lie in\n/out."));
+    EXPECT_TRUE(has(text, "The pool took 0.50 of the CPU time and 1.00 of the page faults"));
+}
+
+TEST(Summary, ClaimsNothingWhenNotAllDidTheSamePictures) {
+    const std::string text =
+        summary(contest(run_of(2, {done, done}), run_of(1, {done, failed})), "/out", false);
+    EXPECT_TRUE(has(text, "not all allocators did the same pictures")) << text;
+    EXPECT_FALSE(has(text, "The pool took"));
+}
+
+TEST(Summary, ClaimsNothingWhenNoPictureWasDeveloped) {
+    const std::string text = summary(contest(run_of(2, {failed}), run_of(1, {failed})), "/out", false);
+    EXPECT_TRUE(has(text, "no picture was developed")) << text;
+    EXPECT_FALSE(has(text, "The pool took"));
+}
+
+TEST(Summary, SaysThatResultsDiffer) {
+    const std::string text = summary(contest(run_of(2, {done}), run_of(1, {done})), "/out", true);
+    EXPECT_TRUE(has(text, "The results DIFFER")) << text;
+    EXPECT_FALSE(has(text, "the same bit for bit"));
+}
+
+}  // namespace
+}  // namespace tensorpool::photos
