@@ -1,0 +1,162 @@
+#include "architecture/layer_check.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <regex>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+
+#include "architecture/layer_table.hpp"
+
+namespace tensorpool::architecture {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::regex include_line(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"].*)re");
+const std::regex condition_line(R"re(^\s*#\s*(if|ifdef|ifndef|elif|elifdef|elifndef)\b.*)re");
+const std::regex system_name(
+    R"re(\b(_WIN32|_WIN64|__APPLE__|__MACH__|__linux__|__linux|__gnu_linux__|__unix__|__unix|)re"
+    R"re(__FreeBSD__|__ANDROID__|TARGET_OS_\w+)\b)re");
+const std::regex standard_header(R"re([a-z_0-9]+|std(def|int)\.h)re");
+
+bool is_source(const fs::path& file) {
+    static const std::set<std::string> endings = {".hpp", ".cpp", ".h", ".c", ".ipp", ".inc"};
+    return endings.contains(file.extension().string());
+}
+
+std::vector<std::string> sources_below(const fs::path& root, const char* folder) {
+    std::vector<std::string> files;
+    if (!fs::exists(root / folder)) return files;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
+        if (!entry.is_regular_file() || !is_source(entry.path())) continue;
+        files.push_back(entry.path().lexically_relative(root).generic_string());
+    }
+    return files;
+}
+
+class Check {
+public:
+    explicit Check(const fs::path& root) : root_(root) {
+        std::ifstream text(root / "lib/layers.txt");
+        if (!text) throw std::runtime_error((root / "lib/layers.txt").string() + " cannot be read");
+        table_ = LayerTable::read(text);
+    }
+
+    std::vector<Violation> run() {
+        for (const auto& [header, layer] : table_.headers()) {
+            if (fs::exists(root_ / header_folder / header)) continue;
+            add("lib/layers.txt", 0, "header '" + header + "' does not exist");
+        }
+        for (const char* const folder : {"lib", "include"}) {
+            for (const std::string& file : sources_below(root_, folder)) check_file(file);
+        }
+        std::ranges::sort(found_, {}, [](const Violation& v) { return std::tie(v.file, v.line); });
+        return std::move(found_);
+    }
+
+private:
+    static constexpr const char* header_folder = "include/tensorpool/";
+
+    void add(const std::string& file, int line, std::string text) {
+        found_.push_back({file, line, std::move(text)});
+    }
+
+    /// The layer of a file below the root; nothing where layers.txt has none for it.
+    std::optional<std::string> layer_of(const std::string& file) const {
+        if (file.starts_with(header_folder)) {
+            const auto header =
+                table_.headers().find(file.substr(std::string(header_folder).size()));
+            if (header == table_.headers().end()) return std::nullopt;
+            return header->second;
+        }
+        const std::string folder = (++fs::path(file).begin())->string();
+        if (!table_.has(folder)) return std::nullopt;
+        return folder;
+    }
+
+    void check_file(const std::string& file) {
+        const std::optional<std::string> layer = layer_of(file);
+        if (!layer) return add(file, 0, "belongs to no layer: lib/layers.txt has no line for it");
+        std::ifstream text(root_ / file);
+        std::string line;
+        bool in_condition = false;
+        for (int number = 1; std::getline(text, line); ++number) {
+            std::smatch match;
+            if (std::regex_match(line, match, include_line)) {
+                check_include(file, number, *layer, match[1] == "\"", match[2]);
+            }
+            in_condition = in_condition || std::regex_match(line, condition_line);
+            if (in_condition) check_condition(file, number, *layer, line);
+            in_condition = in_condition && line.ends_with('\\');
+        }
+    }
+
+    void check_condition(const std::string& file, int number, const std::string& layer,
+                         const std::string& line) {
+        std::smatch match;
+        if (layer == "platform" || !std::regex_search(line, match, system_name)) return;
+        add(file, number,
+            "layer " + layer + " names a system: " + match.str() + "; only platform may");
+    }
+
+    void check_include(const std::string& file, int number, const std::string& layer, bool quoted,
+                       const std::string& included) {
+        const auto say = [&](const std::string& what) {
+            add(file, number, "layer " + layer + " includes " + included + what);
+        };
+        const std::optional<std::string> ours = find(file, quoted, included);
+        if (!ours) {
+            if (quoted || included.starts_with("tensorpool/")) return say(", which does not exist");
+            return check_foreign(file, layer, included, say);
+        }
+        const std::optional<std::string> used = layer_of(*ours);
+        // The file without a layer is a violation of its own.
+        if (!used || table_.may_use(layer, *used)) return;
+        say(" of layer " + *used + "; allowed: " + table_.allowed(layer));
+    }
+
+    template <class Say>
+    void check_foreign(const std::string& file, const std::string& layer,
+                       const std::string& included, const Say& say) const {
+        if (std::regex_match(included, standard_header)) return;
+        const bool is_public = file.starts_with("include/");
+        if (included.starts_with("boost/")) {
+            if (is_public) say("; no public header may include Boost");
+            return;
+        }
+        if (is_public) return say("; a public header may include only standard headers and ours");
+        if (layer != "platform")
+            say("; only platform may include what is not standard C++ or Boost");
+    }
+
+    /// The file of ours that an include means, as the compiler would search for it.
+    std::optional<std::string> find(const std::string& file, bool quoted,
+                                    const std::string& included) const {
+        std::vector<fs::path> places = {fs::path("lib") / included, fs::path("include") / included};
+        if (quoted) places.insert(places.begin(), fs::path(file).parent_path() / included);
+        for (const fs::path& place : places) {
+            const fs::path ours = place.lexically_normal();
+            if (fs::is_regular_file(root_ / ours)) return ours.generic_string();
+        }
+        return std::nullopt;
+    }
+
+    fs::path root_;
+    LayerTable table_;
+    std::vector<Violation> found_;
+};
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Violation& violation) {
+    return out << violation.file << ':' << violation.line << ": " << violation.text;
+}
+
+std::vector<Violation> check_layers(const fs::path& root) {
+    return Check(root).run();
+}
+
+}  // namespace tensorpool::architecture

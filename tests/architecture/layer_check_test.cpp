@@ -1,0 +1,139 @@
+#include "architecture/layer_check.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace tensorpool::architecture {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string lines_of(const std::vector<Violation>& violations) {
+    std::ostringstream text;
+    for (const Violation& violation : violations) text << violation << '\n';
+    return text.str();
+}
+
+TEST(Layers, OfThisProjectAreKept) {
+    EXPECT_EQ(lines_of(check_layers(TENSORPOOL_SOURCE_FOLDER)), "");
+}
+
+/// A small project that keeps its layers, in a folder of its own, to plant faults in.
+class PlantedFault : public testing::Test {
+protected:
+    PlantedFault() {
+        const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
+        root_ = fs::path(TENSORPOOL_PLANTED_FOLDER) / test->name();
+        fs::remove_all(root_);
+        write(
+            "lib/layers.txt",
+            "layer base\nlayer platform base\nlayer pages base platform\n"
+            "layer pool base platform pages\nheader pool.hpp pool\nheader detail/bits.hpp base\n");
+        write("lib/base/bits.cpp", "#include <bit>\n#include <tensorpool/detail/bits.hpp>\n");
+        write("lib/platform/pages_linux.cpp", "#include <sys/mman.h>\n#ifdef __linux__\n#endif\n");
+        write("lib/pages/span.hpp", "#pragma once\n");
+        write("lib/pages/span.cpp", "#include \"span.hpp\"\n#include <boost/intrusive/list.hpp>\n");
+        write("lib/pool/pool.cpp", "#include <tensorpool/pool.hpp>\n#include \"pages/span.hpp\"\n");
+        write("include/tensorpool/pool.hpp", "#include <tensorpool/detail/bits.hpp>\n");
+        write("include/tensorpool/detail/bits.hpp", "#include <bit>\n#include <stdint.h>\n");
+    }
+    ~PlantedFault() override { fs::remove_all(root_); }
+
+    void write(const std::string& file, const std::string& text) {
+        fs::create_directories((root_ / file).parent_path());
+        std::ofstream(root_ / file) << text;
+    }
+    std::string found() const { return lines_of(check_layers(root_)); }
+
+    fs::path root_;
+};
+
+TEST_F(PlantedFault, NoneIsNoneFound) {
+    EXPECT_EQ(found(), "");
+}
+
+TEST_F(PlantedFault, IncludeOfAHigherLayerIsFound) {
+    write("lib/base/bits.cpp", "#include <bit>\n\n  #  include \"pages/span.hpp\"  // why\n");
+    EXPECT_EQ(found(),
+              "lib/base/bits.cpp:3: layer base includes pages/span.hpp of layer pages; "
+              "allowed: the standard library only\n");
+}
+
+TEST_F(PlantedFault, IncludeByTheWayOfTheParentFolderIsFound) {
+    write("lib/pages/span.cpp", "#include \"../pool/pool.hpp\"\n");
+    write("lib/pool/pool.hpp", "#pragma once\n");
+    EXPECT_EQ(found(),
+              "lib/pages/span.cpp:1: layer pages includes ../pool/pool.hpp of layer pool; "
+              "allowed: base, platform\n");
+}
+
+TEST_F(PlantedFault, IncludeOfAPublicHeaderOfAHigherLayerIsFound) {
+    write("lib/pages/span.cpp", "#include <tensorpool/pool.hpp>\n");
+    EXPECT_EQ(found(),
+              "lib/pages/span.cpp:1: layer pages includes tensorpool/pool.hpp of layer pool; "
+              "allowed: base, platform\n");
+    write("lib/pages/span.cpp", "");
+    write("include/tensorpool/detail/bits.hpp", "#include <tensorpool/pool.hpp>\n");
+    EXPECT_EQ(found(),
+              "include/tensorpool/detail/bits.hpp:1: layer base includes tensorpool/pool.hpp of "
+              "layer pool; allowed: the standard library only\n");
+}
+
+TEST_F(PlantedFault, BoostInAPublicHeaderIsFound) {
+    write("include/tensorpool/pool.hpp", "#include <boost/lockfree/stack.hpp>\n");
+    EXPECT_EQ(found(),
+              "include/tensorpool/pool.hpp:1: layer pool includes boost/lockfree/stack.hpp; no "
+              "public header may include Boost\n");
+}
+
+TEST_F(PlantedFault, PublicHeaderThatIncludesAnInternalOneIsFound) {
+    write("include/tensorpool/detail/bits.hpp", "#include \"pages/span.hpp\"\n");
+    EXPECT_NE(found(), "");
+}
+
+TEST_F(PlantedFault, HeaderOfASystemAbovePlatformIsFound) {
+    write("lib/pages/span.cpp", "#include <sys/mman.h>\n");
+    EXPECT_EQ(found(),
+              "lib/pages/span.cpp:1: layer pages includes sys/mman.h; only platform may include "
+              "what is not standard C++ or Boost\n");
+}
+
+TEST_F(PlantedFault, NameOfASystemAbovePlatformIsFound) {
+    write("lib/pages/span.cpp",
+          "// __linux__ in a comment is none\n#if defined(X) && \\\n"
+          "    defined(__APPLE__)\n#elif defined(_WIN32)\n#endif\n");
+    EXPECT_EQ(found(),
+              "lib/pages/span.cpp:3: layer pages names a system: __APPLE__; only platform may\n"
+              "lib/pages/span.cpp:4: layer pages names a system: _WIN32; only platform may\n");
+}
+
+TEST_F(PlantedFault, FileWithoutALayerIsFound) {
+    write("lib/odds/ends.cpp", "");
+    write("include/tensorpool/new.hpp", "");
+    EXPECT_EQ(
+        found(),
+        "include/tensorpool/new.hpp:0: belongs to no layer: lib/layers.txt has no line for it\n"
+        "lib/odds/ends.cpp:0: belongs to no layer: lib/layers.txt has no line for it\n");
+}
+
+TEST_F(PlantedFault, WhatDoesNotExistIsFound) {
+    write("lib/pages/span.cpp", "#include \"pages/gone.hpp\"\n#include <tensorpool/gone.hpp>\n");
+    fs::remove(root_ / "include/tensorpool/pool.hpp");
+    EXPECT_EQ(
+        found(),
+        "lib/layers.txt:0: header 'pool.hpp' does not exist\n"
+        "lib/pages/span.cpp:1: layer pages includes pages/gone.hpp, which does not exist\n"
+        "lib/pages/span.cpp:2: layer pages includes tensorpool/gone.hpp, which does not exist\n"
+        "lib/pool/pool.cpp:1: layer pool includes tensorpool/pool.hpp, which does not exist\n");
+}
+
+TEST_F(PlantedFault, MissingTableIsAnErrorOfItsOwn) {
+    fs::remove(root_ / "lib/layers.txt");
+    EXPECT_THROW(check_layers(root_), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace tensorpool::architecture

@@ -1,0 +1,68 @@
+#include "architecture/layer_table.hpp"
+
+#include <sstream>
+#include <stdexcept>
+
+namespace tensorpool::architecture {
+
+LayerTable LayerTable::read(std::istream& text) {
+    LayerTable table;
+    std::string line;
+    for (int number = 1; std::getline(text, line); ++number) {
+        std::istringstream words(line);
+        std::string kind;
+        if (!(words >> kind) || kind.starts_with('#')) continue;
+        try {
+            if (kind == "layer") {
+                table.add_layer(words);
+            } else if (kind == "header") {
+                table.add_header(words);
+            } else {
+                throw std::runtime_error("'" + kind + "', expected 'layer' or 'header'");
+            }
+        } catch (const std::runtime_error& error) {
+            throw std::runtime_error("lib/layers.txt:" + std::to_string(number) + ": " +
+                                     error.what());
+        }
+    }
+    return table;
+}
+
+void LayerTable::add_layer(std::istream& words) {
+    std::string layer;
+    if (!(words >> layer)) throw std::runtime_error("a layer without a name");
+    if (has(layer)) throw std::runtime_error("layer '" + layer + "' stands here twice");
+    std::set<std::string> used;
+    for (std::string word; words >> word;) {
+        if (!has(word)) {
+            throw std::runtime_error("layer '" + layer + "' uses '" + word +
+                                     "', expected a layer of a line above");
+        }
+        used.insert(word);
+    }
+    used_by_.emplace(layer, std::move(used));
+}
+
+void LayerTable::add_header(std::istream& words) {
+    std::string file;
+    std::string layer;
+    if (!(words >> file >> layer)) throw std::runtime_error("expected 'header FILE LAYER'");
+    if (!has(layer)) throw std::runtime_error("header of an unknown layer '" + layer + "'");
+    if (!headers_.emplace(file, layer).second) {
+        throw std::runtime_error("header '" + file + "' stands here twice");
+    }
+}
+
+bool LayerTable::may_use(const std::string& layer, const std::string& used) const {
+    return layer == used || used_by_.at(layer).contains(used);
+}
+
+std::string LayerTable::allowed(const std::string& layer) const {
+    std::string list;
+    for (const std::string& used : used_by_.at(layer)) {
+        list += (list.empty() ? "" : ", ") + used;
+    }
+    return list.empty() ? "the standard library only" : list;
+}
+
+}  // namespace tensorpool::architecture

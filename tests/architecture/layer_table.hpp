@@ -1,0 +1,35 @@
+#pragma once
+
+#include <istream>
+#include <map>
+#include <set>
+#include <string>
+
+namespace tensorpool::architecture {
+
+/// What lib/layers.txt says: the layers, what each may use, and the layer of each public header.
+class LayerTable {
+public:
+    /// Throws std::runtime_error, with the line, for what is neither `layer NAME USED…`,
+    /// `header FILE LAYER`, a comment nor blank, and for a layer that is used above its own line: a
+    /// layer may only use those below it.
+    static LayerTable read(std::istream& text);
+
+    bool has(const std::string& layer) const { return used_by_.contains(layer); }
+    /// A layer may always use itself.
+    bool may_use(const std::string& layer, const std::string& used) const;
+    /// What a layer may use, for messages: "base, platform" or "the standard library only".
+    std::string allowed(const std::string& layer) const;
+
+    /// File below include/tensorpool to layer.
+    const std::map<std::string, std::string>& headers() const { return headers_; }
+
+private:
+    void add_layer(std::istream& words);
+    void add_header(std::istream& words);
+
+    std::map<std::string, std::set<std::string>> used_by_;
+    std::map<std::string, std::string> headers_;
+};
+
+}  // namespace tensorpool::architecture

@@ -1,0 +1,55 @@
+#include "architecture/layer_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <stdexcept>
+
+namespace tensorpool::architecture {
+namespace {
+
+LayerTable read(const char* text) {
+    std::istringstream stream(text);
+    return LayerTable::read(stream);
+}
+
+std::string refusal_of(const char* text) {
+    try {
+        read(text);
+        return "";
+    } catch (const std::runtime_error& error) {
+        return error.what();
+    }
+}
+
+TEST(LayerTable, KnowsWhatALayerMayUse) {
+    const LayerTable table =
+        read("# bottom first\nlayer base\n\nlayer pages base\nlayer pool base pages\n");
+    EXPECT_TRUE(table.may_use("pool", "pages"));
+    EXPECT_TRUE(table.may_use("pool", "pool"));
+    EXPECT_FALSE(table.may_use("pages", "pool"));
+    EXPECT_EQ(table.allowed("pool"), "base, pages");
+    EXPECT_EQ(table.allowed("base"), "the standard library only");
+}
+
+TEST(LayerTable, KnowsTheLayerOfAPublicHeader) {
+    const LayerTable table = read("layer base\nheader detail/bits.hpp base\n");
+    EXPECT_EQ(table.headers().at("detail/bits.hpp"), "base");
+}
+
+TEST(LayerTable, RefusesALayerThatUsesOneAboveIt) {
+    EXPECT_EQ(refusal_of("layer base\nlayer pages pool\nlayer pool base\n"),
+              "lib/layers.txt:2: layer 'pages' uses 'pool', expected a layer of a line above");
+}
+
+TEST(LayerTable, RefusesWhatItDoesNotUnderstand) {
+    EXPECT_EQ(refusal_of("layr base\n"), "lib/layers.txt:1: 'layr', expected 'layer' or 'header'");
+    EXPECT_NE(refusal_of("layer\n"), "");
+    EXPECT_NE(refusal_of("layer base\nlayer base\n"), "");
+    EXPECT_NE(refusal_of("layer base\nheader bits.hpp\n"), "");
+    EXPECT_NE(refusal_of("layer base\nheader bits.hpp pool\n"), "");
+    EXPECT_NE(refusal_of("layer base\nheader a.hpp base\nheader a.hpp base\n"), "");
+}
+
+}  // namespace
+}  // namespace tensorpool::architecture
