@@ -1,0 +1,143 @@
+// What Linux and macOS share.
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/alignment.hpp"
+#include "platform/errno_keeper.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+int protection_of(Access access) noexcept {
+    return access == Access::read_zeros ? PROT_READ : PROT_NONE;
+}
+
+/// Ends what lies in [begin, end); nothing for an empty range.
+void release_range(char* begin, char* end) noexcept {
+    if (begin != end) munmap(begin, static_cast<std::size_t>(end - begin));
+}
+
+/// Cuts [begin, begin + bytes) down to an aligned range of `wanted` bytes, which it returns.
+void* trim_to_aligned(char* begin, std::size_t bytes, std::size_t wanted,
+                      std::size_t alignment) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(begin);
+    char* const aligned = begin + (base::align_up(address, alignment) - address);
+    release_range(begin, aligned);
+    release_range(aligned + wanted, begin + bytes);
+    return aligned;
+}
+
+using Handler = void (*)();
+pthread_key_t exit_key;
+// Stored with release after `exit_key` is made, loaded with acquire before that is used.
+constinit std::atomic<Handler> exit_handler{nullptr};
+
+void run_exit_handler(void*) noexcept {
+    exit_handler.load(std::memory_order_acquire)();
+}
+
+}  // namespace
+
+// Pages and address space ------------------------------------------------------------------------
+
+std::size_t page_bytes() noexcept {
+    return static_cast<std::size_t>(getpagesize());
+}
+
+void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept {
+    const ErrnoKeeper errno_keeper;
+    // The system aligns to pages; any more is gained by asking for more and cutting both ends.
+    const std::size_t asked = bytes + (alignment - page_bytes());
+    if (bytes == 0 || asked < bytes) return nullptr;
+    // Not writable, so not counted even where the system never overcommits; elsewhere
+    // MAP_NORESERVE keeps it uncounted once it is committed: what counts is what is touched.
+    void* const begin = mmap(nullptr, asked, protection_of(access),
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (begin == MAP_FAILED) return nullptr;
+    return trim_to_aligned(static_cast<char*>(begin), asked, bytes, alignment);
+}
+
+void release(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    munmap(address, bytes);
+}
+
+bool commit(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+void* map(std::size_t bytes, std::size_t alignment) noexcept {
+    void* const address = reserve(bytes, alignment, Access::none);
+    if (address == nullptr) return nullptr;
+    if (commit(address, bytes)) return address;
+    release(address, bytes);
+    return nullptr;
+}
+
+void unmap(void* address, std::size_t bytes) noexcept {
+    release(address, bytes);
+}
+
+// Threads and processes --------------------------------------------------------------------------
+
+bool set_thread_exit_handler(void (*function)()) noexcept {
+    const ErrnoKeeper errno_keeper;
+    if (exit_handler.load(std::memory_order_acquire) != nullptr) return false;
+    if (pthread_key_create(&exit_key, run_exit_handler) != 0) return false;
+    exit_handler.store(function, std::memory_order_release);
+    return true;
+}
+
+bool call_at_thread_exit() noexcept {
+    const ErrnoKeeper errno_keeper;
+    if (exit_handler.load(std::memory_order_acquire) == nullptr) return false;
+    // Any value but null has the destructor called; it is set back to null before that, so setting
+    // it again from within asks for another round (PTHREAD_DESTRUCTOR_ITERATIONS of them).
+    return pthread_setspecific(exit_key, &exit_key) == 0;
+}
+
+bool set_fork_handlers(void (*before)(), void (*after_in_parent)(),
+                       void (*after_in_child)()) noexcept {
+    const ErrnoKeeper errno_keeper;
+    return pthread_atfork(before, after_in_parent, after_in_child) == 0;
+}
+
+// The rest ---------------------------------------------------------------------------------------
+
+std::uint64_t monotonic_clock_ns() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+           static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+const char* environment_variable(const char* name) noexcept {
+    return std::getenv(name);
+}
+
+void write_to_stderr(const char* text, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    while (bytes > 0) {
+        const ssize_t written = write(STDERR_FILENO, text, bytes);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return;
+        text += written;
+        bytes -= static_cast<std::size_t>(written);
+    }
+}
+
+void abort_process() noexcept {
+    std::abort();
+}
+
+}  // namespace tensorpool::platform

@@ -1,0 +1,181 @@
+// The threads and processes of platform_posix.cpp, and what it writes to stderr.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "platform/platform.hpp"
+#include "support/child_process.hpp"
+#include "support/file_tree.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+using testing::holds_in_child;
+
+// Thread exit ------------------------------------------------------------------------------------
+
+/// What happened while a thread ended, a letter each. One thread at a time writes it, and it is
+/// read after that has been joined.
+std::string& events() {
+    static std::string text;
+    return text;
+}
+
+/// How often the handler asks for another call.
+int asks_again = 0;
+std::thread::id latest_caller;
+
+void on_thread_exit() {
+    events() += 'h';
+    latest_caller = std::this_thread::get_id();
+    if (asks_again == 0) return;
+    --asks_again;
+    EXPECT_TRUE(call_at_thread_exit());
+}
+
+/// The handler can be set once in a process, so all tests share it.
+class ThreadExitTest : public ::testing::Test {
+protected:
+    ThreadExitTest() {
+        static const bool set = set_thread_exit_handler(on_thread_exit);
+        EXPECT_TRUE(set);
+        events().clear();
+        asks_again = 0;
+    }
+
+    template <class Function>
+    static std::string events_of_thread(Function function) {
+        std::thread(function).join();
+        return events();
+    }
+};
+
+TEST_F(ThreadExitTest, ThreadThatAskedIsCalledOnce) {
+    EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit()); }), "h");
+}
+
+TEST_F(ThreadExitTest, AskingTwiceMeansOneCall) {
+    EXPECT_EQ(events_of_thread([] {
+                  EXPECT_TRUE(call_at_thread_exit());
+                  EXPECT_TRUE(call_at_thread_exit());
+              }),
+              "h");
+}
+
+TEST_F(ThreadExitTest, ThreadThatDidNotAskIsNotCalled) {
+    EXPECT_EQ(events_of_thread([] {}), "");
+}
+
+TEST_F(ThreadExitTest, HandlerThatAsksAgainIsCalledAgain) {
+    asks_again = 2;
+    EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit()); }), "hhh");
+}
+
+struct AtDestruction {
+    void touch() const {}
+    ~AtDestruction() {
+        events() += 'd';
+        if (!asks) return;
+        EXPECT_TRUE(call_at_thread_exit());
+    }
+    bool asks = false;
+};
+thread_local AtDestruction at_destruction;
+
+TEST_F(ThreadExitTest, HandlerComesAfterThreadLocalDestructors) {
+    EXPECT_EQ(events_of_thread([] {
+                  EXPECT_TRUE(call_at_thread_exit());
+                  at_destruction.touch();
+              }),
+              "dh");
+}
+
+TEST_F(ThreadExitTest, ThreadLocalDestructorMayAskFirst) {
+    EXPECT_EQ(events_of_thread([] { at_destruction.asks = true; }), "dh");
+}
+
+TEST_F(ThreadExitTest, HandlerRunsOnTheThreadThatEnds) {
+    std::thread::id ended;
+    events_of_thread([&] {
+        ended = std::this_thread::get_id();
+        EXPECT_TRUE(call_at_thread_exit());
+    });
+    EXPECT_EQ(latest_caller, ended);
+}
+
+TEST_F(ThreadExitTest, SecondHandlerIsRefused) {
+    EXPECT_FALSE(set_thread_exit_handler([] { events() += '2'; }));
+    EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit()); }), "h");
+}
+
+// Fork -------------------------------------------------------------------------------------------
+
+int forks_begun = 0;
+int forks_in_parent = 0;
+int forks_in_child = 0;
+
+TEST(ForkHandlers, EachIsCalledOnItsSide) {
+    static const bool set = set_fork_handlers([] { ++forks_begun; }, [] { ++forks_in_parent; },
+                                              [] { ++forks_in_child; });
+    ASSERT_TRUE(set);
+    forks_begun = forks_in_parent = forks_in_child = 0;
+    EXPECT_TRUE(holds_in_child(
+        [] { return forks_begun == 1 && forks_in_parent == 0 && forks_in_child == 1; }));
+    EXPECT_EQ(forks_begun, 1);
+    EXPECT_EQ(forks_in_parent, 1);
+    EXPECT_EQ(forks_in_child, 0);
+}
+
+// Standard error ---------------------------------------------------------------------------------
+
+TEST(WriteToStderr, WritesAll) {
+    const testing::FileTree files;
+    files.write("/stderr", "");
+    const std::string text = std::string(1 << 20, 'x') + "end\n";
+    EXPECT_TRUE(holds_in_child([&] {
+        if (dup2(open(files.path("/stderr").c_str(), O_WRONLY), STDERR_FILENO) < 0) return false;
+        write_to_stderr(text.data(), text.size());
+        return true;
+    }));
+    EXPECT_EQ(files.read("/stderr"), text);
+}
+
+TEST(WriteToStderr, WritesAllThroughAPipeThatTakesItInParts) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const std::string text(std::size_t{1} << 20, 'x');
+    std::size_t received = 0;
+    std::thread reader([&] {
+        char part[4096];
+        for (ssize_t got; (got = read(ends[0], part, sizeof part)) > 0;) {
+            received += static_cast<std::size_t>(got);
+        }
+    });
+    EXPECT_TRUE(holds_in_child([&] {
+        if (dup2(ends[1], STDERR_FILENO) < 0) return false;
+        write_to_stderr(text.data(), text.size());
+        return true;
+    }));
+    close(ends[1]);
+    reader.join();
+    close(ends[0]);
+    EXPECT_EQ(received, text.size());
+}
+
+TEST(WriteToStderr, ClosedStreamIsNoMatter) {
+    EXPECT_TRUE(holds_in_child([] {
+        close(STDERR_FILENO);
+        errno = 12345;
+        write_to_stderr("text", 4);
+        return errno == 12345;
+    }));
+}
+
+}  // namespace
+}  // namespace tensorpool::platform
