@@ -1,0 +1,29 @@
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace tensorpool::platform {
+
+/// Takes what stands before the next `separator`, and that one, from the front of `text`.
+inline std::string_view take_field(std::string_view& text, char separator) noexcept {
+    const std::size_t length = std::min(text.find(separator), text.size());
+    const std::string_view field = text.substr(0, length);
+    text.remove_prefix(std::min(length + 1, text.size()));
+    return field;
+}
+
+/// The number that `text` begins with, after spaces. Nothing for what is no number (the "max" of
+/// control groups is none) and for one too large for a size.
+inline std::optional<std::size_t> parse_number(std::string_view text) noexcept {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    std::size_t number = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (parsed.ec != std::errc{}) return std::nullopt;
+    return number;
+}
+
+}  // namespace tensorpool::platform

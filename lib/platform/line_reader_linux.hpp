@@ -1,0 +1,81 @@
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+namespace tensorpool::platform {
+
+/// A text file line by line through a fixed buffer: nothing is allocated, however long the file.
+/// Of a line longer than the buffer the rest is left out.
+class LineReader {
+public:
+    static constexpr std::size_t longest_line = 2048;
+
+    explicit LineReader(const char* path) noexcept : file_(::open(path, O_RDONLY | O_CLOEXEC)) {}
+    ~LineReader() {
+        if (file_ >= 0) ::close(file_);
+    }
+    LineReader(const LineReader&) = delete;
+    LineReader& operator=(const LineReader&) = delete;
+
+    /// The next line without its end; it lives until the next call. False at the end of the file,
+    /// which one that cannot be read has reached from the start.
+    bool next(std::string_view& line) noexcept {
+        bool continues_line;
+        do {
+            continues_line = cut_;
+            if (!next_piece(line)) return false;
+        } while (continues_line);
+        return true;
+    }
+
+private:
+    /// What stands before the next newline, or what the buffer can hold of it.
+    bool next_piece(std::string_view& piece) noexcept {
+        const char* newline = find_newline();
+        while (newline == nullptr && fill()) newline = find_newline();
+        if (begin_ == end_) return false;
+        cut_ = newline == nullptr;
+        const std::size_t piece_end = cut_ ? end_ : static_cast<std::size_t>(newline - buffer_);
+        piece = {buffer_ + begin_, piece_end - begin_};
+        begin_ = cut_ ? end_ : piece_end + 1;
+        return true;
+    }
+
+    const char* find_newline() const noexcept {
+        return static_cast<const char*>(std::memchr(buffer_ + begin_, '\n', end_ - begin_));
+    }
+
+    /// Reads more behind what is left. False when the buffer is full or the file ends.
+    bool fill() noexcept {
+        std::memmove(buffer_, buffer_ + begin_, end_ - begin_);
+        end_ -= begin_;
+        begin_ = 0;
+        if (end_ == longest_line) return false;
+        const ssize_t got = read_some(buffer_ + end_, longest_line - end_);
+        if (got <= 0) return false;
+        end_ += static_cast<std::size_t>(got);
+        return true;
+    }
+
+    ssize_t read_some(char* to, std::size_t bytes) const noexcept {
+        ssize_t got;
+        do {
+            got = ::read(file_, to, bytes);
+        } while (got < 0 && errno == EINTR);
+        return got;
+    }
+
+    int file_;
+    bool cut_ = false;
+    std::size_t begin_ = 0;
+    std::size_t end_ = 0;
+    char buffer_[longest_line];
+};
+
+}  // namespace tensorpool::platform
