@@ -1,0 +1,179 @@
+// What only Linux has; the rest is in platform_posix.cpp.
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <string_view>
+
+#include "base/alignment.hpp"
+#include "platform/errno_keeper.hpp"
+#include "platform/fields_linux.hpp"
+#include "platform/line_reader_linux.hpp"
+#include "platform/memory_limits_linux.hpp"
+#include "platform/numa_linux.hpp"
+#include "platform/platform.hpp"
+#include "platform/touch_pages_posix.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+// From the kernel's uapi headers, which may be older than the kernel that runs: mman-common.h and
+// mempolicy.h.
+constexpr int advice_populate_write = 23;
+constexpr int policy_preferred = 1;
+constexpr int policy_interleave = 3;
+
+/// Whether the kernel (5.14 and later) knows the advice: of no bytes it refuses only what it does
+/// not know.
+bool knows_populate_write(void* address) noexcept {
+    return madvise(address, 0, advice_populate_write) == 0;
+}
+
+constexpr unsigned bits_per_word = sizeof(unsigned long) * CHAR_BIT;
+
+/// A set of nodes as the kernel takes it.
+struct NodeMask {
+    unsigned long words[most_numa_nodes / bits_per_word] = {};
+
+    void add(unsigned node) noexcept {
+        words[node / bits_per_word] |= 1UL << (node % bits_per_word);
+    }
+};
+
+bool set_policy(void* address, std::size_t bytes, int policy, const NodeMask& nodes) noexcept {
+    // The kernel reads one bit less than it is told.
+    return syscall(SYS_mbind, address, bytes, policy, nodes.words, most_numa_nodes + 1UL, 0U) == 0;
+}
+
+/// Sizes in /proc/self/statm (proc(5)), in bytes; 0 where there is no telling.
+struct ProcessSizes {
+    std::size_t address_space = 0;
+    std::size_t resident = 0;
+    std::size_t data = 0;
+};
+
+ProcessSizes read_process_sizes() noexcept {
+    LineReader lines("/proc/self/statm");
+    std::string_view line;
+    if (!lines.next(line)) return {};
+    std::size_t bytes[6];  // size, resident, shared, text, lib, data
+    for (std::size_t& figure : bytes) {
+        figure = parse_number(take_field(line, ' ')).value_or(0) * page_bytes();
+    }
+    return {bytes[0], bytes[1], bytes[5]};
+}
+
+using Resource = decltype(RLIMIT_AS);
+
+std::size_t resource_limit(Resource resource) noexcept {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return no_limit;
+    return static_cast<std::size_t>(limit.rlim_cur);
+}
+
+std::size_t left_of(std::size_t limit, std::size_t used) noexcept {
+    return limit == no_limit ? no_limit : limit - std::min(limit, used);
+}
+
+std::size_t left_by_resource_limits() noexcept {
+    const std::size_t address_space = resource_limit(RLIMIT_AS);
+    // Since Linux 4.7 it counts all private writable memory, so what is committed.
+    const std::size_t data = resource_limit(RLIMIT_DATA);
+    if (address_space == no_limit && data == no_limit) return no_limit;
+    const ProcessSizes used = read_process_sizes();
+    return std::min(left_of(address_space, used.address_space), left_of(data, used.data));
+}
+
+/// What the machine has, also where /proc is not mounted.
+std::size_t machine_memory() noexcept {
+    struct sysinfo info {};
+    if (sysinfo(&info) != 0) return no_limit;
+    return static_cast<std::size_t>(info.totalram) * info.mem_unit;
+}
+
+}  // namespace
+
+// Pages ------------------------------------------------------------------------------------------
+
+bool decommit(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    // Keeps the access: were it taken away, each piece would become a mapping of its own, of which
+    // the kernel allows 65530.
+    return madvise(address, bytes, MADV_DONTNEED) == 0;
+}
+
+bool prefault(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    if (madvise(address, bytes, advice_populate_write) == 0) return true;
+    if (errno != EINVAL || knows_populate_write(address)) return false;
+    touch_pages(address, bytes);
+    return true;
+}
+
+bool prefer_huge_pages(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    const std::size_t skipped = base::align_up(begin, huge_page_bytes) - begin;
+    if (bytes < skipped + huge_page_bytes) return false;
+    const std::size_t whole = base::align_down(bytes - skipped, huge_page_bytes);
+    return madvise(static_cast<char*>(address) + skipped, whole, MADV_HUGEPAGE) == 0;
+}
+
+// NUMA -------------------------------------------------------------------------------------------
+
+unsigned numa_node_count() noexcept {
+    const ErrnoKeeper errno_keeper;
+    LineReader lines("/sys/devices/system/node/online");
+    std::string_view list;
+    return lines.next(list) ? count_numa_nodes(list) : 1;
+}
+
+bool prefer_numa_node(void* address, std::size_t bytes, unsigned node) noexcept {
+    const ErrnoKeeper errno_keeper;
+    if (node >= most_numa_nodes) return false;
+    NodeMask nodes;
+    nodes.add(node);
+    return set_policy(address, bytes, policy_preferred, nodes);
+}
+
+bool interleave_numa_nodes(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    NodeMask nodes;
+    const unsigned count = numa_node_count();
+    for (unsigned node = 0; node < count; ++node) nodes.add(node);
+    return set_policy(address, bytes, policy_interleave, nodes);
+}
+
+// Memory limits ----------------------------------------------------------------------------------
+
+std::size_t total_memory() noexcept {
+    const ErrnoKeeper errno_keeper;
+    return std::min(read_memory_limits("").total, machine_memory());
+}
+
+std::size_t available_memory() noexcept {
+    const ErrnoKeeper errno_keeper;
+    const std::size_t limited = std::min(read_memory_limits("").available, machine_memory());
+    return std::min(limited, left_by_resource_limits());
+}
+
+std::size_t resident_memory() noexcept {
+    const ErrnoKeeper errno_keeper;
+    return read_process_sizes().resident;
+}
+
+std::size_t available_address_space() noexcept {
+    const ErrnoKeeper errno_keeper;
+    const std::size_t limit = resource_limit(RLIMIT_AS);
+    if (limit == no_limit) return no_limit;
+    return left_of(limit, read_process_sizes().address_space);
+}
+
+}  // namespace tensorpool::platform

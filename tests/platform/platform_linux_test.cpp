@@ -1,0 +1,282 @@
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "platform/platform.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+using testing::holds_in_child;
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+/// Committed memory; gone with the object.
+class Mapping {
+public:
+    explicit Mapping(std::size_t wanted, std::size_t alignment = page_bytes())
+        : bytes(wanted), begin(static_cast<unsigned char*>(map(wanted, alignment))) {}
+    ~Mapping() { unmap(begin, bytes); }
+    Mapping(const Mapping&) = delete;
+    Mapping& operator=(const Mapping&) = delete;
+
+    std::size_t pages_in_memory() const {
+        std::vector<unsigned char> in_memory(bytes / page_bytes());
+        if (mincore(begin, bytes, in_memory.data()) != 0) return 0;
+        return static_cast<std::size_t>(
+            std::ranges::count_if(in_memory, [](unsigned char page) { return page & 1; }));
+    }
+
+    const std::size_t bytes;
+    unsigned char* const begin;
+};
+
+/// A figure of /proc/self/statm (proc(5)) in bytes.
+std::size_t process_figure(int position) {
+    std::ifstream file("/proc/self/statm");
+    std::size_t pages = 0;
+    for (int field = 0; field <= position; ++field) file >> pages;
+    return pages * page_bytes();
+}
+std::size_t address_space_bytes() {
+    return process_figure(0);
+}
+std::size_t data_bytes() {
+    return process_figure(5);
+}
+
+/// Whether /proc/self/maps has a mapping of exactly this range.
+bool is_mapping(const unsigned char* begin, std::size_t bytes) {
+    std::ostringstream range;
+    range << std::hex << reinterpret_cast<std::uintptr_t>(begin) << '-'
+          << reinterpret_cast<std::uintptr_t>(begin + bytes) << ' ';
+    std::ifstream file("/proc/self/maps");
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with(range.str())) return true;
+    }
+    return false;
+}
+
+// Reserving, decommitting, prefaulting -----------------------------------------------------------
+
+TEST(LinuxReserve, AlignedRangeTakesNoMoreAddressSpaceThanAsked) {
+    address_space_bytes();
+    const std::size_t before = address_space_bytes();
+    void* const address = reserve(8 * mib, 1024 * mib, Access::none);
+    ASSERT_NE(address, nullptr);
+    const std::size_t after = address_space_bytes();
+    EXPECT_EQ(after - before, 8 * mib);
+    release(address, 8 * mib);
+}
+
+TEST(LinuxDecommit, PagesAreGoneAndTheMappingStaysOne) {
+    const Mapping memory(16 * page_bytes());
+    ASSERT_TRUE(prefault(memory.begin, memory.bytes));
+    ASSERT_TRUE(decommit(memory.begin, 8 * page_bytes()));
+    EXPECT_EQ(memory.pages_in_memory(), 8U);
+    EXPECT_FALSE(is_mapping(memory.begin, 8 * page_bytes()));
+}
+
+TEST(LinuxDecommit, LockedMemoryIsRefusedAndKeepsItsContent) {
+    const Mapping memory(page_bytes());
+    *memory.begin = 7;
+    // The sanitizers replace the function of that name by one that does nothing.
+    ASSERT_EQ(syscall(SYS_mlock, memory.begin, memory.bytes), 0);
+    EXPECT_FALSE(decommit(memory.begin, memory.bytes));
+    EXPECT_EQ(*memory.begin, 7);
+}
+
+TEST(LinuxDecommit, RangeThatIsNotReservedIsRefused) {
+    void* const gone = map(page_bytes(), page_bytes());
+    unmap(gone, page_bytes());
+    EXPECT_FALSE(decommit(gone, page_bytes()));
+}
+
+TEST(LinuxPrefault, EveryPageIsInMemoryAfterwards) {
+    const Mapping memory(16 * page_bytes());
+    EXPECT_EQ(memory.pages_in_memory(), 0U);
+    EXPECT_TRUE(prefault(memory.begin, memory.bytes));
+    EXPECT_EQ(memory.pages_in_memory(), 16U);
+}
+
+TEST(LinuxPrefault, RangeThatIsNotReservedIsRefused) {
+    void* const gone = map(page_bytes(), page_bytes());
+    unmap(gone, page_bytes());
+    EXPECT_FALSE(prefault(gone, page_bytes()));
+}
+
+/// From now on madvise with the advice to populate fails in this process as on kernels before 5.14.
+bool forget_populate_write() {
+    constexpr unsigned advice_populate_write = 23;
+    const auto low_half_of_advice = static_cast<unsigned>(offsetof(seccomp_data, args[2]));
+    sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<unsigned>(offsetof(seccomp_data, nr))),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(SYS_madvise), 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low_half_of_advice),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, advice_populate_write, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(EINVAL)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{static_cast<unsigned short>(std::size(steps)), steps};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(LinuxPrefault, OldKernelsHaveTheirPagesTouched) {
+    const Mapping memory(16 * page_bytes());
+    EXPECT_TRUE(holds_in_child([&] {
+        return forget_populate_write() && prefault(memory.begin, memory.bytes) &&
+               memory.pages_in_memory() == 16;
+    }));
+}
+
+// Wishes -----------------------------------------------------------------------------------------
+
+TEST(LinuxPreferHugePages, WholeHugePagesInsideTheRangeAreAskedFor) {
+    const Mapping memory(4 * huge_page_bytes, huge_page_bytes);
+    const bool known = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
+    EXPECT_EQ(prefer_huge_pages(memory.begin + 1, memory.bytes - 2), known);
+    EXPECT_EQ(is_mapping(memory.begin + huge_page_bytes, 2 * huge_page_bytes), known);
+}
+
+TEST(LinuxPreferHugePages, OneByteShortOfAHugePageIsRefused) {
+    const Mapping memory(2 * huge_page_bytes, huge_page_bytes);
+    EXPECT_FALSE(prefer_huge_pages(memory.begin, huge_page_bytes - 1));
+    EXPECT_FALSE(prefer_huge_pages(memory.begin + 1, 2 * huge_page_bytes - 2));
+}
+
+/// The range's policy as the kernel tells it: 0 is the default, also where it does not tell.
+int policy_of(void* address) {
+    constexpr unsigned long of_address = 2;
+    int policy = 0;
+    syscall(SYS_get_mempolicy, &policy, nullptr, 0UL, address, of_address);
+    return policy;
+}
+
+TEST(LinuxNuma, ThereIsANode) {
+    EXPECT_GE(numa_node_count(), 1U);
+    EXPECT_LE(numa_node_count(), 1024U);
+}
+
+TEST(LinuxNuma, PreferredNodeIsThePolicyOfTheRange) {
+    const Mapping memory(4 * page_bytes());
+    // A container may forbid it, which the result must say.
+    const bool done = prefer_numa_node(memory.begin, memory.bytes, 0);
+    EXPECT_EQ(policy_of(memory.begin), done ? 1 : 0);
+    EXPECT_TRUE(prefault(memory.begin, memory.bytes));
+}
+
+TEST(LinuxNuma, InterleavingIsThePolicyOfTheRange) {
+    const Mapping memory(4 * page_bytes());
+    const bool done = interleave_numa_nodes(memory.begin, memory.bytes);
+    EXPECT_EQ(policy_of(memory.begin), done ? 3 : 0);
+    EXPECT_TRUE(prefault(memory.begin, memory.bytes));
+}
+
+TEST(LinuxNuma, NodeThatDoesNotExistIsRefused) {
+    const Mapping memory(page_bytes());
+    EXPECT_FALSE(prefer_numa_node(memory.begin, memory.bytes, 1023));
+    EXPECT_FALSE(prefer_numa_node(memory.begin, memory.bytes, 1024));
+    EXPECT_FALSE(prefer_numa_node(memory.begin, memory.bytes, UINT32_MAX));
+}
+
+// Limits -----------------------------------------------------------------------------------------
+
+bool set_soft_limit(decltype(RLIMIT_AS) resource, std::size_t bytes) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0) return false;
+    limit.rlim_cur = bytes;
+    return setrlimit(resource, &limit) == 0;
+}
+
+bool is_just_below(std::size_t value, std::size_t limit) {
+    return value <= limit && value > limit - 8 * mib;
+}
+
+TEST(LinuxLimits, AddressSpaceLimitLeavesWhatItLeaves) {
+    EXPECT_TRUE(holds_in_child([] {
+        return set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib) &&
+               is_just_below(available_address_space(), 256 * mib) &&
+               available_memory() <= 256 * mib;
+    }));
+}
+
+TEST(LinuxLimits, ReservationBeyondTheAddressSpaceLimitIsRefused) {
+    EXPECT_TRUE(holds_in_child([] {
+        if (!set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib)) return false;
+        const bool refused = reserve(257 * mib, page_bytes(), Access::none) == nullptr &&
+                             map(257 * mib, page_bytes()) == nullptr;
+        return refused && reserve(128 * mib, page_bytes(), Access::none) != nullptr;
+    }));
+}
+
+TEST(LinuxLimits, ReservationTakesFromTheAddressSpace) {
+    EXPECT_TRUE(holds_in_child([] {
+        return set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib) &&
+               reserve(100 * mib, page_bytes(), Access::none) != nullptr &&
+               is_just_below(available_address_space(), 156 * mib);
+    }));
+}
+
+TEST(LinuxLimits, AddressSpaceUsedAboveTheLimitLeavesNothing) {
+    EXPECT_TRUE(holds_in_child([] {
+        available_memory();  // The stack must not need to grow below the limit.
+        return set_soft_limit(RLIMIT_AS, mib) && available_address_space() == 0 &&
+               available_memory() == 0;
+    }));
+}
+
+TEST(LinuxLimits, DataLimitRefusesToCommitAndNotToReserve) {
+    EXPECT_TRUE(holds_in_child([] {
+        if (!set_soft_limit(RLIMIT_DATA, data_bytes() + 64 * mib)) return false;
+        void* const address = reserve(256 * mib, page_bytes(), Access::read_zeros);
+        if (address == nullptr || available_memory() > 64 * mib) return false;
+        return !commit(address, 256 * mib) && commit(address, 16 * mib);
+    }));
+}
+
+TEST(LinuxLimits, RefusedMapLeavesNoAddressSpaceTaken) {
+    EXPECT_TRUE(holds_in_child([] {
+        if (!set_soft_limit(RLIMIT_DATA, data_bytes() + 64 * mib)) return false;
+        const std::size_t before = address_space_bytes();
+        return map(256 * mib, page_bytes()) == nullptr && address_space_bytes() == before;
+    }));
+}
+
+TEST(LinuxLimits, WithoutALimitTheAddressSpaceIsEndless) {
+    EXPECT_TRUE(holds_in_child([] {
+        return set_soft_limit(RLIMIT_AS, RLIM_INFINITY) && available_address_space() == SIZE_MAX;
+    }));
+}
+
+TEST(LinuxLimits, AvailableIsAtMostTotal) {
+    EXPECT_GT(total_memory(), 0U);
+    EXPECT_LE(available_memory(), total_memory());
+}
+
+TEST(LinuxResident, GrowsByWhatIsTouched) {
+    const Mapping memory(64 * mib);
+    const std::size_t before = resident_memory();
+    ASSERT_TRUE(prefault(memory.begin, memory.bytes));
+    EXPECT_GE(resident_memory(), before + 48 * mib);
+    EXPECT_LE(resident_memory(), total_memory());
+}
+
+}  // namespace
+}  // namespace tensorpool::platform
