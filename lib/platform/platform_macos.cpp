@@ -1,0 +1,95 @@
+// What only macOS has; the rest is in platform_posix.cpp.
+
+#include <mach/mach.h>
+#include <sys/mman.h>
+#include <sys/sysctl.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "platform/errno_keeper.hpp"
+#include "platform/platform.hpp"
+#include "platform/touch_pages_posix.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+/// Free pages, and inactive ones, which the system takes before it swaps; SIZE_MAX where there is
+/// no telling.
+std::size_t free_and_inactive_memory() noexcept {
+    vm_statistics64_data_t pages{};
+    mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
+    const host_t host = mach_host_self();
+    const kern_return_t result =
+        host_statistics64(host, HOST_VM_INFO64, reinterpret_cast<host_info64_t>(&pages), &count);
+    // Each call of mach_host_self adds a reference.
+    mach_port_deallocate(mach_task_self(), host);
+    if (result != KERN_SUCCESS) return SIZE_MAX;
+    return (std::size_t{pages.free_count} + pages.inactive_count) * vm_kernel_page_size;
+}
+
+}  // namespace
+
+// Pages ------------------------------------------------------------------------------------------
+
+bool decommit(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    // MADV_DONTNEED keeps the content here; a new mapping in place of the old one does not. It
+    // stays readable, as on Linux, so that reading a `read_zeros` reservation cannot fault.
+    return mmap(address, bytes, PROT_READ, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                -1, 0) != MAP_FAILED;
+}
+
+bool prefault(void* address, std::size_t bytes) noexcept {
+    touch_pages(address, bytes);
+    return true;
+}
+
+bool prefer_huge_pages(void*, std::size_t) noexcept {
+    return false;
+}
+
+// NUMA -------------------------------------------------------------------------------------------
+
+unsigned numa_node_count() noexcept {
+    return 1;
+}
+
+bool prefer_numa_node(void*, std::size_t, unsigned) noexcept {
+    return false;
+}
+
+bool interleave_numa_nodes(void*, std::size_t) noexcept {
+    return false;
+}
+
+// Memory limits ----------------------------------------------------------------------------------
+
+std::size_t total_memory() noexcept {
+    const ErrnoKeeper errno_keeper;
+    std::uint64_t bytes = 0;
+    std::size_t size = sizeof bytes;
+    if (sysctlbyname("hw.memsize", &bytes, &size, nullptr, 0) != 0) return SIZE_MAX;
+    return static_cast<std::size_t>(bytes);
+}
+
+std::size_t available_memory() noexcept {
+    const ErrnoKeeper errno_keeper;
+    return std::min(free_and_inactive_memory(), total_memory());
+}
+
+std::size_t resident_memory() noexcept {
+    const ErrnoKeeper errno_keeper;
+    mach_task_basic_info_data_t info{};
+    mach_msg_type_number_t count = MACH_TASK_BASIC_INFO_COUNT;
+    const kern_return_t result = task_info(mach_task_self(), MACH_TASK_BASIC_INFO,
+                                           reinterpret_cast<task_info_t>(&info), &count);
+    return result == KERN_SUCCESS ? static_cast<std::size_t>(info.resident_size) : 0;
+}
+
+std::size_t available_address_space() noexcept {
+    // The system accepts RLIMIT_AS and does not enforce it.
+    return SIZE_MAX;
+}
+
+}  // namespace tensorpool::platform

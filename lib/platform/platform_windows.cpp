@@ -1,0 +1,265 @@
+// The whole contract for Windows 10 and later.
+
+#define NOMINMAX
+#define WIN32_LEAN_AND_MEAN
+#define _CRT_SECURE_NO_WARNINGS  // getenv
+#define PSAPI_VERSION 2          // GetProcessMemoryInfo from kernel32
+
+#include <windows.h>
+// After windows.h, which it needs.
+#include <intrin.h>
+#include <psapi.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/alignment.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+/// Gives the thread's error code back at the end of a scope, as `errno` elsewhere.
+class LastErrorKeeper {
+public:
+    LastErrorKeeper() noexcept = default;
+    ~LastErrorKeeper() { SetLastError(kept_); }
+    LastErrorKeeper(const LastErrorKeeper&) = delete;
+    LastErrorKeeper& operator=(const LastErrorKeeper&) = delete;
+
+private:
+    DWORD kept_ = GetLastError();
+};
+
+SYSTEM_INFO system_info() noexcept {
+    SYSTEM_INFO info;
+    GetSystemInfo(&info);
+    return info;
+}
+
+void* reserve_at(void* address, std::size_t bytes, Access access) noexcept {
+    // Windows reads zeros only from pages that are committed, so these count towards its limit.
+    if (access == Access::read_zeros) {
+        return VirtualAlloc(address, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READONLY);
+    }
+    return VirtualAlloc(address, bytes, MEM_RESERVE, PAGE_NOACCESS);
+}
+
+/// Where an aligned range of `bytes` is free at this moment; nullptr where there is none.
+void* find_aligned(std::size_t bytes, std::size_t alignment) noexcept {
+    void* const larger = VirtualAlloc(nullptr, bytes + alignment, MEM_RESERVE, PAGE_NOACCESS);
+    if (larger == nullptr) return nullptr;
+    VirtualFree(larger, 0, MEM_RELEASE);
+    const auto begin = reinterpret_cast<std::uintptr_t>(larger);
+    return reinterpret_cast<void*>(base::align_up(begin, alignment));
+}
+
+/// Whether [address, address + bytes) is all of one reservation.
+bool is_whole_reservation(void* address, std::size_t bytes) noexcept {
+    std::size_t at = 0;
+    MEMORY_BASIC_INFORMATION region{};
+    while (VirtualQuery(static_cast<char*>(address) + at, &region, sizeof region) != 0 &&
+           region.State != MEM_FREE && region.AllocationBase == address) {
+        at += region.RegionSize;
+    }
+    return at == bytes;
+}
+
+MEMORYSTATUSEX memory_status() noexcept {
+    MEMORYSTATUSEX status{};
+    status.dwLength = sizeof status;
+    if (GlobalMemoryStatusEx(&status)) return status;
+    status.ullTotalPhys = status.ullAvailPhys = SIZE_MAX;
+    status.ullAvailPageFile = status.ullAvailVirtual = SIZE_MAX;
+    return status;
+}
+
+using Handler = void (*)();
+DWORD exit_slot;
+// Stored with release after `exit_slot` is made, loaded with acquire before that is used.
+constinit std::atomic<Handler> exit_handler{nullptr};
+
+void WINAPI run_exit_handler(void* armed) noexcept {
+    if (armed != nullptr) exit_handler.load(std::memory_order_acquire)();
+}
+
+}  // namespace
+
+// Pages and address space ------------------------------------------------------------------------
+
+std::size_t page_bytes() noexcept {
+    static const std::size_t bytes = system_info().dwPageSize;
+    return bytes;
+}
+
+void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept {
+    const LastErrorKeeper last_error_keeper;
+    if (bytes == 0 || bytes + alignment < bytes) return nullptr;
+    if (alignment <= system_info().dwAllocationGranularity) {
+        return reserve_at(nullptr, bytes, access);
+    }
+    // A reservation cannot be cut, so a place is looked for and then taken. Another thread may take
+    // it in between; one that does so eight times in a row is not to be expected.
+    for (int attempt = 0; attempt < 8; ++attempt) {
+        void* const place = find_aligned(bytes, alignment);
+        if (place == nullptr) return nullptr;
+        if (void* const address = reserve_at(place, bytes, access)) return address;
+    }
+    return nullptr;
+}
+
+void release(void* address, std::size_t bytes) noexcept {
+    const LastErrorKeeper last_error_keeper;
+    if (bytes == 0) return;
+    if (is_whole_reservation(address, bytes)) {
+        VirtualFree(address, 0, MEM_RELEASE);
+        return;
+    }
+    // Of a part Windows takes back the memory only; its address space stays reserved.
+    VirtualFree(address, bytes, MEM_DECOMMIT);
+}
+
+bool commit(void* address, std::size_t bytes) noexcept {
+    const LastErrorKeeper last_error_keeper;
+    if (bytes == 0) return true;
+    if (VirtualAlloc(address, bytes, MEM_COMMIT, PAGE_READWRITE) == nullptr) return false;
+    // Pages of a `read_zeros` reservation are committed already, and read-only until now.
+    DWORD before = 0;
+    return VirtualProtect(address, bytes, PAGE_READWRITE, &before) != 0;
+}
+
+bool decommit(void* address, std::size_t bytes) noexcept {
+    const LastErrorKeeper last_error_keeper;
+    // Of no bytes VirtualFree would decommit the whole reservation.
+    return bytes == 0 || VirtualFree(address, bytes, MEM_DECOMMIT) != 0;
+}
+
+bool prefault(void* address, std::size_t bytes) noexcept {
+    // PrefetchVirtualMemory reads what is in the page file; new pages come by touch only. The write
+    // changes nothing, also while other threads write there; its zero is one that the compiler
+    // cannot see, or it may leave the write out.
+    const volatile char nothing = 0;
+    auto* const begin = static_cast<volatile char*>(address);
+    for (std::size_t at = 0; at < bytes; at += page_bytes()) _InterlockedOr8(begin + at, nothing);
+    return true;
+}
+
+// Windows has large pages only for memory that is locked, by a privilege.
+bool prefer_huge_pages(void*, std::size_t) noexcept {
+    return false;
+}
+
+void* map(std::size_t bytes, std::size_t alignment) noexcept {
+    void* const address = reserve(bytes, alignment, Access::none);
+    if (address == nullptr) return nullptr;
+    if (commit(address, bytes)) return address;
+    release(address, bytes);
+    return nullptr;
+}
+
+void unmap(void* address, std::size_t bytes) noexcept {
+    release(address, bytes);
+}
+
+// NUMA -------------------------------------------------------------------------------------------
+
+// Windows binds pages to a node when they are reserved, and never later: no choice, so one node.
+unsigned numa_node_count() noexcept {
+    return 1;
+}
+
+bool prefer_numa_node(void*, std::size_t, unsigned) noexcept {
+    return false;
+}
+
+bool interleave_numa_nodes(void*, std::size_t) noexcept {
+    return false;
+}
+
+// Memory limits ----------------------------------------------------------------------------------
+
+std::size_t total_memory() noexcept {
+    const LastErrorKeeper last_error_keeper;
+    return static_cast<std::size_t>(memory_status().ullTotalPhys);
+}
+
+std::size_t available_memory() noexcept {
+    const LastErrorKeeper last_error_keeper;
+    // "Page file" is what may still be committed, by the system and by the process's job.
+    const MEMORYSTATUSEX status = memory_status();
+    return static_cast<std::size_t>(std::min(status.ullAvailPhys, status.ullAvailPageFile));
+}
+
+std::size_t resident_memory() noexcept {
+    const LastErrorKeeper last_error_keeper;
+    PROCESS_MEMORY_COUNTERS counters{};
+    counters.cb = sizeof counters;
+    if (!GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof counters)) return 0;
+    return counters.WorkingSetSize;
+}
+
+std::size_t available_address_space() noexcept {
+    const LastErrorKeeper last_error_keeper;
+    return static_cast<std::size_t>(memory_status().ullAvailVirtual);
+}
+
+// Threads and processes --------------------------------------------------------------------------
+
+bool set_thread_exit_handler(void (*function)()) noexcept {
+    const LastErrorKeeper last_error_keeper;
+    if (exit_handler.load(std::memory_order_acquire) != nullptr) return false;
+    exit_slot = FlsAlloc(run_exit_handler);
+    if (exit_slot == FLS_OUT_OF_INDEXES) return false;
+    exit_handler.store(function, std::memory_order_release);
+    return true;
+}
+
+bool call_at_thread_exit() noexcept {
+    const LastErrorKeeper last_error_keeper;
+    if (exit_handler.load(std::memory_order_acquire) == nullptr) return false;
+    // Any value but null has the callback called.
+    return FlsSetValue(exit_slot, &exit_slot) != 0;
+}
+
+bool set_fork_handlers(void (*)(), void (*)(), void (*)()) noexcept {
+    return true;
+}
+
+// The rest ---------------------------------------------------------------------------------------
+
+std::uint64_t monotonic_clock_ns() noexcept {
+    constexpr std::uint64_t ns_per_second = 1'000'000'000;
+    LARGE_INTEGER now;
+    LARGE_INTEGER per_second;
+    QueryPerformanceCounter(&now);
+    QueryPerformanceFrequency(&per_second);
+    const auto ticks = static_cast<std::uint64_t>(now.QuadPart);
+    const auto rate = static_cast<std::uint64_t>(per_second.QuadPart);
+    // Whole seconds apart, so that the product cannot overflow.
+    return ticks / rate * ns_per_second + ticks % rate * ns_per_second / rate;
+}
+
+const char* environment_variable(const char* name) noexcept {
+    return std::getenv(name);
+}
+
+void write_to_stderr(const char* text, std::size_t bytes) noexcept {
+    const LastErrorKeeper last_error_keeper;
+    constexpr std::size_t most_at_once = std::size_t{1} << 30;
+    const HANDLE stream = GetStdHandle(STD_ERROR_HANDLE);
+    while (bytes > 0) {
+        const auto wanted = static_cast<DWORD>(std::min(bytes, most_at_once));
+        DWORD written = 0;
+        if (!WriteFile(stream, text, wanted, &written, nullptr) || written == 0) return;
+        text += written;
+        bytes -= written;
+    }
+}
+
+void abort_process() noexcept {
+    std::abort();
+}
+
+}  // namespace tensorpool::platform
