@@ -48,7 +48,8 @@ explain_failure() {
         fail "apt knows no package $package: check this machine's network and package sources;" \
             "it is in Debian 12; needed are: $*"
     done
-    fail "apt-get could not install $*; the end of build/packages.log says why"
+    fail "apt-get could not install $*: make sure that this machine is online;" \
+        "build/packages.log ends with the reason"
 }
 
 # install PURPOSE...: what is missing for them, through apt; nothing and silence otherwise.
