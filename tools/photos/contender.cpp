@@ -1,5 +1,7 @@
 #include "contender.hpp"
 
+#include <stdexcept>
+
 #include "child_process.hpp"
 #include "worker_line.hpp"
 
@@ -9,7 +11,14 @@ namespace {
 bool can_preload_tcmalloc() {
     bool loaded = false;
     const ChildOrder probe{{"--work", "probe"}, tcmalloc_library, true};
-    run_self(probe, [&](const std::string& line) { loaded = !parse_worker_line(line).text.empty(); });
+    const auto hear = [&](const std::string& line) {
+        loaded = !parse_worker_line(line).text.empty();
+    };
+    try {
+        run_self(probe, hear);
+    } catch (const std::runtime_error&) {
+        return false;  // such as under the address sanitizer, which wants to be loaded first
+    }
     return loaded;
 }
 
