@@ -87,7 +87,8 @@ TEST(PooledArray, ConstructorThatThrowsLeavesNothingBehind) {
 
 TEST(PooledArray, CountThatOverflowsThrowsAndTakesNothing) {
     MemoryPool pool;
-    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    // Volatile, or the compiler warns of the elements that it foresees.
+    const volatile std::size_t most = std::numeric_limits<std::size_t>::max();
     EXPECT_THROW(PooledArray<double>(pool, most), AllocationError);
     EXPECT_THROW(PooledArray<double>(pool, most / sizeof(double) + 2), AllocationError);
     EXPECT_EQ(blocks_in_use(pool), 0U);

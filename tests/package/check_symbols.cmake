@@ -1,0 +1,25 @@
+# The shared library shows its own names and no others: none of Boost, none of the standard
+# library's templates that were instantiated in it, none of its internal functions.
+execute_process(COMMAND ${NM} --dynamic --defined-only --demangle ${LIBRARY}
+  OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE ";" "," symbols "${symbols}")
+string(REGEX REPLACE "\n$" "" symbols "${symbols}")
+string(REPLACE "\n" ";" symbols "${symbols}")
+
+set(own "(tensorpool_[a-z_]+$|((typeinfo|typeinfo name|vtable) for )?tensorpool::)")
+set(internal "tensorpool::(base|platform|statistics|pages|blocks|adaptors)::|boost::")
+set(foreign "")
+set(count 0)
+foreach(symbol IN LISTS symbols)
+  math(EXPR count "${count} + 1")
+  if(NOT symbol MATCHES "^[0-9a-f]+ [A-Za-z] ${own}" OR symbol MATCHES "${internal}")
+    string(APPEND foreign "  ${symbol}\n")
+  endif()
+endforeach()
+if(foreign)
+  message(FATAL_ERROR "${LIBRARY} shows what is not its own:\n${foreign}")
+endif()
+if(count LESS 40)
+  message(FATAL_ERROR "${LIBRARY} shows ${count} symbols, expected the whole interface: 40 and more")
+endif()
+message("${count} symbols, all of them the library's own")

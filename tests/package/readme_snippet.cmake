@@ -1,0 +1,27 @@
+# The first block of C++ in the README, compiled and run as it stands there.
+file(GLOB readme CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md)
+if(NOT readme)
+  return()
+endif()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${readme})
+
+file(READ ${readme} text)
+set(fence "```")
+string(FIND "${text}" "\n${fence}cpp\n" begin)
+if(begin EQUAL -1)
+  add_test(NAME package.readme_snippet
+           COMMAND ${CMAKE_COMMAND} -P ${CMAKE_CURRENT_LIST_DIR}/readme_without_snippet.cmake)
+  return()
+endif()
+string(SUBSTRING "${text}" ${begin} -1 text)
+string(LENGTH "\n${fence}cpp\n" opening)
+string(SUBSTRING "${text}" ${opening} -1 text)
+string(FIND "${text}" "${fence}" end)
+string(SUBSTRING "${text}" 0 ${end} text)
+
+set(snippet ${CMAKE_CURRENT_BINARY_DIR}/readme_snippet.cpp)
+file(WRITE ${snippet}.new "${text}")
+file(COPY_FILE ${snippet}.new ${snippet} ONLY_IF_DIFFERENT)
+add_executable(readme_snippet ${snippet})
+target_link_libraries(readme_snippet PRIVATE tensorpool::tensorpool tensorpool_settings)
+add_test(NAME package.readme_snippet COMMAND readme_snippet)
