@@ -26,7 +26,7 @@ public:
 private:
     std::size_t asked_;
     std::size_t in_use_;
-    char text_[256];
+    char text_[320];
 };
 
 }  // namespace tensorpool

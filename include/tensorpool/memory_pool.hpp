@@ -125,12 +125,14 @@ namespace detail {
 inline namespace abi_1 {
 /// The global pool's storage: constant-initialised, never destroyed, so that static constructors
 /// and destructors can use it.
-struct GlobalPool {
+struct TENSORPOOL_API GlobalPool {
     union {
         MemoryPool pool;
     };
     constexpr GlobalPool() noexcept : pool(0, nullptr) {}
     constexpr ~GlobalPool() {}
+    /// Makes it ready for use, once, whichever thread comes first.
+    static Pool& set_up();
 };
 extern TENSORPOOL_API constinit GlobalPool global_pool;
 }  // namespace abi_1

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace tensorpool::base {
+
+/// `alignment` is a power of two. The caller knows that the result fits.
+constexpr std::size_t align_up(std::size_t value, std::size_t alignment) noexcept {
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+constexpr std::size_t align_down(std::size_t value, std::size_t alignment) noexcept {
+    return value & ~(alignment - 1);
+}
+
+constexpr bool is_aligned(std::size_t value, std::size_t alignment) noexcept {
+    return (value & (alignment - 1)) == 0;
+}
+
+inline bool is_aligned(const void* p, std::size_t alignment) noexcept {
+    return is_aligned(reinterpret_cast<std::uintptr_t>(p), alignment);
+}
+
+constexpr std::size_t ceil_divide(std::size_t value, std::size_t by) noexcept {
+    return value / by + (value % by != 0 ? 1 : 0);
+}
+
+}  // namespace tensorpool::base

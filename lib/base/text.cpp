@@ -1,0 +1,25 @@
+#include "base/text.hpp"
+
+namespace tensorpool::base {
+
+BytesText::BytesText(std::uint64_t bytes) noexcept {
+    static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    unsigned unit = 0;
+    std::uint64_t whole = bytes;
+    std::uint64_t rest = 0;
+    while (whole >= 1024) {
+        rest = whole % 1024;
+        whole /= 1024;
+        ++unit;
+    }
+    // One decimal, rounded down: figures never look larger than they are.
+    const auto tenths = static_cast<unsigned>(rest * 10 / 1024);
+    const auto shown = static_cast<unsigned>(whole);
+    if (unit == 0 || tenths == 0) {
+        std::snprintf(text_, sizeof text_, "%u %s", shown, units[unit]);
+    } else {
+        std::snprintf(text_, sizeof text_, "%u.%u %s", shown, tenths, units[unit]);
+    }
+}
+
+}  // namespace tensorpool::base

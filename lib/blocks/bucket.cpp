@@ -1,0 +1,194 @@
+#include "blocks/bucket.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/alignment.hpp"
+#include "base/fail.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using pages::Changes;
+using pages::PageCount;
+using pages::PageEntry;
+using pages::Refusal;
+using pages::Span;
+
+// A bucket this large has shown that it grows: it will touch whole huge pages.
+constexpr std::size_t grown_bucket_bytes = std::size_t{1} << 20;
+
+bool is_set(const Span& span, unsigned index) noexcept {
+    return (span.home_bits[index / 64] >> index % 64 & 1) != 0;
+}
+
+}  // namespace
+
+Bucket::Bucket(unsigned number, const BucketSources& sources) noexcept
+    : number_(number), layout_(bucket_layouts[number]), sources_(sources) {}
+
+Bucket::~Bucket() {
+    // Its memory goes with the records; blocks and magazines go with the pool.
+    if (Depot* const depot = depot_.load(std::memory_order_relaxed)) depot->~Depot();
+}
+
+unsigned Bucket::take(void** blocks, unsigned most, Changes& changes, Refusal& refusal) noexcept {
+    const std::lock_guard guard(mutex_);
+    unsigned count = 0;
+    while (count < most) {
+        Span* const span = span_with_room(changes, refusal);
+        if (span == nullptr) break;
+        count += take_home(*span, blocks + count, most - count);
+        count += carve(*span, blocks + count, most - count);
+        if (span->home == 0 && span->carved == span->blocks) {
+            with_room_.erase(pages::SpanList::s_iterator_to(*span));
+            span->listed = false;
+        }
+    }
+    std::reverse(blocks, blocks + count);
+    return count;
+}
+
+void Bucket::bring_home(void* const* blocks, unsigned count, Changes& changes) noexcept {
+    pages::SpanList all_home;
+    {
+        const std::lock_guard guard(mutex_);
+        for (unsigned i = 0; i < count; ++i) {
+            Span& span = span_of(blocks[i]);
+            const unsigned index = index_in(span, blocks[i]);
+            if (is_set(span, index)) base::fail("deallocate: block %p was freed twice", blocks[i]);
+            span.home_bits[index / 64] |= std::uint64_t{1} << index % 64;
+            if (!span.listed) with_room_.push_front(span);
+            span.listed = true;
+            if (++span.home != span.carved) continue;
+            with_room_.erase(pages::SpanList::s_iterator_to(span));
+            add_capacity(-static_cast<std::ptrdiff_t>(span.bytes()));
+            all_home.push_back(span);
+        }
+    }
+    while (!all_home.empty()) {
+        Span& span = all_home.front();
+        all_home.pop_front();
+        drop_memory_of_requests(span);
+        sources_.heap.free(span, changes);
+    }
+}
+
+Bucket::Finding Bucket::find(const void* p) noexcept {
+    const std::lock_guard guard(mutex_);
+    const PageEntry entry = sources_.heap.space().map().at(p);
+    if (entry.bucket() != number_ || entry.pool_number() != sources_.heap.pool_number()) return {};
+    const Span& span = *entry.span();
+    const unsigned index = index_in(span, p);
+    if (index >= span.carved) return {};
+    Finding finding{.in_span = true, .home = is_set(span, index), .block = block_at(span, index)};
+    if (span.requested != nullptr) finding.requested = span.requested[index];
+    return finding;
+}
+
+void Bucket::remember(void* block, std::size_t requested_bytes) noexcept {
+    const std::lock_guard guard(mutex_);
+    Span& span = span_of(block);
+    if (span.requested == nullptr) return;
+    span.requested[index_in(span, block)] = static_cast<std::uint32_t>(requested_bytes);
+}
+
+Span* Bucket::span_with_room(Changes& changes, Refusal& refusal) noexcept {
+    if (!with_room_.empty()) return &with_room_.front();
+    Span* span = new_span(layout_.pages, changes, refusal);
+    // Near a limit a span of one block may still do.
+    const auto least = static_cast<PageCount>(base::ceil_divide(layout_.stride, pages::page_bytes));
+    if (span == nullptr && least < layout_.pages) span = new_span(least, changes, refusal);
+    return span;
+}
+
+Span* Bucket::new_span(PageCount pages, Changes& changes, Refusal& refusal) noexcept {
+    const pages::PageRequest request{.pages = pages,
+                                     .kind = pages::kind_of_bucket(number_),
+                                     .huge = capacity() >= grown_bucket_bytes};
+    Span* const span = sources_.heap.allocate(request, changes, refusal);
+    if (span == nullptr) return nullptr;
+    span->blocks = static_cast<std::uint16_t>(
+        std::min(layout_.blocks, blocks_in(span->bytes(), layout_.stride)));
+    span->carved = 0;
+    span->home = 0;
+    std::fill(std::begin(span->home_bits), std::end(span->home_bits), 0);
+    if (sources_.remember_requests && !make_memory_of_requests(*span)) {
+        sources_.heap.free(*span, changes);
+        refusal = {"memory for the pool's records", 0};
+        return nullptr;
+    }
+    with_room_.push_front(*span);
+    span->listed = true;
+    add_capacity(static_cast<std::ptrdiff_t>(span->bytes()));
+    return span;
+}
+
+unsigned Bucket::take_home(Span& span, void** blocks, unsigned most) noexcept {
+    unsigned count = 0;
+    for (unsigned word = 0; word * 64 < span.carved && span.home != 0; ++word) {
+        std::uint64_t& bits = span.home_bits[word];
+        while (bits != 0 && count < most) {
+            blocks[count++] = block_at(span, word * 64 + static_cast<unsigned>(std::countr_zero(bits)));
+            bits &= bits - 1;
+            --span.home;
+        }
+        if (count == most) break;
+    }
+    return count;
+}
+
+unsigned Bucket::carve(Span& span, void** blocks, unsigned most) noexcept {
+    const unsigned count = std::min<unsigned>(most, span.blocks - span.carved);
+    for (unsigned i = 0; i < count; ++i) blocks[i] = block_at(span, span.carved + i);
+    span.carved = static_cast<std::uint16_t>(span.carved + count);
+    return count;
+}
+
+// A pointer that a sized free brought without a look finds its judge here at the latest.
+Span& Bucket::span_of(void* block) noexcept {
+    const PageEntry entry = sources_.heap.space().map().at(block);
+    if (entry.bucket() == number_ && entry.pool_number() == sources_.heap.pool_number()) {
+        Span& span = *entry.span();
+        const unsigned index = index_in(span, block);
+        if (index < span.carved && block_at(span, index) == block) return span;
+    }
+    base::fail("deallocate: %p was freed as a block of bucket %zu B of this pool and is not one",
+               block, block_bytes());
+}
+
+unsigned Bucket::index_in(const Span& span, const void* p) const noexcept {
+    const char* const begin = sources_.heap.space().address_of(span.first_page);
+    const auto offset = static_cast<std::uint32_t>(static_cast<const char*>(p) - begin);
+    return offset / static_cast<std::uint32_t>(layout_.stride);
+}
+
+void* Bucket::block_at(const Span& span, unsigned index) const noexcept {
+    return sources_.heap.space().address_of(span.first_page) + index * layout_.stride;
+}
+
+bool Bucket::make_memory_of_requests(Span& span) noexcept {
+    const std::size_t unit = platform::page_bytes();
+    const std::size_t bytes = base::align_up(span.blocks * sizeof(*span.requested), unit);
+    span.requested = static_cast<std::uint32_t*>(platform::map(bytes, unit));
+    return span.requested != nullptr;
+}
+
+void Bucket::drop_memory_of_requests(Span& span) noexcept {
+    if (span.requested == nullptr) return;
+    const std::size_t bytes =
+        base::align_up(span.blocks * sizeof(*span.requested), platform::page_bytes());
+    platform::unmap(span.requested, bytes);
+    span.requested = nullptr;
+}
+
+std::size_t Bucket::capacity() const noexcept {
+    return sources_.totals.bucket_capacity_bytes[number_].load(std::memory_order_relaxed);
+}
+
+void Bucket::add_capacity(std::ptrdiff_t bytes) noexcept {
+    detail::add(sources_.totals.bucket_capacity_bytes[number_], static_cast<std::uint64_t>(bytes));
+}
+
+}  // namespace tensorpool::blocks

@@ -1,0 +1,94 @@
+#include <algorithm>
+#include <new>
+
+#include "blocks/bucket.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+// The pointer arrays of a depot stay below 1/256 of the bucket's capacity, so that with page map and
+// span records (1/180 at 64 B) all records stay below 1 %; but never below 256 KiB, for exchange.
+constexpr std::size_t capacity_per_array_byte = 256;
+constexpr std::size_t least_array_bytes = std::size_t{256} << 10;
+
+}  // namespace
+
+Magazine* Bucket::take_full() noexcept {
+    Depot* const depot = depot_.load(std::memory_order_acquire);
+    return depot == nullptr ? nullptr : depot->take_full();
+}
+
+Magazine* Bucket::take_empty(MayMake may_make) noexcept {
+    Depot* const depot = depot_.load(std::memory_order_acquire);
+    if (depot != nullptr) {
+        if (Magazine* const magazine = depot->take_empty()) return magazine;
+    }
+    return make_magazine(may_make);
+}
+
+void Bucket::give(Magazine& magazine) noexcept {
+    // There is a depot: the magazine was made with room in it.
+    Depot& depot = *depot_.load(std::memory_order_acquire);
+    if (magazine.count != 0) {
+        depot.give_full(magazine);
+    } else {
+        depot.give_empty(magazine);
+    }
+}
+
+void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
+    Depot* const depot = depot_.load(std::memory_order_acquire);
+    if (depot == nullptr) return;
+    MagazineList emptied;
+    std::size_t count = 0;
+    const auto empty = [&](Magazine& magazine) {
+        bring_home(magazine.blocks, magazine.count, changes);
+        magazine.count = 0;
+        emptied.push_front(magazine);
+        ++count;
+    };
+    while (Magazine* const magazine = depot->take_full()) empty(*magazine);
+    if (magazines == Magazines::keep) {
+        while (!emptied.empty()) {
+            Magazine& magazine = emptied.front();
+            emptied.pop_front();
+            depot->give_empty(magazine);
+        }
+        return;
+    }
+    while (Magazine* const magazine = depot->take_empty()) empty(*magazine);
+    sources_.magazines.destroy(emptied);
+    const std::lock_guard guard(mutex_);
+    magazines_ -= count;
+}
+
+Magazine* Bucket::make_magazine(MayMake may_make) noexcept {
+    const std::lock_guard guard(mutex_);
+    const std::size_t limit = std::max(capacity() / capacity_per_array_byte, least_array_bytes);
+    if (may_make == MayMake::within_limit && magazines_ * sizeof(Magazine) >= limit) return nullptr;
+    Depot* const depot = depot_for_giving();
+    if (depot == nullptr) return nullptr;
+    if (magazines_ == rooms_) {
+        if (!depot->make_room()) return nullptr;
+        ++rooms_;
+    }
+    Magazine* const magazine = sources_.magazines.make();
+    if (magazine != nullptr) ++magazines_;
+    return magazine;
+}
+
+Depot* Bucket::depot_for_giving() noexcept {
+    Depot* depot = depot_.load(std::memory_order_relaxed);
+    if (depot != nullptr) return depot;
+    void* const memory = sources_.records.allocate(sizeof(Depot), alignof(Depot));
+    if (memory == nullptr) return nullptr;
+    try {
+        depot = new (memory) Depot(sources_.records);
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+    depot_.store(depot, std::memory_order_release);
+    return depot;
+}
+
+}  // namespace tensorpool::blocks

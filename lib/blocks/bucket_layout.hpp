@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include <tensorpool/detail/buckets.hpp>
+
+#include "base/alignment.hpp"
+#include "pages/span.hpp"
+
+namespace tensorpool::blocks {
+
+inline constexpr std::size_t cache_line_bytes = 64;
+/// From this size up, blocks stand one cache line further apart than their size: blocks that all
+/// begin at multiples of a power of two fight for the same few cache sets.
+inline constexpr std::size_t spaced_from_bytes = 4096;
+
+/// How a bucket's spans are cut into blocks.
+struct BucketLayout {
+    std::size_t stride = 0;       // from the beginning of one block to the next
+    pages::PageCount pages = 0;   // of a span
+    unsigned blocks = 0;          // in a span
+    unsigned first_refill = 0;    // magazine capacity to begin with: what 16 KiB hold, 1 at least
+    unsigned most_in_magazine = 0;  // 64 blocks, or what 512 KiB hold
+};
+
+inline constexpr unsigned magazine_room = 64;
+
+constexpr unsigned blocks_in(std::size_t bytes, std::size_t stride) noexcept {
+    return static_cast<unsigned>(bytes / stride);
+}
+
+/// The smallest span of 64 KiB or more that holds eight blocks or more and leaves no more than a
+/// fiftieth over.
+consteval BucketLayout layout_of(unsigned bucket) {
+    const std::size_t bytes = detail::bucket_bytes(bucket);
+    BucketLayout layout;
+    layout.stride = bytes >= spaced_from_bytes ? bytes + cache_line_bytes : bytes;
+    std::size_t span = std::size_t{64} << 10;
+    const auto left_over = [&] { return span - blocks_in(span, layout.stride) * layout.stride; };
+    while (blocks_in(span, layout.stride) < 8 || left_over() * 50 > span) span += pages::page_bytes;
+    layout.pages = static_cast<pages::PageCount>(span / pages::page_bytes);
+    layout.blocks = blocks_in(span, layout.stride);
+    const auto at_most = [](std::size_t a, std::size_t b) { return static_cast<unsigned>(a < b ? a : b); };
+    layout.first_refill = at_most(bytes > (16 << 10) ? 1 : (16 << 10) / bytes, magazine_room);
+    layout.most_in_magazine = at_most((512 << 10) / bytes, magazine_room);
+    return layout;
+}
+
+consteval std::array<BucketLayout, detail::bucket_count> all_layouts() {
+    std::array<BucketLayout, detail::bucket_count> layouts = {};
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        layouts[bucket] = layout_of(bucket);
+    }
+    return layouts;
+}
+
+inline constexpr auto bucket_layouts = all_layouts();
+
+namespace laws {
+consteval bool layouts_keep_blocks_apart_and_aligned() {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        const BucketLayout& layout = bucket_layouts[bucket];
+        if (layout.stride < detail::bucket_bytes(bucket)) return false;
+        if (layout.stride % cache_line_bytes != 0) return false;
+        if (layout.blocks * layout.stride > layout.pages * pages::page_bytes) return false;
+        if (layout.blocks > pages::Span::most_blocks) return false;
+        if (layout.first_refill > layout.most_in_magazine) return false;
+    }
+    return true;
+}
+static_assert(layouts_keep_blocks_apart_and_aligned());
+}  // namespace laws
+
+}  // namespace tensorpool::blocks

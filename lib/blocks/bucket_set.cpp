@@ -1,0 +1,69 @@
+#include "blocks/bucket_set.hpp"
+
+#include <memory>
+#include <mutex>
+#include <new>
+
+namespace tensorpool::blocks {
+
+BucketSet::BucketSet(const char* name, Caching caching, bool remember_requests,
+                     pages::PageHeap& heap, pages::RecordArena& records,
+                     statistics::CounterSlots& slots, statistics::PoolTotals& totals) noexcept
+    : name_(name),
+      // Beyond the tables' room a pool works without caches.
+      may_cache_(caching == Caching::on && heap.pool_number() < detail::cached_pool_count),
+      slots_(slots),
+      sources_{heap, records, magazines_, totals, remember_requests} {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        new (&buckets_[bucket]) Bucket(bucket, sources_);
+    }
+}
+
+BucketSet::~BucketSet() { std::destroy_n(buckets_, detail::bucket_count); }
+
+void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
+                                 pages::Changes& changes, pages::Refusal& refusal) noexcept {
+    void* block = nullptr;
+    if (buckets_[bucket].take(&block, 1, changes, refusal) == 0) return nullptr;
+    totals().hold(detail::bucket_bytes(bucket));
+    const std::lock_guard guard(slots_.shared_mutex());
+    detail::BucketCounters& counted = slots_.shared().buckets[bucket];
+    detail::add(counted.taken, 1);
+    detail::add(counted.misses, 1);
+    detail::add(counted.requested_bytes, requested_bytes);
+    detail::add(counted.allocations, 1);
+    return block;
+}
+
+void BucketSet::deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept {
+    {
+        const std::lock_guard guard(slots_.shared_mutex());
+        detail::BucketCounters& counted = slots_.shared().buckets[bucket];
+        detail::add_release(counted.deallocations, 1);
+        detail::add_release(counted.returned, 1);
+    }
+    totals().let_go(detail::bucket_bytes(bucket));
+    buckets_[bucket].bring_home(&block, 1, changes);
+}
+
+void BucketSet::drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept {
+    for (Bucket& bucket : buckets_) bucket.drain(magazines, changes);
+}
+
+void BucketSet::lock() noexcept {
+    for (Bucket& bucket : buckets_) bucket.lock();
+    magazines_.lock();
+    sources_.heap.lock();
+    sources_.records.lock();
+    slots_.lock();
+}
+
+void BucketSet::unlock() noexcept {
+    slots_.unlock();
+    sources_.records.unlock();
+    sources_.heap.unlock();
+    magazines_.unlock();
+    for (Bucket& bucket : buckets_) bucket.unlock();
+}
+
+}  // namespace tensorpool::blocks

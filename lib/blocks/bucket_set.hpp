@@ -1,0 +1,69 @@
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstddef>
+
+#include "blocks/bucket.hpp"
+#include "blocks/cache.hpp"
+#include "statistics/counter_slots.hpp"
+
+namespace tensorpool::blocks {
+
+using CacheList = boost::intrusive::list<Cache, boost::intrusive::constant_time_size<false>>;
+
+/// One pool's blocks up to 64 KiB: eleven buckets, and the caches of all threads that use them.
+/// Thread-safe.
+class BucketSet {
+public:
+    /// Caches are off for pools whose every call is to be seen.
+    enum class Caching : bool { off, on };
+    /// `name` is for messages and lives as long as the set.
+    BucketSet(const char* name, Caching caching, bool remember_requests, pages::PageHeap& heap,
+              pages::RecordArena& records, statistics::CounterSlots& slots,
+              statistics::PoolTotals& totals) noexcept;
+    BucketSet(const BucketSet&) = delete;
+    BucketSet& operator=(const BucketSet&) = delete;
+    ~BucketSet();
+
+    Bucket& operator[](unsigned bucket) noexcept { return buckets_[bucket]; }
+
+    /// One block without a cache: straight from the spans. nullptr when refused.
+    void* allocate_direct(unsigned bucket, std::size_t requested_bytes, pages::Changes& changes,
+                          pages::Refusal& refusal) noexcept;
+    void deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept;
+
+    /// Brings home what lies in all depots.
+    void drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept;
+
+    /// The pool's, and the entry of each thread's table where there may be caches.
+    unsigned number() const noexcept { return sources_.heap.pool_number(); }
+    bool may_cache() const noexcept { return may_cache_; }
+    const char* name() const noexcept { return name_; }
+    statistics::PoolTotals& totals() const noexcept { return sources_.totals; }
+    statistics::CounterSlots& slots() const noexcept { return slots_; }
+    std::size_t magazine_bytes() const noexcept { return magazines_.bytes_in_use(); }
+    pages::PageHeap& heap() const noexcept { return sources_.heap; }
+    pages::RecordArena& records() const noexcept { return sources_.records; }
+
+    /// The registry's, and under its lock: caches in use, those that threads left, the next pool.
+    CacheList caches;
+    CacheList free_caches;
+    BucketSet* next = nullptr;
+
+    /// All locks of the pool, for a fork.
+    void lock() noexcept;
+    void unlock() noexcept;
+
+private:
+    const char* const name_;
+    const bool may_cache_;
+    statistics::CounterSlots& slots_;
+    MagazineStore magazines_;
+    BucketSources sources_;
+    // An array of objects that can be neither copied nor moved, each with its number.
+    union {
+        Bucket buckets_[detail::bucket_count];
+    };
+};
+
+}  // namespace tensorpool::blocks

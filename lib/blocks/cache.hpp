@@ -1,0 +1,85 @@
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+
+#include <tensorpool/detail/thread_cache.hpp>
+
+#include "blocks/bucket.hpp"
+#include "statistics/counter_slots.hpp"
+
+namespace tensorpool::blocks {
+
+class BucketSet;
+
+/// The slow half of a thread's cache: two magazines a bucket, loaded and spare, and how large they
+/// may be. Used by its thread alone; by whoever holds the registry's lock when the thread has ended,
+/// the pool dies, or a fork has left the thread behind.
+///
+/// Capacities begin at what 16 KiB hold, double when a bucket goes to its depot again, and fall back
+/// when the bucket has been idle; both magazines of all buckets together may hold 4 MiB at most.
+class Cache : public detail::ThreadCache,
+              public boost::intrusive::list_base_hook<
+                  boost::intrusive::link_mode<boost::intrusive::normal_link>> {
+public:
+    /// Makes it a cache of this set, counting in `slot`. It parks nothing yet.
+    void begin(BucketSet& set, statistics::CounterSlot& slot) noexcept;
+
+    /// A block when `pop` found none: from the spare, the depot or spans. nullptr when refused.
+    void* pop_slow(unsigned bucket, std::size_t requested_bytes, pages::Changes& changes,
+                   pages::Refusal& refusal) noexcept;
+    /// Takes a block when `push` found no room.
+    void push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept;
+
+    /// Whether a block of this bucket lies in one of its two magazines.
+    bool parks(unsigned bucket, const void* block) const noexcept;
+    /// Gives all blocks and magazines to the depots.
+    void give_back_all() noexcept;
+    /// Parks nothing any more, and what it held counts as lost: for a thread that a fork left behind.
+    void abandon() noexcept;
+
+    /// Now and then, by trips to depots: whoever looks at the clock shall do so then.
+    bool is_time_to_look() const noexcept { return trips_ % 16 == 0; }
+    BucketSet& set() const noexcept { return *set_; }
+    statistics::CounterSlot& slot() const noexcept { return *slot_; }
+
+private:
+    struct Side {
+        Magazine* loaded = nullptr;
+        Magazine* spare = nullptr;
+        std::uint16_t capacity = 0;
+        bool went_to_depot = false;   // since the capacity last changed
+        std::uint64_t seen = 0;       // operations at the last look for idle buckets
+    };
+
+    bool refill(unsigned bucket, pages::Changes& changes, pages::Refusal& refusal) noexcept;
+    bool load_from_depot(unsigned bucket) noexcept;
+    bool load_from_spans(unsigned bucket, pages::Changes& changes, pages::Refusal& refusal) noexcept;
+    bool make_room(unsigned bucket, pages::Changes& changes) noexcept;
+    bool load_empty(unsigned bucket, pages::Changes& changes) noexcept;
+
+    void load(unsigned bucket, Magazine& magazine) noexcept;
+    void unload(unsigned bucket) noexcept;
+    void swap(unsigned bucket) noexcept;
+    void give(unsigned bucket, Magazine*& magazine) noexcept;
+
+    bool grow(unsigned bucket) noexcept;
+    void count_trip() noexcept;
+    void give_back_idle() noexcept;
+    void charge(std::size_t bytes) noexcept;
+    void refund(std::size_t bytes) noexcept;
+    void count_taken(unsigned bucket, std::size_t blocks) noexcept;
+    void count_returned(unsigned bucket, std::size_t blocks) noexcept;
+
+    Side sides_[detail::bucket_count];
+    BucketSet* set_ = nullptr;
+    statistics::CounterSlot* slot_ = nullptr;
+    unsigned trips_ = 0;
+    // What both magazines of all buckets may hold, by their capacities.
+    std::size_t may_park_bytes_ = 0;
+    // Bytes that the pool counts as held and this thread does not hold: taken ahead, so that not
+    // every trip to a depot has to add to a word that all threads share.
+    std::size_t credit_bytes_ = 0;
+};
+
+}  // namespace tensorpool::blocks

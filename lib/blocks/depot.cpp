@@ -1,0 +1,24 @@
+#include "blocks/depot.hpp"
+
+#include <new>
+
+#include "base/fail.hpp"
+
+namespace tensorpool::blocks {
+
+bool Depot::make_room() noexcept {
+    try {
+        full_.reserve(1);
+        empty_.reserve(1);
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
+void Depot::give(Stack& stack, Magazine& magazine) noexcept {
+    if (stack.bounded_push(&magazine)) return;
+    base::fail("depot: no node for magazine %p, which was made with one", static_cast<void*>(&magazine));
+}
+
+}  // namespace tensorpool::blocks

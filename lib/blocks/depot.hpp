@@ -1,0 +1,65 @@
+#pragma once
+
+#include <boost/lockfree/stack.hpp>
+#include <cstddef>
+
+#include "blocks/magazine.hpp"
+#include "pages/record_arena.hpp"
+
+namespace tensorpool::blocks {
+
+/// Lets Boost.Lockfree take its nodes from the pool's records. Nodes live as long as the pool.
+template <class T>
+struct RecordAllocator {
+    using value_type = T;
+    template <class U>
+    struct rebind {
+        using other = RecordAllocator<U>;
+    };
+
+    explicit RecordAllocator(pages::RecordArena& arena) noexcept : records(&arena) {}
+    template <class U>
+    RecordAllocator(const RecordAllocator<U>& other) noexcept : records(other.records) {}
+
+    T* allocate(std::size_t count) {
+        void* const memory = records->allocate(count * sizeof(T), alignof(T));
+        if (memory == nullptr) throw std::bad_alloc();
+        return static_cast<T*>(memory);
+    }
+    void deallocate(T*, std::size_t) noexcept {}
+    bool operator==(const RecordAllocator& other) const noexcept { return records == other.records; }
+
+    pages::RecordArena* records;
+};
+
+/// A bucket's central lists: magazines with blocks and magazines without. Lock-free. Boost's stack
+/// tags its pointers with 16 bits against ABA: an exchange would have to sleep through a multiple of
+/// 65,536 others of the same node to go wrong.
+class Depot {
+public:
+    explicit Depot(pages::RecordArena& records)
+        : full_(RecordAllocator<Magazine*>(records)), empty_(RecordAllocator<Magazine*>(records)) {}
+
+    /// Room for one more magazine in either list. False when the system has no memory. Called
+    /// before a new magazine is given: then giving cannot fail.
+    bool make_room() noexcept;
+
+    Magazine* take_full() noexcept { return take(full_); }
+    Magazine* take_empty() noexcept { return take(empty_); }
+    void give_full(Magazine& magazine) noexcept { give(full_, magazine); }
+    void give_empty(Magazine& magazine) noexcept { give(empty_, magazine); }
+
+private:
+    using Stack = boost::lockfree::stack<Magazine*, boost::lockfree::allocator<RecordAllocator<Magazine*>>>;
+
+    static Magazine* take(Stack& stack) noexcept {
+        Magazine* magazine = nullptr;
+        return stack.pop(magazine) ? magazine : nullptr;
+    }
+    static void give(Stack& stack, Magazine& magazine) noexcept;
+
+    Stack full_;
+    Stack empty_;
+};
+
+}  // namespace tensorpool::blocks

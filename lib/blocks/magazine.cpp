@@ -1,0 +1,59 @@
+#include "blocks/magazine.hpp"
+
+#include <functional>
+#include <new>
+
+#include "base/alignment.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+// Before each chunk stands its size, in a cache line of its own so that the chunk stays aligned.
+constexpr std::size_t head_bytes = cache_line_bytes;
+// A chunk of 30 magazines with its head fills four pages of 4 KiB; growing chunks stop at 64 KiB.
+constexpr std::size_t first_chunk_magazines = 30;
+constexpr std::size_t most_chunk_magazines = 123;
+
+}  // namespace
+
+char* SystemChunks::malloc(size_type bytes) noexcept {
+    const std::size_t unit = platform::page_bytes();
+    const std::size_t whole = base::align_up(bytes + head_bytes, unit);
+    void* const memory = platform::map(whole, unit);
+    if (memory == nullptr) return nullptr;
+    new (memory) std::size_t(whole);
+    return static_cast<char*>(memory) + head_bytes;
+}
+
+void SystemChunks::free(char* chunk) noexcept {
+    char* const memory = chunk - head_bytes;
+    platform::unmap(memory, *reinterpret_cast<std::size_t*>(memory));
+}
+
+MagazineStore::MagazineStore() noexcept
+    : pool_(sizeof(Magazine), first_chunk_magazines, most_chunk_magazines) {}
+
+Magazine* MagazineStore::make() noexcept {
+    const std::lock_guard guard(mutex_);
+    // Ordered throughout: only an ordered pool can tell which chunks hold no magazine.
+    void* const memory = pool_.ordered_malloc();
+    if (memory == nullptr) return nullptr;
+    ++made_;
+    return new (memory) Magazine;
+}
+
+void MagazineStore::destroy(MagazineList& magazines) noexcept {
+    // From the highest address down, each goes to the head of the ordered free list at once.
+    magazines.sort([](const Magazine& a, const Magazine& b) { return std::greater<>()(&a, &b); });
+    const std::lock_guard guard(mutex_);
+    while (!magazines.empty()) {
+        Magazine& magazine = magazines.front();
+        magazines.pop_front();
+        pool_.ordered_free(&magazine);
+        --made_;
+    }
+    pool_.release_memory();
+}
+
+}  // namespace tensorpool::blocks

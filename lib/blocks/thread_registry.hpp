@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+#include "blocks/bucket_set.hpp"
+
+namespace tensorpool::blocks {
+
+/// Which pools there are, and which threads have caches for them. Joins the two lives: a thread that
+/// ends hands its blocks back, a pool that dies leaves no cache behind. Thread-safe; the only one is
+/// the process's, never destroyed.
+class ThreadRegistry {
+public:
+    constexpr ThreadRegistry() noexcept = default;
+
+    /// A number for a new pool, the lowest that is free; `no_number` when there is none.
+    unsigned take_number() noexcept;
+    void give_back_number(unsigned number) noexcept;
+    static constexpr unsigned no_number = ~0U;
+    /// The global pool's, set aside: its inline fast path knows it before the pool is set up.
+    static constexpr unsigned global_number = 0;
+    /// Pool numbers are smaller: the page map and the address space have 16 bits for them, and two
+    /// values stand for no pool.
+    static constexpr unsigned most_pools = 65'534;
+
+    /// Lets threads attach. From now on a fork takes the pool's locks.
+    void enter(BucketSet& set) noexcept;
+    /// Clears the pool's entry in every thread's table. No call on the pool is under way.
+    void leave(BucketSet& set) noexcept;
+
+    /// The calling thread's cache for this pool, made if need be; nullptr when the pool has none,
+    /// when the thread is in its last destructors, or when memory is short: calls then go direct.
+    Cache* attach(BucketSet& set) noexcept;
+    /// The same, but never makes one.
+    static Cache* attached(const BucketSet& set) noexcept;
+
+    /// Copies the name of the pool with this number, cut to what fits. False when there is none.
+    bool name_of(unsigned number, char* name, std::size_t bytes) noexcept;
+
+    void before_fork() noexcept;
+    void after_fork_in_parent() noexcept;
+    void after_fork_in_child() noexcept;
+    void end_thread() noexcept;
+
+private:
+    struct Table;
+
+    bool set_up_handlers() noexcept;
+    Table* own_table() noexcept;
+    Cache* make_cache(BucketSet& set) noexcept;
+    void detach(Cache& cache) noexcept;
+    void abandon_others() noexcept;
+    void free_table(Table& table) noexcept;
+    template <class Function>
+    static void for_each_cache(Table& table, Function function) noexcept;
+
+    std::mutex mutex_;
+    // Below: under mutex_.
+    pages::RecordArena records_;
+    Table* tables_ = nullptr;  // of living threads
+    Table* free_tables_ = nullptr;
+    BucketSet* sets_ = nullptr;
+    bool exit_handler_set_ = false;
+    bool fork_handlers_set_ = false;
+    std::array<std::uint64_t, most_pools / 64 + 1> numbers_ = {};
+    unsigned lowest_free_ = global_number + 1;
+};
+
+ThreadRegistry& thread_registry() noexcept;
+
+}  // namespace tensorpool::blocks

@@ -1,0 +1,49 @@
+#include "pages/commit_budget.hpp"
+
+#include <algorithm>
+
+#include "base/alignment.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+constinit CommitBudget the_budget({platform::available_memory, platform::resident_memory});
+
+}  // namespace
+
+CommitBudget& commit_budget() noexcept { return the_budget; }
+
+std::size_t CommitBudget::take(std::size_t needed, std::size_t wanted, double fraction,
+                               std::size_t unit) noexcept {
+    const std::lock_guard guard(mutex_);
+    const std::size_t committed = committed_.load(std::memory_order_relaxed);
+    if (committed + needed >= look_again_at_) look(committed);
+    if (room(committed, 1.0) < needed) {
+        look(committed);
+        if (room(committed, 1.0) < needed) return 0;
+    }
+    const std::size_t surplus_ends = base::align_down(room(committed, fraction), unit);
+    const std::size_t taken = std::max(needed, std::min(wanted, surplus_ends));
+    committed_.fetch_add(taken, std::memory_order_relaxed);
+    return taken;
+}
+
+bool CommitBudget::short_of_memory() const noexcept {
+    const std::size_t available = source_.available();
+    return available < (available + source_.resident()) / 16;
+}
+
+void CommitBudget::look(std::size_t committed) noexcept {
+    const std::size_t available = source_.available();
+    ceiling_.store(available + source_.resident(), std::memory_order_relaxed);
+    look_again_at_ = committed + available / 64;
+}
+
+std::size_t CommitBudget::room(std::size_t committed, double fraction) const noexcept {
+    const auto ceiling = static_cast<double>(ceiling_.load(std::memory_order_relaxed));
+    const auto allowed = static_cast<std::size_t>(ceiling * fraction);
+    return allowed > committed ? allowed - committed : 0;
+}
+
+}  // namespace tensorpool::pages

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+#include <tensorpool/growth_policy.hpp>
+
+namespace tensorpool::pages {
+
+/// How much tensorpool has committed in this process, all pools and arenas together, touched or
+/// not, against what the process may have: what the system and the container still leave, plus what
+/// it already has resident. Thread-safe; the only one is the process's.
+class CommitBudget {
+public:
+    /// What the system has to say, so that a test can say something else.
+    struct Source {
+        std::size_t (*available)() noexcept;
+        std::size_t (*resident)() noexcept;
+    };
+    explicit constexpr CommitBudget(Source source) noexcept : source_(source) {}
+
+    /// Takes at least `needed` bytes, up to `wanted` as far as the policy's fraction of the memory
+    /// allows. Returns the bytes taken, a multiple of `unit` when `needed` is one; 0 when not even
+    /// `needed` are available.
+    std::size_t take(std::size_t needed, std::size_t wanted, double fraction,
+                     std::size_t unit) noexcept;
+    void give_back(std::size_t bytes) noexcept {
+        committed_.fetch_sub(bytes, std::memory_order_relaxed);
+    }
+
+    std::size_t committed() const noexcept { return committed_.load(std::memory_order_relaxed); }
+    /// What the process may have in all, as last seen.
+    std::size_t ceiling() const noexcept { return ceiling_.load(std::memory_order_relaxed); }
+    /// Less than a sixteenth of what the process has and may have is left to take.
+    bool short_of_memory() const noexcept;
+
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    void look(std::size_t committed) noexcept;
+    std::size_t room(std::size_t committed, double fraction) const noexcept;
+
+    Source source_;
+    std::mutex mutex_;
+    // Relaxed: sums that order nothing; growth itself happens under the mutex.
+    std::atomic<std::size_t> committed_ = 0;
+    std::atomic<std::size_t> ceiling_ = 0;
+    // Reading the system's files takes tens of microseconds, so it is done again only when this
+    // much is committed: then a sixty-fourth of what was left may have gone.
+    std::size_t look_again_at_ = 0;
+};
+
+CommitBudget& commit_budget() noexcept;
+
+}  // namespace tensorpool::pages

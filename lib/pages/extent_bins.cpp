@@ -1,0 +1,77 @@
+#include "pages/extent_bins.hpp"
+
+#include <bit>
+
+#include "base/alignment.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+// A bin spans an eighth of a doubling, so any of its extents is a good fit: looking at more of them
+// than this costs more than it saves.
+constexpr unsigned looks_per_bin = 8;
+
+}  // namespace
+
+unsigned ExtentBins::bin_of(PageCount pages) noexcept {
+    if (pages < bins_per_doubling) return pages;
+    const unsigned doubling = static_cast<unsigned>(std::bit_width(pages)) - 4;
+    return (doubling + 1) * bins_per_doubling + ((pages >> doubling) & (bins_per_doubling - 1));
+}
+
+void ExtentBins::insert(Span& extent) noexcept {
+    const unsigned bin = bin_of(extent.pages);
+    bins_[bin].push_front(extent);
+    used_[bin / 64] |= std::uint64_t{1} << bin % 64;
+    total_pages_ += extent.pages;
+}
+
+void ExtentBins::remove(Span& extent) noexcept {
+    const unsigned bin = bin_of(extent.pages);
+    bins_[bin].erase(SpanList::s_iterator_to(extent));
+    if (bins_[bin].empty()) used_[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
+    total_pages_ -= extent.pages;
+}
+
+Span* ExtentBins::find(PageCount pages, PageCount alignment) noexcept {
+    for (unsigned bin = next_used(bin_of(pages)); bin < bin_count; bin = next_used(bin + 1)) {
+        if (Span* const found = best_of(bin, pages, alignment)) return found;
+    }
+    return nullptr;
+}
+
+Span* ExtentBins::largest() noexcept {
+    Span* found = nullptr;
+    for (unsigned bin = next_used(0); bin < bin_count; bin = next_used(bin + 1)) {
+        found = &bins_[bin].front();
+    }
+    return found;
+}
+
+PageNumber ExtentBins::place_in(const Span& extent, PageCount pages, PageCount alignment) noexcept {
+    const auto first =
+        static_cast<PageNumber>(base::align_up(extent.first_page, alignment));
+    return std::uint64_t{first} + pages <= extent.end_page() ? first : extent.end_page();
+}
+
+Span* ExtentBins::best_of(unsigned bin, PageCount pages, PageCount alignment) noexcept {
+    Span* best = nullptr;
+    unsigned fits = 0;
+    for (Span& extent : bins_[bin]) {
+        if (place_in(extent, pages, alignment) == extent.end_page()) continue;
+        if (best == nullptr || extent.pages < best->pages) best = &extent;
+        if (best->pages == pages || ++fits == looks_per_bin) break;
+    }
+    return best;
+}
+
+unsigned ExtentBins::next_used(unsigned bin) const noexcept {
+    for (unsigned word = bin / 64; word < used_.size(); ++word) {
+        const std::uint64_t above = word == bin / 64 ? ~std::uint64_t{0} << bin % 64 : ~std::uint64_t{0};
+        const std::uint64_t bits = used_[word] & above;
+        if (bits != 0) return word * 64 + static_cast<unsigned>(std::countr_zero(bits));
+    }
+    return bin_count;
+}
+
+}  // namespace tensorpool::pages

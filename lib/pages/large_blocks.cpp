@@ -1,0 +1,83 @@
+#include "pages/large_blocks.hpp"
+
+#include <algorithm>
+
+#include "base/alignment.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+PageCount pages_for(std::size_t bytes) noexcept {
+    return static_cast<PageCount>(base::ceil_divide(bytes, page_bytes));
+}
+
+}  // namespace
+
+LargeBlocks::Taken LargeBlocks::allocate(std::size_t bytes, std::size_t alignment, Changes& changes,
+                                         Refusal& refusal) noexcept {
+    const PageCount pages = round_large(pages_for(bytes));
+    if (alignment <= page_bytes) [[likely]] {
+        if (Span* const span = cache_.take(pages); span != nullptr) {
+            mark(*span, PageKind::large_in_use);
+            return {span, true};
+        }
+    }
+    PageRequest request = request_for(pages, alignment);
+    request.may_grow = false;
+    Span* span = heap_.allocate(request, changes, refusal);
+    if (span == nullptr) {
+        empty_cache(changes);
+        request.may_grow = true;
+        span = heap_.allocate(request, changes, refusal);
+    }
+    return {span, false};
+}
+
+Span* LargeBlocks::allocate_tightly(std::size_t bytes, std::size_t alignment, Changes& changes,
+                                    Refusal& refusal) noexcept {
+    return heap_.allocate(request_for(pages_for(bytes), alignment), changes, refusal);
+}
+
+void LargeBlocks::free(Span& span, Changes& changes) noexcept {
+    const std::uint64_t cached = totals_.large_cached_bytes.load(std::memory_order_relaxed);
+    if (round_large(span.pages) == span.pages &&
+        cached + span.bytes() <= heap_.options().retain.bytes) {
+        span.period = heap_.period();
+        span.clean = false;
+        mark(span, PageKind::large_cached);
+        if (cache_.keep(span)) return;
+    }
+    heap_.free(span, changes);
+}
+
+std::size_t LargeBlocks::empty_cache(Changes& changes) noexcept {
+    return empty_cache_before(UINT32_MAX, changes);
+}
+
+std::size_t LargeBlocks::empty_cache_of_unneeded(Changes& changes) noexcept {
+    return empty_cache_before(heap_.period() - 1, changes);
+}
+
+std::size_t LargeBlocks::empty_cache_before(std::uint32_t period, Changes& changes) noexcept {
+    std::size_t bytes = 0;
+    cache_.empty(period, [&](Span& span) {
+        bytes += span.bytes();
+        heap_.free(span, changes);
+    });
+    return bytes;
+}
+
+PageRequest LargeBlocks::request_for(PageCount pages, std::size_t alignment) const noexcept {
+    const std::size_t bytes = pages * page_bytes;
+    return {.pages = pages,
+            .alignment = static_cast<PageCount>(std::max(alignment, page_bytes) / page_bytes),
+            .huge = bytes >= platform::huge_page_bytes};
+}
+
+// The first page's entry tells a block that is in use from one that was freed.
+void LargeBlocks::mark(const Span& span, PageKind kind) noexcept {
+    heap_.space().map().set_first(span, PageEntry(&span, heap_.pool_number(), kind));
+}
+
+}  // namespace tensorpool::pages

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+
+#include "pages/large_cache.hpp"
+#include "pages/page_heap.hpp"
+
+namespace tensorpool::pages {
+
+/// One pool's blocks of whole pages: the large-block cache before the page heap. Thread-safe.
+class LargeBlocks {
+public:
+    LargeBlocks(PageHeap& heap, statistics::PoolTotals& totals) noexcept
+        : heap_(heap), totals_(totals), cache_(totals) {}
+
+    struct Taken {
+        Span* span = nullptr;
+        bool from_cache = false;
+    };
+    /// `alignment` in bytes, a power of two. Before the heap grows, the cache is emptied into it.
+    Taken allocate(std::size_t bytes, std::size_t alignment, Changes& changes,
+                   Refusal& refusal) noexcept;
+    /// As above, with no more pages than the bytes need: when a limit is near.
+    Span* allocate_tightly(std::size_t bytes, std::size_t alignment, Changes& changes,
+                           Refusal& refusal) noexcept;
+    void free(Span& span, Changes& changes) noexcept;
+
+    /// Into the heap: everything, or what was not needed in the last whole period. Bytes moved.
+    std::size_t empty_cache(Changes& changes) noexcept;
+    std::size_t empty_cache_of_unneeded(Changes& changes) noexcept;
+
+private:
+    PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept;
+    std::size_t empty_cache_before(std::uint32_t period, Changes& changes) noexcept;
+    void mark(const Span& span, PageKind kind) noexcept;
+
+    PageHeap& heap_;
+    statistics::PoolTotals& totals_;
+    LargeCache cache_;
+};
+
+}  // namespace tensorpool::pages

@@ -1,0 +1,159 @@
+#include "pages/page_heap.hpp"
+
+#include <algorithm>
+
+namespace tensorpool::pages {
+
+PageHeap::PageHeap(AddressSpace& space, CommitBudget& budget, unsigned pool_number,
+                   const HeapOptions& options, statistics::PoolTotals& totals) noexcept
+    : space_(space), budget_(budget), number_(pool_number), options_(options), totals_(totals) {
+    retention_.begin(options_.clock_ns(), std::uint64_t{options_.retain.milliseconds} * 1'000'000, 0);
+}
+
+PageHeap::~PageHeap() {
+    budget_.give_back(capacity());
+    space_.take_back(number_);
+}
+
+Span* PageHeap::allocate(const PageRequest& request, Changes& changes, Refusal& refusal) noexcept {
+    std::size_t shortage = 0;
+    {
+        const std::lock_guard guard(mutex_);
+        Span* const span = take(request, changes, refusal, shortage);
+        if (span != nullptr || shortage == 0) return span;
+    }
+    // Free memory in pieces that are too small counts against a limit: make room of it.
+    if (shed(shortage, changes) == 0) return nullptr;
+    const std::lock_guard guard(mutex_);
+    return take(request, changes, refusal, shortage);
+}
+
+void PageHeap::free(Span& span, Changes& changes) noexcept {
+    std::size_t free_bytes = 0;
+    {
+        const std::lock_guard guard(mutex_);
+        clear_marks(span);
+        span.clean = false;
+        add_extent(span, PageKind::extent_hot);
+        count_free();
+        free_bytes = hot_.total_pages() * page_bytes;
+    }
+    if (free_bytes > options_.retain.bytes) give_back(free_bytes - options_.retain.bytes, changes);
+}
+
+void PageHeap::lock() noexcept {
+    mutex_.lock();
+    spans_.lock();
+}
+
+void PageHeap::unlock() noexcept {
+    spans_.unlock();
+    mutex_.unlock();
+}
+
+Span* PageHeap::take(const PageRequest& request, Changes& changes, Refusal& refusal,
+                     std::size_t& shortage) noexcept {
+    Span* extent = hot_.find(request.pages, request.alignment);
+    if (extent == nullptr) {
+        if (!request.may_grow || !grow(request, changes, refusal, shortage)) return nullptr;
+        extent = hot_.find(request.pages, request.alignment);
+    }
+    Span* const span = extent == nullptr ? nullptr : cut(*extent, request);
+    if (span == nullptr) refusal = {"memory for the pool's records", 0};
+    count_free();
+    return span;
+}
+
+Span* PageHeap::cut(Span& extent, const PageRequest& request) noexcept {
+    const PageNumber first = ExtentBins::place_in(extent, request.pages, request.alignment);
+    const PageCount before = first - extent.first_page;
+    const PageCount after = extent.pages - before - request.pages;
+    Span* const front = before == 0 ? nullptr : spans_.make();
+    Span* const back = after == 0 ? nullptr : spans_.make();
+    if ((before != 0 && front == nullptr) || (after != 0 && back == nullptr)) {
+        if (front != nullptr) spans_.destroy(front);
+        if (back != nullptr) spans_.destroy(back);
+        return nullptr;
+    }
+    remove_extent(extent);
+    const auto keep = [&](Span* rest, PageNumber at, PageCount pages) {
+        if (rest == nullptr) return;
+        rest->first_page = at;
+        rest->pages = pages;
+        rest->clean = extent.clean;
+        add_extent(*rest, PageKind::extent_hot);
+    };
+    keep(front, extent.first_page, before);
+    keep(back, first + request.pages, after);
+    extent.first_page = first;
+    extent.pages = request.pages;
+    mark_in_use(extent, request.kind);
+    return &extent;
+}
+
+void PageHeap::add_extent(Span& extent, PageKind kind) noexcept {
+    extent.kind = kind;
+    if (Span* const left = neighbour(extent.first_page - 1, kind); left != nullptr) {
+        remove_extent(*left);
+        extent.first_page = left->first_page;
+        extent.pages += left->pages;
+        extent.clean = extent.clean && left->clean;
+        spans_.destroy(left);
+    }
+    if (Span* const right = neighbour(extent.end_page(), kind); right != nullptr) {
+        remove_extent(*right);
+        extent.pages += right->pages;
+        extent.clean = extent.clean && right->clean;
+        spans_.destroy(right);
+    }
+    space_.map().set_ends(extent, PageEntry(&extent, number_, kind));
+    if (kind == PageKind::extent_hot) {
+        hot_.insert(extent);
+    } else {
+        cold_.push_front(extent);
+    }
+}
+
+void PageHeap::remove_extent(Span& extent) noexcept {
+    space_.map().set_ends(extent, PageEntry());
+    if (extent.kind == PageKind::extent_hot) {
+        hot_.remove(extent);
+    } else {
+        cold_.erase(SpanList::s_iterator_to(extent));
+    }
+}
+
+Span* PageHeap::neighbour(PageNumber page, PageKind kind) noexcept {
+    // Page 0 has no left neighbour: its number wraps around to one beyond all pages.
+    if (page >= space_.map().page_count()) return nullptr;
+    const PageEntry entry = space_.map().at(page);
+    return entry.kind() == kind && entry.pool_number() == number_ ? entry.span() : nullptr;
+}
+
+void PageHeap::mark_in_use(Span& span, PageKind kind) noexcept {
+    span.kind = kind;
+    const PageEntry entry(&span, number_, kind);
+    if (entry.is_bucket()) {
+        space_.map().set_all(span, entry);
+        return;
+    }
+    space_.map().set_ends(span, entry);
+    space_.map().set_granules(span, entry);
+}
+
+void PageHeap::clear_marks(Span& span) noexcept {
+    if (PageEntry(&span, number_, span.kind).is_bucket()) {
+        space_.map().set_all(span, PageEntry());
+        return;
+    }
+    space_.map().set_ends(span, PageEntry());
+    space_.map().set_granules(span, PageEntry());
+}
+
+void PageHeap::count_free() noexcept {
+    const std::size_t free_bytes = hot_.total_pages() * page_bytes;
+    totals_.free_bytes.store(free_bytes, std::memory_order_relaxed);
+    retention_.saw_free(free_bytes);
+}
+
+}  // namespace tensorpool::pages

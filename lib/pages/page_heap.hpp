@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include <tensorpool/pool_options.hpp>
+
+#include "pages/address_space.hpp"
+#include "pages/commit_budget.hpp"
+#include "pages/extent_bins.hpp"
+#include "pages/record_pool.hpp"
+#include "pages/retention.hpp"
+#include "statistics/pool_totals.hpp"
+
+namespace tensorpool::pages {
+
+struct PageRequest {
+    PageCount pages;
+    PageCount alignment = 1;  // in pages, a power of two
+    PageKind kind = PageKind::large_in_use;
+    bool huge = false;      // whole huge pages of it will be touched
+    bool may_grow = true;   // otherwise only from what is free
+};
+
+/// What a call did to the pool's capacity, for the owner's callback.
+struct Changes {
+    std::size_t grown = 0;
+    std::size_t given_back = 0;
+};
+
+/// Which limit a request met.
+struct Refusal {
+    const char* limit = "";
+    std::size_t limit_bytes = 0;
+};
+
+struct HeapOptions {
+    std::size_t max_capacity = 0;  // 0: none
+    GrowthPolicy growth = {};
+    RetentionPolicy retain = {};
+    HugePages huge_pages = HugePages::automatic;
+    NumaPolicy numa = {};
+    std::uint64_t (*clock_ns)() noexcept = nullptr;
+};
+
+/// One pool's pages: what the address space lent it, cut into spans in use, hot extents (free and
+/// committed) and cold ones (free, not committed). No two hot extents touch, nor two cold ones.
+/// Capacity is all that is committed. Thread-safe; system calls that drop pages are made outside of
+/// the lock.
+class PageHeap {
+public:
+    PageHeap(AddressSpace& space, CommitBudget& budget, unsigned pool_number,
+             const HeapOptions& options, statistics::PoolTotals& totals) noexcept;
+    PageHeap(const PageHeap&) = delete;
+    PageHeap& operator=(const PageHeap&) = delete;
+    /// Gives everything back, spans in use included.
+    ~PageHeap();
+
+    /// A span, committed; grows the heap if need be. nullptr when that is refused; then nothing has
+    /// changed but that free memory may have been given back to make room.
+    Span* allocate(const PageRequest& request, Changes& changes, Refusal& refusal) noexcept;
+    void free(Span& span, Changes& changes) noexcept;
+
+    /// Commits until capacity is at least `bytes`, and touches all that is free. False, and nothing
+    /// changed, when that is refused. Other slow paths of the pool wait meanwhile.
+    bool reserve(std::size_t bytes, Changes& changes, Refusal& refusal) noexcept;
+    /// Gives back all that is free; returns the bytes.
+    std::size_t trim(Changes& changes) noexcept;
+    /// Gives back up to so many free bytes, but none that `reserve` prepared.
+    void give_back(std::size_t bytes, Changes& changes) noexcept;
+    /// Gives back what was not needed for a whole period, if one has just ended. True then.
+    bool keep_to_retention(Changes& changes) noexcept;
+    /// The number of the present period.
+    std::uint32_t period() const noexcept { return retention_.period(); }
+
+    std::size_t capacity() const noexcept { return totals_.capacity_bytes.load(std::memory_order_relaxed); }
+    std::size_t record_bytes() const noexcept { return spans_.slab_bytes_held(); }
+    AddressSpace& space() noexcept { return space_; }
+    unsigned pool_number() const noexcept { return number_; }
+    const HeapOptions& options() const noexcept { return options_; }
+
+    /// Held, look-ups of any address are safe.
+    void lock() noexcept;
+    void unlock() noexcept;
+
+private:
+    // Where to grow: the first `pages` of a cold extent.
+    struct Place {
+        Span* cold = nullptr;
+        PageCount pages = 0;
+    };
+    enum class Surplus : bool { no, yes };
+
+    // page_heap.cpp: taking and freeing. The lock is held.
+    Span* take(const PageRequest& request, Changes& changes, Refusal& refusal,
+               std::size_t& shortage) noexcept;
+    Span* cut(Span& extent, const PageRequest& request) noexcept;
+    void add_extent(Span& extent, PageKind kind) noexcept;
+    void remove_extent(Span& extent) noexcept;
+    Span* neighbour(PageNumber page, PageKind kind) noexcept;
+    void mark_in_use(Span& span, PageKind kind) noexcept;
+    void clear_marks(Span& span) noexcept;
+    void count_free() noexcept;
+
+    // page_heap_growth.cpp: committing. The lock is held. `shortage` is set to the bytes that would
+    // have to be given back before the same can succeed; it stays 0 where that does not help.
+    bool grow(const PageRequest& request, Changes& changes, Refusal& refusal,
+              std::size_t& shortage) noexcept;
+    Place cheapest_place(const PageRequest& request) noexcept;
+    Place smallest_cold(PageCount pages) noexcept;
+    bool borrow(PageCount pages, Refusal& refusal) noexcept;
+    bool commit_place(Place place, bool huge, Surplus surplus, Changes& changes, Refusal& refusal,
+                      std::size_t& shortage) noexcept;
+    PageCount affordable(Place place, Surplus surplus, Refusal& refusal,
+                         std::size_t& shortage) noexcept;
+    bool commit_front(Span& cold, PageCount pages, bool huge) noexcept;
+    void count_growth(std::size_t bytes) noexcept;
+
+    // page_heap_giving.cpp: giving back. The lock is not held.
+    std::size_t shed(std::size_t bytes, Changes& changes) noexcept;
+    void collect(SpanList& leaving, std::size_t bytes) noexcept;
+    std::size_t drop(SpanList& leaving, Changes& changes) noexcept;
+    Span* keep_front(Span& extent, PageCount pages) noexcept;
+    std::uint64_t period_ns() const noexcept;
+
+    AddressSpace& space_;
+    CommitBudget& budget_;
+    const unsigned number_;
+    const HeapOptions options_;
+    statistics::PoolTotals& totals_;
+    RecordPool<Span> spans_;
+    std::mutex mutex_;
+    // Below: under mutex_.
+    ExtentBins hot_;
+    SpanList cold_;
+    Retention retention_;
+    // What `reserve` prepared: retention does not take capacity below it.
+    std::size_t floor_ = 0;
+};
+
+}  // namespace tensorpool::pages

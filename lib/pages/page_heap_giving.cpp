@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include "base/alignment.hpp"
+#include "pages/page_heap.hpp"
+
+namespace tensorpool::pages {
+
+std::size_t PageHeap::trim(Changes& changes) noexcept {
+    {
+        const std::lock_guard guard(mutex_);
+        floor_ = 0;
+    }
+    return shed(SIZE_MAX, changes);
+}
+
+void PageHeap::give_back(std::size_t bytes, Changes& changes) noexcept {
+    std::size_t above_floor = 0;
+    {
+        const std::lock_guard guard(mutex_);
+        above_floor = capacity() - std::min(capacity(), floor_);
+    }
+    if (above_floor != 0) shed(std::min(bytes, above_floor), changes);
+}
+
+bool PageHeap::keep_to_retention(Changes& changes) noexcept {
+    const std::uint64_t now = options_.clock_ns();
+    std::size_t unneeded = 0;
+    {
+        const std::lock_guard guard(mutex_);
+        if (!retention_.ended(now)) return false;
+        unneeded = retention_.unneeded();
+        retention_.begin(now, period_ns(), hot_.total_pages() * page_bytes - unneeded);
+    }
+    if (unneeded != 0) give_back(unneeded, changes);
+    return true;
+}
+
+std::uint64_t PageHeap::period_ns() const noexcept {
+    const std::uint64_t period = std::uint64_t{options_.retain.milliseconds} * 1'000'000;
+    return period != 0 && budget_.short_of_memory() ? period / 10 : period;
+}
+
+std::size_t PageHeap::shed(std::size_t bytes, Changes& changes) noexcept {
+    SpanList leaving;
+    {
+        const std::lock_guard guard(mutex_);
+        collect(leaving, bytes);
+        count_free();
+    }
+    return leaving.empty() ? 0 : drop(leaving, changes);
+}
+
+// Takes hot extents out, the largest first and the last one in part, and capacity with them.
+void PageHeap::collect(SpanList& leaving, std::size_t bytes) noexcept {
+    std::size_t collected = 0;
+    while (collected < bytes) {
+        Span* extent = hot_.largest();
+        if (extent == nullptr) return;
+        remove_extent(*extent);
+        const std::size_t wanted = base::ceil_divide(bytes - collected, page_bytes);
+        if (wanted < extent->pages) extent = keep_front(*extent, static_cast<PageCount>(wanted));
+        leaving.push_back(*extent);
+        collected += extent->bytes();
+        totals_.capacity_bytes.store(capacity() - extent->bytes(), std::memory_order_relaxed);
+    }
+}
+
+// Puts all but the last `pages` of a taken extent back; returns those, or all where no record can
+// be had to split it.
+Span* PageHeap::keep_front(Span& extent, PageCount pages) noexcept {
+    Span* const back = spans_.make();
+    if (back == nullptr) return &extent;
+    back->first_page = extent.end_page() - pages;
+    back->pages = pages;
+    extent.pages -= pages;
+    add_extent(extent, PageKind::extent_hot);
+    return back;
+}
+
+std::size_t PageHeap::drop(SpanList& leaving, Changes& changes) noexcept {
+    std::size_t dropped = 0;
+    while (!leaving.empty()) {
+        Span& extent = leaving.front();
+        leaving.pop_front();
+        const std::size_t bytes = extent.bytes();
+        const bool gone = space_.decommit({extent.first_page, extent.pages});
+        const std::lock_guard guard(mutex_);
+        extent.clean = gone;
+        add_extent(extent, gone ? PageKind::extent_cold : PageKind::extent_hot);
+        if (!gone) {
+            detail::add(totals_.capacity_bytes, bytes);
+            continue;
+        }
+        budget_.give_back(bytes);
+        dropped += bytes;
+        detail::add(totals_.give_backs, 1);
+        detail::add(totals_.given_back_bytes, bytes);
+    }
+    changes.given_back += dropped;
+    return dropped;
+}
+
+}  // namespace tensorpool::pages

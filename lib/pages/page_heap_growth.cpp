@@ -1,0 +1,185 @@
+#include <algorithm>
+
+#include "base/alignment.hpp"
+#include "pages/page_heap.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+constexpr std::size_t bytes_of(PageCount pages) noexcept { return pages * page_bytes; }
+
+// A growth ends at such a boundary where the surplus allows, so that huge pages are whole.
+constexpr PageCount commit_unit = 16;
+
+}  // namespace
+
+bool PageHeap::reserve(std::size_t bytes, Changes& changes, Refusal& refusal) noexcept {
+    const std::lock_guard guard(mutex_);
+    if (capacity() < bytes) {
+        const std::size_t missing = bytes - capacity();
+        if (missing > bytes_of(space_.map().page_count()) && space_.map().page_count() != 0) {
+            refusal = {"address space", bytes_of(space_.map().page_count())};
+            return false;
+        }
+        const auto pages = static_cast<PageCount>(base::ceil_divide(missing, page_bytes));
+        Place place = smallest_cold(pages);
+        if (place.cold == nullptr) {
+            if (!borrow(pages, refusal)) return false;
+            place = smallest_cold(pages);
+        }
+        std::size_t shortage = 0;
+        const bool huge = missing >= platform::huge_page_bytes;
+        if (!commit_place(place, huge, Surplus::no, changes, refusal, shortage)) return false;
+    }
+    floor_ = std::max(floor_, bytes);
+    hot_.for_each([this](Span& extent) {
+        platform::prefault(space_.address_of(extent.first_page), extent.bytes());
+    });
+    count_free();
+    return true;
+}
+
+bool PageHeap::grow(const PageRequest& request, Changes& changes, Refusal& refusal,
+                    std::size_t& shortage) noexcept {
+    Place place = cheapest_place(request);
+    if (place.cold == nullptr) {
+        if (!borrow(request.pages + request.alignment - 1, refusal)) return false;
+        place = cheapest_place(request);
+    }
+    return commit_place(place, request.huge, Surplus::yes, changes, refusal, shortage);
+}
+
+// The place where the fewest pages have to be committed: what is hot on either side of a cold extent
+// counts. Growth is rare and cold extents are few, so all are looked at.
+PageHeap::Place PageHeap::cheapest_place(const PageRequest& request) noexcept {
+    Place best;
+    for (Span& cold : cold_) {
+        const Span* const left = neighbour(cold.first_page - 1, PageKind::extent_hot);
+        const Span* const right = neighbour(cold.end_page(), PageKind::extent_hot);
+        Span joined;
+        joined.first_page = left == nullptr ? cold.first_page : left->first_page;
+        joined.pages = (right == nullptr ? cold.end_page() : right->end_page()) - joined.first_page;
+        const PageNumber first = ExtentBins::place_in(joined, request.pages, request.alignment);
+        if (first == joined.end_page()) continue;
+        const PageNumber end = std::min(first + request.pages, cold.end_page());
+        const PageCount pages = end - cold.first_page;
+        if (best.cold == nullptr || pages < best.pages) best = {&cold, pages};
+    }
+    return best;
+}
+
+PageHeap::Place PageHeap::smallest_cold(PageCount pages) noexcept {
+    Place best;
+    for (Span& cold : cold_) {
+        if (cold.pages < pages) continue;
+        if (best.cold == nullptr || cold.pages < best.cold->pages) best = {&cold, pages};
+    }
+    return best;
+}
+
+bool PageHeap::borrow(PageCount pages, Refusal& refusal) noexcept {
+    Span* const cold = spans_.make();
+    if (cold == nullptr) {
+        refusal = {"memory for the pool's records", 0};
+        return false;
+    }
+    const PageRun run = space_.lend(number_, pages, space_.usual_loan());
+    if (run.count == 0) {
+        spans_.destroy(cold);
+        refusal = {"address space", bytes_of(space_.map().page_count())};
+        return false;
+    }
+    cold->first_page = run.first;
+    cold->pages = run.count;
+    cold->clean = true;
+    void* const address = space_.address_of(run.first);
+    if (options_.numa.placement == NumaPolicy::Placement::prefer) {
+        platform::prefer_numa_node(address, cold->bytes(), options_.numa.node);
+    } else if (options_.numa.placement == NumaPolicy::Placement::interleave) {
+        platform::interleave_numa_nodes(address, cold->bytes());
+    }
+    detail::add(totals_.reserved_bytes, cold->bytes());
+    base::raise_to(totals_.peak_reserved_bytes, totals_.reserved_bytes.load(std::memory_order_relaxed));
+    add_extent(*cold, PageKind::extent_cold);
+    return true;
+}
+
+bool PageHeap::commit_place(Place place, bool huge, Surplus surplus, Changes& changes,
+                            Refusal& refusal, std::size_t& shortage) noexcept {
+    if (place.cold == nullptr) return false;
+    const PageCount pages = affordable(place, surplus, refusal, shortage);
+    if (pages == 0) return false;
+    if (!commit_front(*place.cold, pages, huge)) {
+        budget_.give_back(bytes_of(pages));
+        refusal = {"what the system commits", budget_.ceiling()};
+        shortage = bytes_of(pages);
+        return false;
+    }
+    count_growth(bytes_of(pages));
+    changes.grown += bytes_of(pages);
+    return true;
+}
+
+// Pages to commit, and takes them from the budget; 0 where not even the bare shortfall may be had.
+PageCount PageHeap::affordable(Place place, Surplus surplus, Refusal& refusal,
+                               std::size_t& shortage) noexcept {
+    const std::size_t needed = bytes_of(place.pages);
+    const std::size_t limit = options_.max_capacity == 0 ? SIZE_MAX : options_.max_capacity;
+    const std::size_t room = limit - std::min(limit, capacity());
+    if (needed > room) {
+        refusal = {"max_capacity", limit};
+        shortage = needed - room;
+        return 0;
+    }
+    std::size_t wanted = needed;
+    if (surplus == Surplus::yes) {
+        const auto by_factor =
+            static_cast<std::size_t>(static_cast<double>(capacity()) * options_.growth.factor);
+        const std::size_t whole = bytes_of(place.cold->pages);
+        wanted = std::max({options_.growth.step, by_factor, needed});
+        wanted = std::min({base::align_up(wanted, bytes_of(commit_unit)), whole,
+                           base::align_down(room, page_bytes)});
+    }
+    const std::size_t taken =
+        budget_.take(needed, std::max(wanted, needed), options_.growth.fraction, page_bytes);
+    if (taken == 0) {
+        refusal = {"available memory", budget_.ceiling()};
+        shortage = needed;
+    }
+    return static_cast<PageCount>(taken / page_bytes);
+}
+
+bool PageHeap::commit_front(Span& cold, PageCount pages, bool huge) noexcept {
+    Span* const rest = pages == cold.pages ? nullptr : spans_.make();
+    if (pages != cold.pages && rest == nullptr) return false;
+    const PageRun run{cold.first_page, pages};
+    if (!space_.commit(run)) {
+        if (rest != nullptr) spans_.destroy(rest);
+        return false;
+    }
+    if ((huge && options_.huge_pages == HugePages::automatic) ||
+        options_.huge_pages == HugePages::always) {
+        platform::prefer_huge_pages(space_.address_of(run.first), bytes_of(pages));
+    }
+    remove_extent(cold);
+    if (rest != nullptr) {
+        rest->first_page = cold.first_page + pages;
+        rest->pages = cold.pages - pages;
+        rest->clean = cold.clean;
+        add_extent(*rest, PageKind::extent_cold);
+    }
+    cold.pages = pages;
+    cold.clean = true;
+    add_extent(cold, PageKind::extent_hot);
+    return true;
+}
+
+void PageHeap::count_growth(std::size_t bytes) noexcept {
+    detail::add(totals_.capacity_bytes, bytes);
+    detail::add(totals_.growths, 1);
+    detail::add(totals_.grown_bytes, bytes);
+    base::raise_to(totals_.peak_capacity_bytes, capacity());
+}
+
+}  // namespace tensorpool::pages

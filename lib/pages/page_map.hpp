@@ -1,0 +1,116 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <tensorpool/detail/buckets.hpp>
+
+namespace tensorpool::pages {
+
+struct Span;
+
+/// The heap's page. Pages of the system are a whole number of these (macOS: four), so what is
+/// committed and decommitted is cut to theirs.
+inline constexpr std::size_t page_shift = 12;
+inline constexpr std::size_t page_bytes = std::size_t{1} << page_shift;
+/// Pages of a granule: what the address space lends, and a huge page on x86-64.
+inline constexpr std::uint32_t granule_pages = 512;
+
+using PageNumber = std::uint32_t;
+using PageCount = std::uint32_t;
+
+/// What a page belongs to. Buckets take the first numbers.
+enum class PageKind : std::uint8_t {
+    none = 0,
+    first_bucket = 1,
+    large_in_use = detail::bucket_count + 1,  // whole pages that a caller holds
+    large_cached,                             // whole pages in the large-block cache
+    extent_hot,                               // free and committed
+    extent_cold,                              // free and not committed
+};
+
+constexpr PageKind kind_of_bucket(unsigned bucket) noexcept {
+    return static_cast<PageKind>(bucket + 1);
+}
+
+/// One word for each page: the span it belongs to, the number of its pool, and its kind. A span is
+/// aligned to 64, an address has 48 bits: the rest is room for the other two.
+class PageEntry {
+public:
+    constexpr PageEntry() noexcept = default;
+    explicit constexpr PageEntry(std::uint64_t word) noexcept : word_(word) {}
+    PageEntry(const Span* span, unsigned pool_number, PageKind kind) noexcept
+        : word_(reinterpret_cast<std::uint64_t>(span) | std::uint64_t{pool_number} << 48 |
+                static_cast<std::uint64_t>(kind)) {}
+
+    std::uint64_t word() const noexcept { return word_; }
+    Span* span() const noexcept {
+        return reinterpret_cast<Span*>(word_ & ((std::uint64_t{1} << 48) - 64));
+    }
+    unsigned pool_number() const noexcept { return static_cast<unsigned>(word_ >> 48); }
+    PageKind kind() const noexcept { return static_cast<PageKind>(word_ & 63); }
+    bool is_bucket() const noexcept { return bucket() < detail::bucket_count; }
+    unsigned bucket() const noexcept { return static_cast<unsigned>(word_ & 63) - 1; }
+    bool empty() const noexcept { return word_ == 0; }
+
+private:
+    std::uint64_t word_ = 0;
+};
+
+/// The entries of all pages of the reservation, flat. All pages of a bucket's span have one; of
+/// other spans only the first and the last page, and each granule that begins inside. All other
+/// words are zero. Entries of a span in use do not change, so its holder reads them without a lock.
+class PageMap {
+public:
+    using Word = std::atomic<std::uint64_t>;
+
+    /// `entries` and `granules` are zeros to begin with.
+    void set_up(std::uintptr_t base, PageCount pages, Word* entries, Word* granules) noexcept {
+        base_ = base;
+        entries_ = entries;
+        granules_ = granules;
+        // Released last: who sees the pages sees the rest.
+        pages_.store(pages, std::memory_order_release);
+    }
+
+    /// The entry of the page at `p`, empty outside of the reservation.
+    PageEntry at(const void* p) const noexcept {
+        const std::size_t page = (reinterpret_cast<std::uintptr_t>(p) - base_) >> page_shift;
+        if (page >= pages_.load(std::memory_order_acquire)) [[unlikely]] return PageEntry();
+        return at(static_cast<PageNumber>(page));
+    }
+    PageEntry at(PageNumber page) const noexcept {
+        return PageEntry(entries_[page].load(std::memory_order_acquire));
+    }
+
+    /// The span that holds `p`, also where p's own page has no entry; empty when there is none. The
+    /// caller holds the lock of the heap whose pages these are, or the block itself.
+    PageEntry find(const void* p) const noexcept;
+
+    /// Entries of one span. The caller holds the heap's lock.
+    void set_all(const Span& span, PageEntry entry) noexcept;
+    void set_ends(const Span& span, PageEntry entry) noexcept;
+    void set_granules(const Span& span, PageEntry entry) noexcept;
+    /// The first page's entry only: tells whether a large block is in use.
+    void set_first(const Span& span, PageEntry entry) noexcept;
+
+    char* address_of(PageNumber page) const noexcept {
+        return reinterpret_cast<char*>(base_ + (std::uintptr_t{page} << page_shift));
+    }
+    PageNumber page_of(const void* p) const noexcept {
+        return static_cast<PageNumber>((reinterpret_cast<std::uintptr_t>(p) - base_) >> page_shift);
+    }
+    PageCount page_count() const noexcept { return pages_.load(std::memory_order_acquire); }
+    Word* entries() const noexcept { return entries_; }
+    Word* granules() const noexcept { return granules_; }
+
+private:
+    std::uintptr_t base_ = 0;
+    Word* entries_ = nullptr;
+    Word* granules_ = nullptr;
+    // Pairs with itself: set_up releases, look-ups acquire. Before set-up it is 0: nothing is ours.
+    std::atomic<PageCount> pages_ = 0;
+};
+
+}  // namespace tensorpool::pages

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+namespace tensorpool::pages {
+
+/// Memory for a pool's records that live as long as the pool: handed out one after another, given
+/// back all at once. Thread-safe.
+class RecordArena {
+public:
+    RecordArena() noexcept = default;
+    RecordArena(const RecordArena&) = delete;
+    RecordArena& operator=(const RecordArena&) = delete;
+    ~RecordArena();
+
+    /// Zeros, aligned to `alignment`, at most 64; nullptr when the system has no memory.
+    void* allocate(std::size_t bytes, std::size_t alignment) noexcept;
+    std::size_t bytes_held() const noexcept { return bytes_held_; }
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    struct Chunk {
+        Chunk* next;
+        std::size_t bytes;
+    };
+    bool add_chunk(std::size_t at_least) noexcept;
+
+    std::mutex mutex_;
+    Chunk* chunks_ = nullptr;
+    std::size_t used_ = 0;  // of the first chunk, its head included
+    std::atomic<std::size_t> bytes_held_ = 0;  // relaxed: a figure
+};
+
+}  // namespace tensorpool::pages

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <atomic>
+#include <boost/intrusive/list.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+
+#include "platform/platform.hpp"
+
+namespace tensorpool::pages {
+
+/// Records of one type, in slabs of 16 KiB from the system, so that they are never mixed with what
+/// callers get. A slab whose records are all gone goes back, but for one. Thread-safe.
+template <class Record>
+class RecordPool {
+public:
+    RecordPool() noexcept = default;
+    RecordPool(const RecordPool&) = delete;
+    RecordPool& operator=(const RecordPool&) = delete;
+    /// Gives all slabs back, with the records still in them.
+    ~RecordPool();
+
+    /// A fresh record, or nullptr when the system has no memory.
+    Record* make() noexcept;
+    void destroy(Record* record) noexcept;
+
+    std::size_t slab_bytes_held() const noexcept { return slabs_ * slab_bytes; }
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    static constexpr std::size_t slab_bytes = std::size_t{16} << 10;
+
+    struct FreeRecord {
+        FreeRecord* next;
+    };
+    // A slab begins at a multiple of its size, so a record finds its slab by masking its address.
+    // Records [0, made) were used at least once; the free ones among them are chained.
+    struct Slab : boost::intrusive::list_base_hook<
+                      boost::intrusive::link_mode<boost::intrusive::normal_link>> {
+        FreeRecord* free = nullptr;
+        unsigned live = 0;
+        unsigned made = 0;
+    };
+    using Slabs = boost::intrusive::list<Slab, boost::intrusive::constant_time_size<false>>;
+
+    static constexpr std::size_t first_record =
+        (sizeof(Slab) + alignof(Record) - 1) / alignof(Record) * alignof(Record);
+    static constexpr unsigned records_per_slab =
+        static_cast<unsigned>((slab_bytes - first_record) / sizeof(Record));
+    static_assert(sizeof(Record) >= sizeof(FreeRecord));
+
+    static Slab* slab_of(Record* record) noexcept {
+        return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(record) & ~(slab_bytes - 1));
+    }
+    Slab* add_slab() noexcept;
+    void drop(Slab& slab) noexcept;
+
+    std::mutex mutex_;
+    Slabs with_room_;
+    Slabs full_;
+    std::atomic<std::size_t> slabs_ = 0;  // written under mutex_; relaxed: a figure to readers
+};
+
+template <class Record>
+RecordPool<Record>::~RecordPool() {
+    while (!with_room_.empty()) drop(with_room_.front());
+    while (!full_.empty()) {
+        Slab& slab = full_.front();
+        full_.pop_front();
+        with_room_.push_front(slab);
+        drop(slab);
+    }
+}
+
+template <class Record>
+Record* RecordPool<Record>::make() noexcept {
+    const std::lock_guard guard(mutex_);
+    Slab* const slab = with_room_.empty() ? add_slab() : &with_room_.front();
+    if (slab == nullptr) return nullptr;
+    void* place = slab->free;
+    if (place != nullptr) {
+        slab->free = slab->free->next;
+    } else {
+        place = reinterpret_cast<std::byte*>(slab) + first_record + slab->made * sizeof(Record);
+        ++slab->made;
+    }
+    if (++slab->live == records_per_slab) {
+        with_room_.pop_front();
+        full_.push_front(*slab);
+    }
+    return new (place) Record();
+}
+
+template <class Record>
+void RecordPool<Record>::destroy(Record* record) noexcept {
+    const std::lock_guard guard(mutex_);
+    Slab& slab = *slab_of(record);
+    record->~Record();
+    if (slab.live-- == records_per_slab) {
+        full_.erase(full_.iterator_to(slab));
+        with_room_.push_front(slab);
+    }
+    slab.free = new (static_cast<void*>(record)) FreeRecord{slab.free};
+    if (slab.live == 0 && slabs_ > 1) drop(slab);
+}
+
+template <class Record>
+typename RecordPool<Record>::Slab* RecordPool<Record>::add_slab() noexcept {
+    void* const memory = platform::map(slab_bytes, slab_bytes);
+    if (memory == nullptr) return nullptr;
+    Slab* const slab = new (memory) Slab();
+    with_room_.push_front(*slab);
+    ++slabs_;
+    return slab;
+}
+
+template <class Record>
+void RecordPool<Record>::drop(Slab& slab) noexcept {
+    with_room_.erase(with_room_.iterator_to(slab));
+    platform::unmap(&slab, slab_bytes);
+    --slabs_;
+}
+
+}  // namespace tensorpool::pages

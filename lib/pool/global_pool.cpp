@@ -1,0 +1,68 @@
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+#include <tensorpool/memory_pool.hpp>
+
+#include "base/fail.hpp"
+#include "base/text.hpp"
+#include "pool/environment_options.hpp"
+#include "pool/pool.hpp"
+
+namespace tensorpool {
+namespace {
+
+constinit std::mutex set_up_mutex;
+
+void report_at_exit() {
+    const std::string report = to_text(get_global_memory_pool().statistics());
+    std::fwrite(report.data(), 1, report.size(), stderr);
+}
+
+PoolOptions global_options() {
+    PoolOptions options;
+    options.name = "global";
+    options = options_from_environment(options);
+    if (options.max_capacity != 0 && options.initial_capacity > options.max_capacity) {
+        base::say("TENSORPOOL_INITIAL_CAPACITY is more than TENSORPOOL_MAX_CAPACITY; used instead: %s",
+                  base::BytesText(options.max_capacity).c_str());
+        options.initial_capacity = options.max_capacity;
+    }
+    return options;
+}
+
+}  // namespace
+
+namespace detail {
+inline namespace abi_1 {
+
+constinit GlobalPool global_pool;
+
+Pool& GlobalPool::set_up() {
+    const std::lock_guard guard(set_up_mutex);
+    if (Pool* const pool = global_pool.pool.pool_if_set_up()) return *pool;
+    const PoolOptions options = global_options();
+    Pool* const pool = Pool::make(options, Pool::global_number);
+    if (pool == nullptr) {
+        throw AllocationError("global", 0, 0, 0, "memory for the pool's records", 0);
+    }
+    pages::Refusal refusal;
+    if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, refusal)) {
+        base::say("TENSORPOOL_INITIAL_CAPACITY is %s, which cannot be had: limit met: %s; used "
+                  "instead: 0 B", base::BytesText(options.initial_capacity).c_str(), refusal.limit);
+    }
+    if (report_wanted_by_environment()) std::atexit(report_at_exit);
+    global_pool.pool.pool_.store(pool, std::memory_order_release);
+    return *pool;
+}
+
+}  // namespace abi_1
+}  // namespace detail
+
+detail::Pool& MemoryPool::pool() const {
+    detail::Pool* const pool = pool_if_set_up();
+    return pool != nullptr ? *pool : detail::GlobalPool::set_up();
+}
+
+}  // namespace tensorpool

@@ -1,0 +1,156 @@
+#include <tensorpool/memory_pool.hpp>
+
+#include <bit>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "pool/pool.hpp"
+#include "pool/validate_options.hpp"
+
+namespace tensorpool {
+namespace {
+
+constexpr std::size_t default_alignment = 64;
+
+detail::Pool& make_pool(const PoolOptions& options) {
+    validate(options);
+    detail::Pool* const pool = detail::Pool::make(options);
+    if (pool == nullptr) {
+        throw AllocationError(options.name.c_str(), sizeof(detail::Pool), 0, 0,
+                              "memory for the pool's records, or pools at once", 0);
+    }
+    pages::Refusal refusal;
+    if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, refusal)) {
+        const AllocationError error(options.name.c_str(), options.initial_capacity, 0, 0,
+                                    refusal.limit, refusal.limit_bytes);
+        detail::Pool::destroy(*pool);
+        throw error;
+    }
+    return *pool;
+}
+
+PoolOptions options_with(std::size_t initial_capacity) {
+    PoolOptions options;
+    options.initial_capacity = initial_capacity;
+    return options;
+}
+
+}  // namespace
+
+MemoryPool::MemoryPool(std::size_t initial_capacity) : MemoryPool(options_with(initial_capacity)) {}
+
+MemoryPool::MemoryPool(const PoolOptions& options) : MemoryPool(0, &make_pool(options)) {
+    number_ = pool().table_number();
+}
+
+MemoryPool::~MemoryPool() {
+    if (detail::Pool* const pool = pool_if_set_up()) detail::Pool::destroy(*pool);
+}
+
+void* MemoryPool::allocate_slow(std::size_t bytes) {
+    return pool().allocate_or_throw(bytes, default_alignment);
+}
+
+void* MemoryPool::allocate(std::size_t bytes, std::size_t alignment) {
+    if (alignment <= default_alignment && std::has_single_bit(alignment)) return allocate(bytes);
+    if (!std::has_single_bit(alignment)) {
+        throw std::invalid_argument("tensorpool: pool '" + name() + "': allocate: alignment is " +
+                                    std::to_string(alignment) + "; expected a power of two");
+    }
+    return pool().allocate_or_throw(bytes, alignment);
+}
+
+void* MemoryPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
+    if (!std::has_single_bit(alignment)) return nullptr;
+    try {
+        pages::Refusal refusal;
+        return pool().allocate(bytes, alignment, refusal);
+    } catch (...) {
+        return nullptr;  // the global pool could not be set up
+    }
+}
+
+void* MemoryPool::allocate_zeroed(std::size_t count, std::size_t element_bytes) {
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    const bool overflows = element_bytes != 0 && count > most / element_bytes;
+    return pool().allocate_zeroed(overflows ? most : count * element_bytes);
+}
+
+void* MemoryPool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
+    if (p == nullptr) return allocate(new_bytes);
+    if (new_bytes == 0) {
+        deallocate(p);
+        return nullptr;
+    }
+    return pool().reallocate(p, old_bytes, new_bytes);
+}
+
+void MemoryPool::deallocate(void* p) noexcept {
+    if (p != nullptr) pool().deallocate(p);
+}
+
+void MemoryPool::deallocate_slow(void* p, std::size_t bytes) noexcept {
+    if (p != nullptr) pool().deallocate(p, bytes);
+}
+
+void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
+    if (p == nullptr) return;
+    if (alignment <= default_alignment) {
+        deallocate(p, bytes);
+    } else {
+        pool().deallocate(p, bytes, alignment);
+    }
+}
+
+void MemoryPool::reserve(std::size_t capacity) {
+    pages::Refusal refusal;
+    if (!pool().reserve(capacity, refusal)) pool().fail(capacity, refusal);
+}
+
+std::size_t MemoryPool::trim() noexcept {
+    detail::Pool* const pool = pool_if_set_up();
+    return pool == nullptr ? 0 : pool->trim();
+}
+
+bool MemoryPool::owns(const void* p) const noexcept {
+    detail::Pool* const pool = pool_if_set_up();
+    return pool != nullptr && pool->owns(p);
+}
+
+std::size_t MemoryPool::usable_size(const void* p) const {
+    detail::Pool* const pool = pool_if_set_up();
+    return pool == nullptr ? 0 : pool->usable_size(p);
+}
+
+PoolStatistics MemoryPool::statistics() const { return pool().statistics(); }
+
+std::size_t MemoryPool::get_total_allocated() const noexcept {
+    const detail::Pool* const pool = pool_if_set_up();
+    return pool == nullptr ? 0 : pool->slots().in_use_bytes();
+}
+
+std::size_t MemoryPool::get_total_capacity() const noexcept {
+    const detail::Pool* const pool = pool_if_set_up();
+    return pool == nullptr ? 0 : pool->capacity();
+}
+
+double MemoryPool::get_utilization_ratio() const noexcept {
+    const std::size_t capacity = get_total_capacity();
+    if (capacity == 0) return 0.0;
+    return static_cast<double>(get_total_allocated()) / static_cast<double>(capacity);
+}
+
+std::size_t MemoryPool::get_allocation_count() const noexcept {
+    const detail::Pool* const pool = pool_if_set_up();
+    return pool == nullptr ? 0 : pool->slots().allocations();
+}
+
+std::size_t MemoryPool::get_deallocation_count() const noexcept {
+    const detail::Pool* const pool = pool_if_set_up();
+    return pool == nullptr ? 0 : pool->slots().deallocations();
+}
+
+const std::string& MemoryPool::name() const noexcept { return pool().name(); }
+
+}  // namespace tensorpool

@@ -1,0 +1,233 @@
+#include "pool/pool.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/alignment.hpp"
+#include "blocks/thread_registry.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_1 {
+namespace {
+
+using pages::Changes;
+using pages::Refusal;
+
+// Up to here a block of the bucket of max(bytes, alignment) is aligned to its size: blocks below
+// 4 KiB stand without a gap in spans that begin with a page.
+constexpr std::size_t most_bucket_alignment = 2048;
+
+// The bucket for a request, or bucket_count where whole pages serve it.
+unsigned bucket_for(std::size_t bytes, std::size_t alignment) noexcept {
+    if (alignment > smallest_block_bytes) {
+        bytes = std::max(bytes, alignment);
+        if (bytes > most_bucket_alignment) return bucket_count;
+    }
+    return std::min(bucket_of(bytes), bucket_count);
+}
+
+// What costs nothing to see: below 4 KiB a block begins at a multiple of its size.
+bool may_begin_block(const void* p, unsigned bucket) noexcept {
+    const std::size_t bytes = bucket_bytes(bucket);
+    return base::is_aligned(p, bytes <= most_bucket_alignment ? bytes : smallest_block_bytes);
+}
+
+pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
+    pages::HeapOptions heap{.max_capacity = options.max_capacity,
+                            .growth = options.growth,
+                            .retain = options.retain,
+                            .huge_pages = options.huge_pages,
+                            .numa = options.numa,
+                            .clock_ns = platform::monotonic_clock_ns};
+    if (options.retain.milliseconds == 0) heap.retain.bytes = 0;
+    return heap;
+}
+
+std::size_t whole_pages(std::size_t bytes) noexcept {
+    return base::align_up(bytes, platform::page_bytes());
+}
+
+}  // namespace
+
+Pool* Pool::make(const PoolOptions& options) {
+    blocks::ThreadRegistry& registry = blocks::thread_registry();
+    const unsigned number = registry.take_number();
+    if (number == blocks::ThreadRegistry::no_number) return nullptr;
+    try {
+        Pool* const pool = make(options, number);
+        if (pool == nullptr) registry.give_back_number(number);
+        return pool;
+    } catch (...) {
+        registry.give_back_number(number);
+        throw;
+    }
+}
+
+Pool* Pool::make(const PoolOptions& options, unsigned number) {
+    const std::size_t bytes = whole_pages(sizeof(Pool));
+    void* const memory = platform::map(bytes, platform::page_bytes());
+    if (memory == nullptr) return nullptr;
+    try {
+        return new (memory) Pool(options, number);
+    } catch (...) {
+        platform::unmap(memory, bytes);
+        throw;
+    }
+}
+
+void Pool::destroy(Pool& pool) noexcept {
+    const unsigned number = pool.heap_.pool_number();
+    pool.~Pool();
+    platform::unmap(&pool, whole_pages(sizeof(Pool)));
+    blocks::thread_registry().give_back_number(number);
+}
+
+Pool::Pool(const PoolOptions& options, unsigned number)
+    : options_(options),
+      heap_(pages::address_space(), pages::commit_budget(), number, heap_options(options), totals_),
+      large_(heap_, totals_),
+      buckets_(options_.name.c_str(),
+               options.checks == Checks::off ? blocks::BucketSet::Caching::on
+                                             : blocks::BucketSet::Caching::off,
+               options.checks == Checks::full, heap_, records_, slots_, totals_) {
+    blocks::thread_registry().enter(buckets_);
+}
+
+Pool::~Pool() { blocks::thread_registry().leave(buckets_); }
+
+unsigned Pool::table_number() const noexcept {
+    return std::min(heap_.pool_number(), cached_pool_count);
+}
+
+void* Pool::allocate(std::size_t bytes, std::size_t alignment, Refusal& refusal) noexcept {
+    if (bytes == 0) return nullptr;
+    Changes changes;
+    void* block = nullptr;
+    if (bytes > options_.max_allocation) {
+        refusal = {"max_allocation", options_.max_allocation};
+    } else {
+        block = try_once(bytes, alignment, changes, refusal);
+        if (block == nullptr) {
+            gather(changes);
+            block = try_once(bytes, alignment, changes, refusal);
+            if (block != nullptr) tell(PoolEvent::Kind::pressure, bytes, "");
+        }
+    }
+    tell(changes);
+    if (block == nullptr) {
+        totals_.failures.fetch_add(1, std::memory_order_relaxed);
+        tell(PoolEvent::Kind::failure, bytes, refusal.limit);
+    }
+    return block;
+}
+
+void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment) {
+    Refusal refusal;
+    void* const block = allocate(bytes, alignment, refusal);
+    if (block == nullptr && bytes != 0) fail(bytes, refusal);
+    return block;
+}
+
+void Pool::fail(std::size_t bytes, const Refusal& refusal) const {
+    throw AllocationError(options_.name.c_str(), bytes, slots_.in_use_bytes(), capacity(),
+                          refusal.limit, refusal.limit_bytes);
+}
+
+void* Pool::try_once(std::size_t bytes, std::size_t alignment, Changes& changes,
+                     Refusal& refusal) noexcept {
+    const unsigned bucket = bucket_for(bytes, alignment);
+    return bucket < bucket_count ? allocate_block(bucket, bytes, changes, refusal)
+                                 : allocate_large(bytes, alignment, changes, refusal);
+}
+
+void* Pool::allocate_block(unsigned bucket, std::size_t bytes, Changes& changes,
+                           Refusal& refusal) noexcept {
+    blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
+    if (cache == nullptr) {
+        void* const block = buckets_.allocate_direct(bucket, bytes, changes, refusal);
+        if (block != nullptr && options_.checks == Checks::full) {
+            buckets_[bucket].remember(block, bytes);
+        }
+        return block;
+    }
+    if (void* const block = cache->pop(bucket, bytes)) return block;
+    if (cache->is_time_to_look()) keep_to_retention(changes);
+    return cache->pop_slow(bucket, bytes, changes, refusal);
+}
+
+void Pool::deallocate(void* p) noexcept {
+    Changes changes;
+    if (checked()) {
+        check(p);
+        deallocate_checked(p, changes);
+    } else {
+        const pages::PageEntry entry = heap_.space().map().at(p);
+        const bool ours = entry.pool_number() == heap_.pool_number();
+        if (ours && entry.is_bucket() && may_begin_block(p, entry.bucket())) {
+            free_block(entry.bucket(), p, changes);
+        } else {
+            free_large(large_span_of(p), changes);
+        }
+    }
+    tell(changes);
+}
+
+void Pool::deallocate(void* p, std::size_t bytes) noexcept {
+    Changes changes;
+    if (checked()) {
+        check(p, bytes);
+        deallocate_checked(p, changes);
+    } else if (const unsigned bucket = bucket_of(bytes); bucket < bucket_count) {
+        free_block(bucket, p, changes);
+    } else {
+        free_large(large_span_of(p), changes);
+    }
+    tell(changes);
+}
+
+void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
+    const unsigned bucket = bucket_for(bytes, alignment);
+    if (bucket < bucket_count) {
+        deallocate(p, bucket_bytes(bucket));
+    } else {
+        deallocate(p);
+    }
+}
+
+void Pool::free_block(unsigned bucket, void* p, Changes& changes) noexcept {
+    blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
+    if (cache == nullptr) {
+        buckets_.deallocate_direct(bucket, p, changes);
+    } else if (!cache->push(bucket, p)) {
+        cache->push_slow(bucket, p, changes);
+    }
+}
+
+void* Pool::allocate_zeroed(std::size_t bytes) {
+    void* const block = allocate_or_throw(bytes, smallest_block_bytes);
+    if (block == nullptr) return nullptr;
+    const pages::PageEntry entry = heap_.space().map().at(block);
+    // Pages that come fresh from the system are zeros already.
+    if (entry.is_bucket() || !entry.span()->clean) std::memset(block, 0, bytes);
+    return block;
+}
+
+void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
+    const std::size_t usable = usable_size(p);
+    const unsigned old_bucket = std::min(bucket_of(usable), bucket_count);
+    const unsigned new_bucket = std::min(bucket_of(new_bytes), bucket_count);
+    // A sized free tells the bucket from the size, so only blocks of whole pages may shrink in
+    // place, and only while they do not waste half.
+    const bool fits = new_bytes <= usable && old_bucket == new_bucket &&
+                      (new_bucket < bucket_count || new_bytes >= usable / 2);
+    if (fits) return p;
+    void* const moved = allocate_or_throw(new_bytes, smallest_block_bytes);
+    std::memcpy(moved, p, std::min(old_bytes, new_bytes));
+    deallocate(p);
+    return moved;
+}
+
+}  // namespace abi_1
+}  // namespace tensorpool::detail

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <tensorpool/memory_pool.hpp>
+#include <tensorpool/pool_options.hpp>
+#include <tensorpool/statistics.hpp>
+
+#include "blocks/bucket_set.hpp"
+#include "blocks/thread_registry.hpp"
+#include "pages/large_blocks.hpp"
+#include "pages/page_heap.hpp"
+#include "pages/record_arena.hpp"
+#include "statistics/counter_slots.hpp"
+#include "statistics/pool_totals.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_1 {
+
+/// What stands behind a MemoryPool: wires pages, buckets and counters of one pool, and turns what
+/// they refuse into errors and events. Lies in memory from the system, not from malloc.
+class Pool {
+public:
+    /// nullptr when the system has no memory for its records, or no number is left.
+    static Pool* make(const PoolOptions& options);
+    /// As above, with a number that is set aside.
+    static Pool* make(const PoolOptions& options, unsigned number);
+    static constexpr unsigned global_number = blocks::ThreadRegistry::global_number;
+    static void destroy(Pool& pool) noexcept;
+
+    /// A block, or nullptr; then `refusal` says why, and nothing is counted but the failure.
+    void* allocate(std::size_t bytes, std::size_t alignment, pages::Refusal& refusal) noexcept;
+    /// As above; throws AllocationError instead.
+    void* allocate_or_throw(std::size_t bytes, std::size_t alignment);
+    void* allocate_zeroed(std::size_t bytes);
+    void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes);
+    [[noreturn]] void fail(std::size_t bytes, const pages::Refusal& refusal) const;
+
+    void deallocate(void* p) noexcept;
+    void deallocate(void* p, std::size_t bytes) noexcept;
+    void deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept;
+
+    bool reserve(std::size_t capacity, pages::Refusal& refusal) noexcept;
+    std::size_t trim() noexcept;
+    bool owns(const void* p) noexcept;
+    std::size_t usable_size(const void* p) noexcept;
+
+    PoolStatistics statistics() const noexcept;
+    const statistics::CounterSlots& slots() const noexcept { return slots_; }
+    std::size_t capacity() const noexcept { return heap_.capacity(); }
+    const std::string& name() const noexcept { return options_.name; }
+    /// The entry of the threads' tables: where their caches stand, or the one that is always empty.
+    unsigned table_number() const noexcept;
+
+private:
+    Pool(const PoolOptions& options, unsigned number);
+    ~Pool();
+
+    // pool.cpp
+    void* try_once(std::size_t bytes, std::size_t alignment, pages::Changes& changes,
+                   pages::Refusal& refusal) noexcept;
+    void* allocate_block(unsigned bucket, std::size_t bytes, pages::Changes& changes,
+                         pages::Refusal& refusal) noexcept;
+    void free_block(unsigned bucket, void* p, pages::Changes& changes) noexcept;
+
+    // pool_large.cpp: blocks of whole pages
+    void* allocate_large(std::size_t bytes, std::size_t alignment, pages::Changes& changes,
+                         pages::Refusal& refusal) noexcept;
+    void* hand_out(pages::Span& span, std::size_t bytes, bool from_cache) noexcept;
+    void free_large(pages::Span& span, pages::Changes& changes) noexcept;
+    template <class Function>
+    void count_large(Function function) noexcept;
+
+    // pool_memory.cpp: what is free
+    void gather(pages::Changes& changes) noexcept;
+    void keep_to_retention(pages::Changes& changes) noexcept;
+    void tell(const pages::Changes& changes) noexcept;
+    void tell(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept;
+
+    // pool_checks.cpp: what a pointer is
+    struct Finding {
+        enum class What { block, interior, freed, foreign } what = What::foreign;
+        void* block = nullptr;  // where the block begins, for `block` and `interior`
+        unsigned bucket = detail::bucket_count;  // or that, for blocks of whole pages
+        std::size_t usable = 0;
+        std::size_t requested = 0;
+    };
+    Finding find(const void* p) noexcept;
+    Finding find_pages(const void* p) noexcept;
+    pages::Span& large_span_of(void* p) noexcept;
+    void check(void* p) noexcept;
+    void check(void* p, std::size_t bytes) noexcept;
+    [[noreturn]] void misused(const void* p, const Finding& finding) noexcept;
+    void deallocate_checked(void* p, pages::Changes& changes) noexcept;
+
+    bool checked() const noexcept { return options_.checks != Checks::off; }
+
+    PoolOptions options_;
+    statistics::PoolTotals totals_ = {};
+    statistics::CounterSlots slots_;
+    pages::RecordArena records_;
+    pages::PageHeap heap_;
+    pages::LargeBlocks large_;
+    blocks::BucketSet buckets_;
+};
+
+}  // namespace abi_1
+}  // namespace tensorpool::detail

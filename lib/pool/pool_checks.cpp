@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <mutex>
+
+#include "base/fail.hpp"
+#include "base/text.hpp"
+#include "blocks/thread_registry.hpp"
+#include "pool/pool.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_1 {
+namespace {
+
+using pages::PageEntry;
+using pages::PageKind;
+using pages::Span;
+
+}  // namespace
+
+Pool::Finding Pool::find(const void* p) noexcept {
+    const PageEntry entry = heap_.space().map().at(p);
+    if (!entry.is_bucket() || entry.pool_number() != heap_.pool_number()) return find_pages(p);
+    blocks::Bucket& bucket = buckets_[entry.bucket()];
+    const blocks::Bucket::Finding found = bucket.find(p);
+    if (!found.in_span) return {};
+    Finding finding{.what = found.block == p ? Finding::What::block : Finding::What::interior,
+                    .block = found.block,
+                    .bucket = entry.bucket(),
+                    .usable = bucket.block_bytes(),
+                    .requested = found.requested};
+    const blocks::Cache* const cache = blocks::ThreadRegistry::attached(buckets_);
+    if (found.home || (cache != nullptr && cache->parks(entry.bucket(), found.block))) {
+        finding.what = Finding::What::freed;
+    }
+    return finding;
+}
+
+Pool::Finding Pool::find_pages(const void* p) noexcept {
+    const std::lock_guard guard(heap_);
+    const pages::PageMap& map = heap_.space().map();
+    const PageEntry entry = map.find(p);
+    if (entry.empty() || entry.is_bucket() || entry.pool_number() != heap_.pool_number()) return {};
+    const Span& span = *entry.span();
+    Finding finding{.block = map.address_of(span.first_page),
+                    .usable = span.bytes(),
+                    .requested = span.requested_bytes};
+    // The first page's entry tells; those of granules and of the last page are set once.
+    if (map.at(span.first_page).kind() == PageKind::large_in_use) {
+        finding.what = finding.block == p ? Finding::What::block : Finding::What::interior;
+    } else {
+        finding.what = Finding::What::freed;
+    }
+    return finding;
+}
+
+bool Pool::owns(const void* p) noexcept {
+    const Finding::What what = find(p).what;
+    return what == Finding::What::block || what == Finding::What::interior;
+}
+
+std::size_t Pool::usable_size(const void* p) noexcept {
+    const Finding finding = find(p);
+    return finding.what == Finding::What::block ? finding.usable : 0;
+}
+
+// For blocks of whole pages the look-up tells everything, so every free is checked.
+Span& Pool::large_span_of(void* p) noexcept {
+    const PageEntry entry = heap_.space().map().at(p);
+    if (entry.kind() == PageKind::large_in_use && entry.pool_number() == heap_.pool_number()) {
+        Span& span = *entry.span();
+        if (heap_.space().address_of(span.first_page) == p) [[likely]] return span;
+    }
+    misused(p, find(p));
+}
+
+void Pool::check(void* p) noexcept {
+    const Finding finding = find(p);
+    if (finding.what != Finding::What::block) misused(p, finding);
+}
+
+void Pool::check(void* p, std::size_t bytes) noexcept {
+    const Finding finding = find(p);
+    if (finding.what != Finding::What::block) misused(p, finding);
+    const unsigned bucket = std::min(bucket_of(bytes), bucket_count);
+    using base::BytesText;
+    const char* const pool = options_.name.c_str();
+    if (bucket != finding.bucket || bytes > finding.usable) {
+        base::fail("pool '%s': deallocate: block %p belongs to %s %s, not to %s of %zu B", pool, p,
+                   finding.bucket < bucket_count ? "bucket" : "whole pages of",
+                   BytesText(finding.usable).c_str(),
+                   bucket < bucket_count ? "the bucket" : "whole pages", bytes);
+    }
+    if (options_.checks == Checks::full && bytes < finding.requested) {
+        base::fail("pool '%s': deallocate: block %p was asked for with %zu B and freed with %zu B",
+                   pool, p, finding.requested, bytes);
+    }
+}
+
+void Pool::misused(const void* p, const Finding& finding) noexcept {
+    const char* const pool = options_.name.c_str();
+    const char* const expected = "expected a block of this pool in use";
+    if (finding.what == Finding::What::freed) {
+        base::fail("pool '%s': deallocate: block %p was freed twice or was never handed out; %s",
+                   pool, p, expected);
+    }
+    if (finding.what != Finding::What::foreign) {
+        const auto inside = static_cast<std::size_t>(static_cast<const char*>(p) -
+                                                     static_cast<const char*>(finding.block));
+        base::fail("pool '%s': deallocate: %p lies %zu B inside the block %p of %s; expected where "
+                   "the block begins", pool, p, inside, finding.block,
+                   base::BytesText(finding.usable).c_str());
+    }
+    const PageEntry entry = heap_.space().map().at(p);
+    char other[48];
+    if (!entry.empty() && entry.pool_number() != heap_.pool_number() &&
+        blocks::thread_registry().name_of(entry.pool_number(), other, sizeof other)) {
+        base::fail("pool '%s': deallocate: %p lies in pool '%s'; %s", pool, p, other, expected);
+    }
+    base::fail("pool '%s': deallocate: %p was never given by this pool; %s", pool, p, expected);
+}
+
+void Pool::deallocate_checked(void* p, pages::Changes& changes) noexcept {
+    const PageEntry entry = heap_.space().map().at(p);
+    if (entry.is_bucket()) {
+        buckets_.deallocate_direct(entry.bucket(), p, changes);
+    } else {
+        free_large(large_span_of(p), changes);
+    }
+}
+
+}  // namespace abi_1
+}  // namespace tensorpool::detail

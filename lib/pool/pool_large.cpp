@@ -1,0 +1,60 @@
+#include <mutex>
+
+#include "blocks/thread_registry.hpp"
+#include "pool/pool.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_1 {
+namespace {
+
+using pages::Changes;
+using pages::Refusal;
+using pages::Span;
+
+}  // namespace
+
+void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, Changes& changes,
+                           Refusal& refusal) noexcept {
+    const auto [span, from_cache] = large_.allocate(bytes, alignment, changes, refusal);
+    if (span != nullptr) [[likely]] return hand_out(*span, bytes, from_cache);
+    Span* const tight = large_.allocate_tightly(bytes, alignment, changes, refusal);
+    return tight == nullptr ? nullptr : hand_out(*tight, bytes, false);
+}
+
+void* Pool::hand_out(Span& span, std::size_t bytes, bool from_cache) noexcept {
+    totals_.hold(span.bytes());
+    span.requested_bytes = bytes;
+    count_large([&](LargeCounters& counted) {
+        add(counted.cache_hits, from_cache ? 1 : 0);
+        add(counted.requested_bytes, bytes);
+        add(counted.allocations, 1);
+        add(counted.allocated_bytes, span.bytes());
+    });
+    return heap_.space().address_of(span.first_page);
+}
+
+void Pool::free_large(Span& span, Changes& changes) noexcept {
+    const std::size_t bytes = span.bytes();
+    bool look = false;
+    count_large([&](LargeCounters& counted) {
+        add_release(counted.deallocations, 1);
+        add_release(counted.deallocated_bytes, bytes);
+        look = counted.deallocations.load(std::memory_order_relaxed) % 64 == 0;
+    });
+    totals_.let_go(bytes);
+    large_.free(span, changes);
+    if (look) keep_to_retention(changes);
+}
+
+template <class Function>
+void Pool::count_large(Function function) noexcept {
+    if (blocks::Cache* const cache = blocks::thread_registry().attach(buckets_)) {
+        function(cache->counters->large);
+        return;
+    }
+    const std::lock_guard guard(slots_.shared_mutex());
+    function(slots_.shared().large);
+}
+
+}  // namespace abi_1
+}  // namespace tensorpool::detail

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <tensorpool/detail/counters.hpp>
+
+#include "base/atomics.hpp"
+
+namespace tensorpool::statistics {
+
+using detail::Counter;
+
+/// What is counted once for a pool, beside what each thread counts. No pointers, so that a shared
+/// segment can hold it. Anybody reads it at any time; who writes a word stands beside it.
+struct alignas(64) PoolTotals {
+    // Under the page heap's lock.
+    Counter capacity_bytes;
+    Counter reserved_bytes;
+    Counter free_bytes;
+    Counter peak_capacity_bytes;
+    Counter peak_reserved_bytes;
+    Counter growths;
+    Counter grown_bytes;
+    Counter give_backs;
+    Counter given_back_bytes;
+    // By atomic addition, on slow paths only.
+    Counter failures;
+    Counter lost_bytes;
+    Counter large_cached_bytes;
+    // Under each bucket's lock.
+    Counter bucket_capacity_bytes[detail::bucket_count];
+
+    // In a line of their own: all threads add to it now and then. Bytes that left the central
+    // lists, in use or parked, and what threads took ahead: never less than what is in use.
+    alignas(64) Counter held_bytes;
+    Counter peak_held_bytes;
+
+    /// `bytes` more left the central lists.
+    void hold(std::uint64_t bytes) noexcept {
+        const auto now = held_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+        base::raise_to(peak_held_bytes, now);
+    }
+    void let_go(std::uint64_t bytes) noexcept {
+        held_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    }
+};
+
+}  // namespace tensorpool::statistics

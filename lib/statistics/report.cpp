@@ -1,0 +1,185 @@
+#include <cstdio>
+#include <string>
+
+#include <tensorpool/statistics.hpp>
+
+#include "base/text.hpp"
+
+namespace tensorpool {
+namespace {
+
+using base::BytesText;
+
+template <class Statistics>
+struct Field {
+    const char* name;
+    std::uint64_t Statistics::* value;
+};
+
+constexpr Field<PoolStatistics> pool_fields[] = {
+    {"in_use_bytes", &PoolStatistics::in_use_bytes},
+    {"capacity_bytes", &PoolStatistics::capacity_bytes},
+    {"reserved_bytes", &PoolStatistics::reserved_bytes},
+    {"limit_bytes", &PoolStatistics::limit_bytes},
+    {"peak_in_use_bytes", &PoolStatistics::peak_in_use_bytes},
+    {"peak_capacity_bytes", &PoolStatistics::peak_capacity_bytes},
+    {"peak_reserved_bytes", &PoolStatistics::peak_reserved_bytes},
+    {"requested_bytes", &PoolStatistics::requested_bytes},
+    {"allocated_bytes", &PoolStatistics::allocated_bytes},
+    {"allocations", &PoolStatistics::allocations},
+    {"deallocations", &PoolStatistics::deallocations},
+    {"cache_hits", &PoolStatistics::cache_hits},
+    {"cache_misses", &PoolStatistics::cache_misses},
+    {"failures", &PoolStatistics::failures},
+    {"parked_bytes", &PoolStatistics::parked_bytes},
+    {"cached_bytes", &PoolStatistics::cached_bytes},
+    {"free_bytes", &PoolStatistics::free_bytes},
+    {"lost_bytes", &PoolStatistics::lost_bytes},
+    {"record_bytes", &PoolStatistics::record_bytes},
+    {"growths", &PoolStatistics::growths},
+    {"grown_bytes", &PoolStatistics::grown_bytes},
+    {"give_backs", &PoolStatistics::give_backs},
+    {"given_back_bytes", &PoolStatistics::given_back_bytes},
+    {"threads", &PoolStatistics::threads},
+};
+
+constexpr Field<BucketStatistics> bucket_fields[] = {
+    {"block_bytes", &BucketStatistics::block_bytes},
+    {"in_use_bytes", &BucketStatistics::in_use_bytes},
+    {"parked_bytes", &BucketStatistics::parked_bytes},
+    {"capacity_bytes", &BucketStatistics::capacity_bytes},
+    {"allocations", &BucketStatistics::allocations},
+    {"deallocations", &BucketStatistics::deallocations},
+    {"requested_bytes", &BucketStatistics::requested_bytes},
+    {"allocated_bytes", &BucketStatistics::allocated_bytes},
+    {"cache_hits", &BucketStatistics::cache_hits},
+    {"cache_misses", &BucketStatistics::cache_misses},
+    {"depot_hits", &BucketStatistics::depot_hits},
+};
+
+constexpr Field<LargeStatistics> large_fields[] = {
+    {"in_use_bytes", &LargeStatistics::in_use_bytes},
+    {"cached_bytes", &LargeStatistics::cached_bytes},
+    {"allocations", &LargeStatistics::allocations},
+    {"deallocations", &LargeStatistics::deallocations},
+    {"requested_bytes", &LargeStatistics::requested_bytes},
+    {"allocated_bytes", &LargeStatistics::allocated_bytes},
+    {"cache_hits", &LargeStatistics::cache_hits},
+    {"cache_misses", &LargeStatistics::cache_misses},
+};
+
+std::string quoted(const char* text) {
+    std::string out = "\"";
+    for (const char* at = text; *at != '\0'; ++at) {
+        const auto byte = static_cast<unsigned char>(*at);
+        if (byte == '"' || byte == '\\') {
+            out += '\\';
+            out += *at;
+        } else if (byte < 0x20) {
+            char escaped[8];
+            std::snprintf(escaped, sizeof escaped, "\\u%04x", byte);
+            out += escaped;
+        } else {
+            out += *at;
+        }
+    }
+    return out + '"';
+}
+
+template <class Statistics, std::size_t count>
+std::string members(const Statistics& statistics, const Field<Statistics> (&fields)[count]) {
+    std::string out;
+    for (const Field<Statistics>& field : fields) {
+        if (!out.empty()) out += ',';
+        out += quoted(field.name) + ':' + std::to_string(statistics.*field.value);
+    }
+    return out;
+}
+
+double percent(std::uint64_t part, std::uint64_t whole) noexcept {
+    return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+template <class... Arguments>
+void add_line(std::string& out, const char* format, Arguments... arguments) {
+    char line[256];
+    std::snprintf(line, sizeof line, format, arguments...);
+    out += line;
+    out += '\n';
+}
+
+void add_headline(std::string& out, const PoolStatistics& figures) {
+    add_line(out, "tensorpool: pool '%s'", figures.name);
+    add_line(out, "  in use    %s of %s committed (%.1f %%), peak %s of %s",
+             BytesText(figures.in_use_bytes).c_str(), BytesText(figures.capacity_bytes).c_str(),
+             percent(figures.in_use_bytes, figures.capacity_bytes),
+             BytesText(figures.peak_in_use_bytes).c_str(),
+             BytesText(figures.peak_capacity_bytes).c_str());
+    add_line(out, "  calls     %llu allocations, %llu deallocations, %llu failures",
+             static_cast<unsigned long long>(figures.allocations),
+             static_cast<unsigned long long>(figures.deallocations),
+             static_cast<unsigned long long>(figures.failures));
+    add_line(out, "  served    %.1f %% from caches; %s asked for, %s handed out (+%.1f %% by rounding)",
+             percent(figures.cache_hits, figures.allocations),
+             BytesText(figures.requested_bytes).c_str(), BytesText(figures.allocated_bytes).c_str(),
+             percent(figures.allocated_bytes - figures.requested_bytes, figures.requested_bytes));
+    add_line(out, "  free      %s in threads, %s in the large-block cache, %s in whole pages",
+             BytesText(figures.parked_bytes).c_str(), BytesText(figures.cached_bytes).c_str(),
+             BytesText(figures.free_bytes).c_str());
+    add_line(out, "  system    grew %llu times by %s, gave back %llu times %s, records take %s",
+             static_cast<unsigned long long>(figures.growths),
+             BytesText(figures.grown_bytes).c_str(),
+             static_cast<unsigned long long>(figures.give_backs),
+             BytesText(figures.given_back_bytes).c_str(), BytesText(figures.record_bytes).c_str());
+    if (figures.limit_bytes != 0) {
+        add_line(out, "  limit     %s", BytesText(figures.limit_bytes).c_str());
+    }
+    if (figures.lost_bytes != 0) {
+        add_line(out, "  lost      %s, parked by threads that a fork left behind",
+                 BytesText(figures.lost_bytes).c_str());
+    }
+}
+
+void add_row(std::string& out, const char* name, std::uint64_t in_use, std::uint64_t free,
+             std::uint64_t allocations, std::uint64_t hits, std::uint64_t requested,
+             std::uint64_t allocated) {
+    add_line(out, "  %-9s %10s %10s %13llu %6.1f %% %7.1f %%", name, BytesText(in_use).c_str(),
+             BytesText(free).c_str(), static_cast<unsigned long long>(allocations),
+             percent(hits, allocations), percent(allocated - requested, requested));
+}
+
+}  // namespace
+
+std::string to_json(const PoolStatistics& statistics) {
+    std::string out = "{\"version\":" + std::to_string(statistics.version);
+    out += ",\"name\":" + quoted(statistics.name) + ',' + members(statistics, pool_fields);
+    out += ",\"buckets\":[";
+    for (const BucketStatistics& bucket : statistics.buckets) {
+        if (&bucket != &statistics.buckets.front()) out += ',';
+        out += '{' + members(bucket, bucket_fields) + '}';
+    }
+    return out + "],\"large\":{" + members(statistics.large, large_fields) + "}}";
+}
+
+std::string to_text(const PoolStatistics& statistics) {
+    std::string out;
+    add_headline(out, statistics);
+    if (statistics.allocations == 0) return out;
+    add_line(out, "  %-9s %10s %10s %13s %8s %9s", "block", "in use", "free", "allocations", "cached",
+             "rounding");
+    for (const BucketStatistics& bucket : statistics.buckets) {
+        if (bucket.allocations == 0) continue;
+        const std::uint64_t free = bucket.capacity_bytes > bucket.in_use_bytes
+                                       ? bucket.capacity_bytes - bucket.in_use_bytes : 0;
+        add_row(out, BytesText(bucket.block_bytes).c_str(), bucket.in_use_bytes, free,
+                bucket.allocations, bucket.cache_hits, bucket.requested_bytes, bucket.allocated_bytes);
+    }
+    const LargeStatistics& large = statistics.large;
+    if (large.allocations != 0) {
+        add_row(out, "larger", large.in_use_bytes, large.cached_bytes, large.allocations,
+                large.cache_hits, large.requested_bytes, large.allocated_bytes);
+    }
+    return out;
+}
+
+}  // namespace tensorpool
