@@ -1,0 +1,81 @@
+"""Runs programs by turns and keeps what they report."""
+
+import json
+import os
+import statistics
+import subprocess
+from collections import defaultdict
+
+# What could change how a subject works.
+TUNING = ("TENSORPOOL_", "LD_", "MALLOC_", "GLIBC_TUNABLES", "TCMALLOC_", "MIMALLOC_", "JE_")
+
+
+class Failed(Exception):
+    """A program did not do what it should; the text says which and what."""
+
+
+def environment(preload):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(TUNING)}
+    return kept | ({"LD_PRELOAD": preload} if preload else {})
+
+
+def run(program, subject, min_time):
+    """One run's report. Refuses one in which malloc was not the one asked for."""
+    command = [program, "--benchmark_format=json", f"--benchmark_min_time={min_time}"]
+    done = subprocess.run(command, env=environment(subject.preload), capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failed(f"{program.name} for {subject.key} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+    report = json.loads(done.stdout)
+    found = report["context"]["allocator"]
+    expected = subject.preload.split(".so")[0] or "libc"
+    if not found.startswith((expected + ".so", expected + "-")):
+        raise Failed(f"{program.name}: malloc lies in {found}, expected {expected}: not measured")
+    return report
+
+
+class Results:
+    """Figures by benchmark, subject and field. What is better is less, save for counts."""
+
+    def __init__(self):
+        self._rounds = defaultdict(list)
+        self.context = {}
+
+    def add(self, subject, reports):
+        """What the subject's programs reported in one round; the quicker one counts."""
+        times = defaultdict(dict)
+        for report in reports:
+            self.context |= {subject.key: report["context"]}
+            for line in report["benchmarks"]:
+                if line.get("error_occurred"):
+                    continue
+                best = times[line["name"]]
+                if not best or line["seconds"] < best["seconds"]:
+                    times[line["name"]] = line
+        for name, line in times.items():
+            for field in ("seconds", "base_seconds", "faults", "peak_resident_bytes"):
+                if field in line:
+                    self._rounds[name, subject.key, field].append(line[field])
+
+    def get(self, row, subject, field="seconds"):
+        """The median over all rounds; None where there is none."""
+        rounds = self._rounds.get((row.benchmark, subject.key, field))
+        return statistics.median(rounds) if rounds else None
+
+    def spread(self, row, subject):
+        """How far the middle half of the rounds lies apart, relative to the median."""
+        rounds = self._rounds.get((row.benchmark, subject.key, "seconds"), [])
+        if len(rounds) < 4:
+            return 0.0
+        low, middle, high = statistics.quantiles(rounds, n=4)
+        return (high - low) / middle
+
+
+def ask(question, subjects, rounds, min_time, progress):
+    """Puts the question to each (subject, programs) in turn, `rounds` times over."""
+    results = Results()
+    for number in range(rounds):
+        turn = number % len(subjects)
+        for subject, programs in subjects[turn:] + subjects[:turn]:
+            progress(f"{question.name}: round {number + 1} of {rounds}, {subject.key}")
+            results.add(subject, [run(program, subject, min_time) for program in programs])
+    return results

@@ -1,0 +1,50 @@
+"""Who is asked."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Subject:
+    key: str
+    label: str  # heading of its column
+    programs: tuple  # what follows the question in a program's name; the quicker one counts
+    preload: str = ""  # library that takes over malloc
+    package: str = ""  # Debian package of that library
+    kind: str = "rival"  # or ours, floor
+
+
+FLOOR = Subject("floor", "floor", ("_floor", "_nothing"), kind="floor")
+OURS = Subject("ours", "ours", ("_perf",), kind="ours")
+MALLOC = ("_peer_malloc", "_peer_sized_delete")
+ALL = (
+    FLOOR,
+    OURS,
+    Subject("glibc", "glibc", ("_peer_malloc",)),
+    Subject("tcmalloc", "tcmal.", MALLOC, "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
+    Subject("mimalloc", "mimal.", MALLOC, "libmimalloc.so.2", "libmimalloc2.0"),
+    Subject("jemalloc", "jemal.", MALLOC, "libjemalloc.so.2", "libjemalloc2"),
+    Subject("boost_pool", "boost", ("_peer_boost_pool",)),
+    Subject("pmr", "pmr", ("_peer_pmr",)),
+)
+
+
+def library_is_here(subject):
+    """True when the loader knows the library, or none is needed."""
+    if not subject.preload:
+        return True
+    for ldconfig in ("/sbin/ldconfig", "/usr/sbin/ldconfig", "ldconfig"):
+        try:
+            known = subprocess.run([ldconfig, "-p"], capture_output=True, text=True).stdout
+        except OSError:
+            continue
+        return f"\t{subject.preload} " in known
+    return False
+
+
+def programs_of(subject, question, build):
+    """The programs, of those that were built, that put the question to the subject."""
+    folders = (build / "perf", build / "perf" / "peers")
+    paths = (folder / f"{question}{end}" for end in subject.programs for folder in folders)
+    return [path for path in paths if Path(path).is_file()]

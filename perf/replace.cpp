@@ -1,0 +1,98 @@
+/// Question: what does it cost to replace a block at random among 4096, by one of another size,
+/// when sizes from 64 B to 64 KiB are log-uniform? On one thread, and while a second does the same
+/// with slots of its own.
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "subject.hpp"
+#include "support/barrier.hpp"
+#include "support/cores.hpp"
+#include "support/random.hpp"
+#include "support/report.hpp"
+
+namespace {
+
+using perf::Subject;
+
+constexpr std::size_t slot_count = 4096;
+constexpr std::size_t step_count = 16384;
+
+struct Step {
+    std::uint32_t slot;
+    std::uint32_t bytes;
+};
+struct Slot {
+    void* block = nullptr;
+    std::size_t bytes = 0;
+};
+
+class Table {
+public:
+    explicit Table(std::uint64_t seed) : slots_(slot_count) {
+        perf::Generator generator(seed);
+        for (Slot& slot : slots_) slot = filled(draw(generator));
+        for (std::size_t i = 0; i < step_count; ++i) {
+            const auto slot = static_cast<std::uint32_t>(generator() % slot_count);
+            steps_.push_back({slot, static_cast<std::uint32_t>(draw(generator))});
+        }
+    }
+    ~Table() {
+        for (const Slot& slot : slots_) Subject::deallocate(slot.block, slot.bytes);
+    }
+    Table(const Table&) = delete;
+    Table& operator=(const Table&) = delete;
+
+    void replace_all() {
+        for (const Step& step : steps_) {
+            Slot& slot = slots_[step.slot];
+            Subject::deallocate(slot.block, slot.bytes);
+            slot = filled(step.bytes);
+        }
+    }
+
+private:
+    static std::size_t draw(perf::Generator& generator) {
+        return perf::log_uniform(generator, 64, std::size_t{64} << 10);
+    }
+    static Slot filled(std::size_t bytes) {
+        perf::opaque(bytes);
+        return {Subject::allocate(bytes), bytes};
+    }
+
+    std::vector<Slot> slots_;
+    std::vector<Step> steps_;
+};
+
+void replace(benchmark::State& state) {
+    Table table(1);
+    table.replace_all();
+    for (auto _ : state) table.replace_all();
+    perf::report_step_of(state, step_count);
+}
+BENCHMARK(replace);
+
+void replace_beside_another_thread(benchmark::State& state) {
+    if (!perf::two_cores()) return state.SkipWithError("needs two cores");
+    std::atomic<bool> started = false, stop = false;
+    std::thread other([&] {
+        perf::stay_on_core(1);
+        Table table(2);
+        for (; !stop.load(std::memory_order_relaxed); started = true) table.replace_all();
+    });
+    perf::stay_on_core(0);
+    Table table(1);
+    table.replace_all();
+    while (!started) std::this_thread::yield();
+    for (auto _ : state) table.replace_all();
+    stop = true;
+    other.join();
+    perf::report_step_of(state, step_count);
+}
+BENCHMARK(replace_beside_another_thread);
+
+}  // namespace
