@@ -14,7 +14,7 @@ namespace {
 /// One version of control groups: how its mounts look and what its files are called.
 struct CgroupVersion {
     std::string_view filesystem;
-    /// In the list of a mount's options and of a group's controllers; version 2 has no such list.
+    /// In the list of a mount's options and of a group's controllers; version 2 leaves that empty.
     std::string_view controller;
     std::string_view limit;
     /// Above it the kernel slows the group down and takes pages back; version 1 has none.
@@ -117,9 +117,9 @@ bool find_group(const char* root, const CgroupVersion& version, Path& group) noe
     LineReader lines((Path(root) / "/proc/self/cgroup").c_str());
     std::string_view line;
     while (lines.next(line)) {
-        const bool is_version_2 = take_field(line, ':') == "0";
+        take_field(line, ':');
         const std::string_view controllers = take_field(line, ':');
-        const bool is_it = version.controller.empty() ? is_version_2 && controllers.empty()
+        const bool is_it = version.controller.empty() ? controllers.empty()
                                                       : list_has(controllers, version.controller);
         if (!is_it || !line.starts_with('/')) continue;
         group.append(line == "/" ? "" : line);

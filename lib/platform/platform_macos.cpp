@@ -1,6 +1,7 @@
 // What only macOS has; the rest is in platform_posix.cpp.
 
 #include <mach/mach.h>
+#include <mach/vm_page_size.h>
 #include <sys/mman.h>
 #include <sys/sysctl.h>
 

@@ -1,5 +1,6 @@
 // What Linux and macOS share.
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -34,6 +35,15 @@ void* trim_to_aligned(char* begin, std::size_t bytes, std::size_t wanted,
     release_range(begin, aligned);
     release_range(aligned + wanted, begin + bytes);
     return aligned;
+}
+
+/// Whether a write that failed may be tried again. Standard error does not wait where another
+/// process made the terminal or the pipe that it shares with us so; then we wait.
+bool may_write_again() noexcept {
+    if (errno == EINTR) return true;
+    if (errno != EAGAIN) return false;
+    pollfd stream{STDERR_FILENO, POLLOUT, 0};
+    return poll(&stream, 1, -1) >= 0 || errno == EINTR;
 }
 
 using Handler = void (*)();
@@ -129,7 +139,7 @@ void write_to_stderr(const char* text, std::size_t bytes) noexcept {
     const ErrnoKeeper errno_keeper;
     while (bytes > 0) {
         const ssize_t written = write(STDERR_FILENO, text, bytes);
-        if (written < 0 && errno == EINTR) continue;
+        if (written < 0 && may_write_again()) continue;
         if (written <= 0) return;
         text += written;
         bytes -= static_cast<std::size_t>(written);

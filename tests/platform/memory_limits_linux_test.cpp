@@ -287,6 +287,13 @@ TEST_F(MemoryLimitsTest, MountOfAnotherGroupDoesNotLimit) {
     EXPECT_EQ(limits().total, machine_total);
 }
 
+TEST_F(MemoryLimitsTest, GroupWhoseNameOnlyBeginsLikeTheMountRootIsNotBelowIt) {
+    mount_2("/docker/abcdef", "/docker/abc");
+    write_limit_2("/sys/fs/cgroup", 1 * mib, 0);
+    write_limit_2("/sys/fs/cgroupdef", 1 * mib, 0);
+    EXPECT_EQ(limits().total, machine_total);
+}
+
 TEST_F(MemoryLimitsTest, MountFromAboveTheNamespaceIsAnAncestor) {
     mount_2("/", "/../..");
     write_limit_2("/sys/fs/cgroup", 1000 * mib, 300 * mib);
