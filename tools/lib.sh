@@ -71,14 +71,26 @@ install() {
 
 # --- building -------------------------------------------------------------------------------
 
-# What is switched on is what the packages are there for; the sanitizers' presets say it themselves.
+# What is switched on is what the packages are there for; measurements only where they mean
+# something. The sanitizers' presets say it themselves.
 build_options() {
-    local on_off purpose
-    [[ $1 == asan || $1 == tsan ]] && return
-    for purpose in TESTS:test PERF:perf TOOLS:photos; do
+    case $1 in
+        asan | tsan) ;;
+        release) switches TESTS:test PERF:perf TOOLS:photos ;;
+        *)
+            switches TESTS:test TOOLS:photos
+            echo "-DTENSORPOOL_BUILD_PERF=OFF"
+            ;;
+    esac
+}
+
+# switches NAME:PURPOSE...: the options of CMake that switch each name on or off.
+switches() {
+    local switch on_off
+    for switch; do
         on_off=OFF
-        ! has "${purpose#*:}" || on_off=ON
-        echo "-DTENSORPOOL_BUILD_${purpose%:*}=$on_off"
+        ! has "${switch#*:}" || on_off=ON
+        echo "-DTENSORPOOL_BUILD_${switch%:*}=$on_off"
     done
 }
 
