@@ -6,15 +6,15 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include <tensorpool/pooled_allocation.hpp>
 
 namespace tensorpool {
 
-/// `count` value-initialised elements in one block, destroyed and given back by it. Move-only; one
-/// thread at a time. The pool must outlive it.
+/// `count` value-initialised elements in one block, destroyed and given back by it. A contiguous
+/// range, and so convertible to std::span<T>. Move-only; one thread at a time. The pool must outlive
+/// it.
 template <class T>
 class PooledArray {
 public:
@@ -46,8 +46,6 @@ public:
     T& operator[](std::size_t i) const noexcept { return data()[i]; }
     T* begin() const noexcept { return data(); }
     T* end() const noexcept { return data() + count_; }
-    operator std::span<T>() const noexcept { return {data(), count_}; }
-    operator std::span<const T>() const noexcept { return {data(), count_}; }
 
 private:
     static constexpr std::size_t alignment = alignof(T) > 64 ? alignof(T) : 64;

@@ -1,16 +1,6 @@
-#include <tensorpool/pool_options.hpp>
-
 #include "pool/validate_options.hpp"
 
 namespace tensorpool {
-
-Checks default_checks() noexcept {
-#ifdef NDEBUG
-    return Checks::off;
-#else
-    return Checks::basic;
-#endif
-}
 
 void validate(const PoolOptions& options) {
     const auto refuse = [&](const std::string& what) {
