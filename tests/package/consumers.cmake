@@ -1,7 +1,6 @@
 # tensorpool as other projects get it: installed and found by CMake or pkg-config, or taken in by
 # add_subdirectory; static and shared. Each is configured, built and run from nothing, with all that
 # only tests, measurements and tools need out of sight.
-enable_language(C)
 find_program(PKG_CONFIG pkg-config)
 
 set(same_tools
