@@ -36,7 +36,8 @@ std::size_t bytes_after(const char* name, const char* path) {
 }  // namespace
 
 std::size_t resident_bytes() {
-    return bytes_after("\nRss:", "/proc/self/smaps_rollup");
+    constexpr const char* pages = "/proc/self/smaps_rollup";
+    return bytes_after("\nAnonymous:", pages) + bytes_after("\nPss_Shmem:", pages);
 }
 
 std::size_t peak_resident_bytes() {

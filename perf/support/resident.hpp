@@ -4,8 +4,9 @@
 
 namespace perf {
 
-/// Bytes of this process that are in memory now, counted page by page by the system (`Rss` of
-/// /proc/self/smaps_rollup): exact, where quicker figures lag behind. Allocates nothing.
+/// Bytes that this process holds in memory now, shared memory counted and program files not, which
+/// the system could drop. Counted page by page (/proc/self/smaps_rollup): exact, where quicker
+/// figures lag behind. Allocates nothing.
 std::size_t resident_bytes();
 
 /// The most that this process ever had in memory, in bytes. Allocates nothing.
