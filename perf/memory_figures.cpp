@@ -48,6 +48,12 @@ private:
     std::size_t before_ = resident_bytes();
 };
 
+/// Of the spans of the bucket that serves `bytes`: its blocks, and what lies between them.
+double bucket_capacity(const MemoryPool& pool, std::size_t bytes) {
+    const auto buckets = pool.statistics().buckets;
+    return static_cast<double>(buckets[tensorpool::detail::bucket_of(bytes)].capacity_bytes);
+}
+
 }  // namespace
 
 Records records(std::size_t bytes, tensorpool::Checks checks) {
@@ -59,11 +65,11 @@ Records records(std::size_t bytes, tensorpool::Checks checks) {
     // Without them only what was written is resident: the rest of a huge page is free memory.
     options.huge_pages = tensorpool::HugePages::never;
     MemoryPool pool(options);
-    const auto share = [&] { return growth.bytes() / static_cast<double>(fill_bytes) - 1; };
     blocks.allocate(pool, bytes, count);
-    const double in_use = share();
+    const double in_use = growth.bytes();
+    const double spans = bucket_capacity(pool, bytes);
     blocks.deallocate(pool, bytes, count);
-    return {in_use, share()};
+    return {in_use / spans - 1, growth.bytes() / spans - 1};
 }
 
 double idle_pool() {

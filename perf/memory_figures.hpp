@@ -9,7 +9,7 @@
 
 namespace perf {
 
-/// Resident memory beside 256 MiB of blocks, relative to them.
+/// Resident memory beside the spans of 256 MiB of blocks, relative to them.
 struct Records {
     double in_use;  // while callers hold all blocks
     double freed;   // after all were given back
