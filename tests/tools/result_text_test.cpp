@@ -43,6 +43,10 @@ TEST(ResultText, TheVerdictSaysSoWhenNothingWasSaved) {
     }
 }
 
+TEST(ResultText, RatiosBelowAHundredthHaveAThirdDigit) {
+    EXPECT_NE(verdict({1, 2'800, 1}, malloc_took).find("0.003 of the page faults"), std::string::npos);
+}
+
 TEST(ResultText, NothingToCompareWithGivesNoRatio) {
     EXPECT_NE(verdict({1, 1, 1}, {}).find("took - of"), std::string::npos);
 }

@@ -15,9 +15,10 @@ __attribute__((format(printf, 1, 2))) std::string print(const char* format, ...)
     return text;
 }
 
-/// Two digits behind the point; "-" where there is nothing to compare with.
+/// Two digits behind the point, three below a hundredth; "-" where there is nothing to compare with.
 std::string ratio(double part, double whole) {
-    return whole > 0 ? print("%.2f", part / whole) : "-";
+    if (whole <= 0) return "-";
+    return print("%.*f", part < 0.01 * whole ? 3 : 2, part / whole);
 }
 
 std::string faults_ratio(const Measurement& part, const Measurement& whole) {
