@@ -15,8 +15,8 @@ TEST(ResultText, CommasStandBetweenGroupsOfThree) {
 }
 
 TEST(ResultText, TheTableHasFiguresAndRatiosToTheFirstRow) {
-    const std::string text = table({{"malloc", malloc_took},
-                                    {"tensorpool", {0.5, 50'000, std::uint64_t{420} << 20}}});
+    const std::string text =
+        table({{"malloc", malloc_took}, {"tensorpool", {0.5, 50'000, std::uint64_t{420} << 20}}});
     EXPECT_EQ(text,
               "memory from           CPU seconds           page faults          peak memory\n"
               "malloc                2.00   1.00      1,000,000   1.00       400 MiB   1.00\n"
@@ -44,7 +44,8 @@ TEST(ResultText, TheVerdictSaysSoWhenNothingWasSaved) {
 }
 
 TEST(ResultText, RatiosBelowAHundredthHaveAThirdDigit) {
-    EXPECT_NE(verdict({1, 2'800, 1}, malloc_took).find("0.003 of the page faults"), std::string::npos);
+    EXPECT_NE(verdict({1, 2'800, 1}, malloc_took).find("0.003 of the page faults"),
+              std::string::npos);
 }
 
 TEST(ResultText, NothingToCompareWithGivesNoRatio) {

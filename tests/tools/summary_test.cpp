@@ -16,7 +16,9 @@ std::vector<Series> contest(const Run& malloc, const Run& pool) {
     return {{{"malloc", "malloc", ""}, {malloc}}, {{"tensorpool", "pool", ""}, {pool}}};
 }
 
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+}
 
 TEST(Summary, TellsTheWorkTheReportTheFolderAndTheSaving) {
     const std::string text =
@@ -35,7 +37,8 @@ TEST(Summary, ClaimsNothingWhenNotAllDidTheSamePictures) {
 }
 
 TEST(Summary, ClaimsNothingWhenNoPictureWasDeveloped) {
-    const std::string text = summary(contest(run_of(2, {failed}), run_of(1, {failed})), "/out", false);
+    const std::string text =
+        summary(contest(run_of(2, {failed}), run_of(1, {failed})), "/out", false);
     EXPECT_TRUE(has(text, "no picture was developed")) << text;
     EXPECT_FALSE(has(text, "The pool took"));
 }

@@ -86,8 +86,8 @@ pid_t start(const ChildOrder& order, int output) {
         posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     }
     pid_t child = 0;
-    const int error = posix_spawn(&child, own_file, &actions, nullptr,
-                                  null_ended(arguments).data(), null_ended(environment).data());
+    const int error = posix_spawn(&child, own_file, &actions, nullptr, null_ended(arguments).data(),
+                                  null_ended(environment).data());
     posix_spawn_file_actions_destroy(&actions);
     if (error != 0) fail("cannot be started", error);
     return child;

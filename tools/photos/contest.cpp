@@ -29,8 +29,10 @@ void refuse_to_replace(const std::vector<Picture>& pictures, const fs::path& fol
 class Contest {
 public:
     explicit Contest(const Options& options)
-        : options_(options), files_(find_pictures(options.pictures)),
-          pictures_(with_result_names(files_)), progress_(stdout) {
+        : options_(options),
+          files_(find_pictures(options.pictures)),
+          pictures_(with_result_names(files_)),
+          progress_(stdout) {
         for (const Contender& contender : find_contenders()) {
             refuse_to_replace(pictures_, folder_of(contender, options_));
             series_.push_back({contender, {}});
@@ -114,7 +116,8 @@ void Contest::compare_results() {
 
 void Contest::compare(const Series& series, std::size_t picture) {
     const Series& malloc = series_.front();
-    if (!malloc.runs.back().outcomes[picture].done || !series.runs.back().outcomes[picture].done) return;
+    if (!malloc.runs.back().outcomes[picture].done || !series.runs.back().outcomes[picture].done)
+        return;
     const fs::path expected = folder_of(malloc.contender, options_) / pictures_[picture].result;
     const fs::path result = folder_of(series.contender, options_) / pictures_[picture].result;
     if (same_files(expected, result)) return;
@@ -132,6 +135,8 @@ int Contest::hold() {
 
 }  // namespace
 
-int hold_contest(const Options& options) { return Contest(options).hold(); }
+int hold_contest(const Options& options) {
+    return Contest(options).hold();
+}
 
 }  // namespace tensorpool::photos

@@ -13,7 +13,7 @@ struct Development {
     int noise_window = 9;          ///< pixels on a side
     double sharpen_sigma = 1.0;    ///< pixels
     double sharpen_amount = 0.6;
-    int detail_levels = 4;         ///< of the pyramid
+    int detail_levels = 4;  ///< of the pyramid
     double detail_gain = 1.2;
 };
 

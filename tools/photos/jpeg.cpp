@@ -72,9 +72,9 @@ void write_jpeg(const std::filesystem::path& path, const cv::Mat& picture, int q
 
     unsigned char* bytes = nullptr;
     unsigned long count = 0;
-    const int failed = tjCompress2(codec.get(), picture.data, picture.cols,
-                                   static_cast<int>(picture.step), picture.rows, TJPF_BGR, &bytes,
-                                   &count, TJSAMP_420, quality, 0);
+    const int failed =
+        tjCompress2(codec.get(), picture.data, picture.cols, static_cast<int>(picture.step),
+                    picture.rows, TJPF_BGR, &bytes, &count, TJSAMP_420, quality, 0);
     const Buffer owner(bytes);
     if (failed != 0) fail("cannot be encoded", tjGetErrorStr2(codec.get()));
 

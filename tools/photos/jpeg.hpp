@@ -13,8 +13,8 @@ namespace tensorpool::photos {
 /// or is not a whole JPEG picture, and what cv::Mat throws when there is no memory.
 cv::Mat read_jpeg(const std::filesystem::path& file);
 
-/// Writes an 8-bit BGR picture, replacing the file. `quality` is 1 to 100. Throws std::runtime_error
-/// with the reason.
+/// Writes an 8-bit BGR picture, replacing the file. `quality` is 1 to 100. Throws
+/// std::runtime_error with the reason.
 void write_jpeg(const std::filesystem::path& file, const cv::Mat& picture, int quality = 92);
 
 }  // namespace tensorpool::photos

@@ -13,7 +13,7 @@ double seconds(const timeval& time) {
 }
 
 template <class Figure>
-Figure median_of(const std::vector<Measurement>& runs, Figure Measurement::* figure) {
+Figure median_of(const std::vector<Measurement>& runs, Figure Measurement::*figure) {
     std::vector<Figure> figures;
     for (const Measurement& run : runs) figures.push_back(run.*figure);
     std::ranges::sort(figures);

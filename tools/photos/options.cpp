@@ -26,7 +26,8 @@ Options parse_options(const std::vector<std::string>& words) {
     bool only_pictures = false;
     for (auto word = words.begin(); word != words.end(); ++word) {
         const auto value = [&] {
-            if (word + 1 == words.end()) throw std::invalid_argument(*word + ": a value is missing");
+            if (word + 1 == words.end())
+                throw std::invalid_argument(*word + ": a value is missing");
             return *++word;
         };
         const std::string option = *word;
@@ -52,7 +53,8 @@ Options parse_options(const std::vector<std::string>& words) {
 }
 
 std::string usage() {
-    return "usage: tensorpool_photos [--rounds N] [--threads N] [--output DIR] [--] [PICTURE|FOLDER]...\n"
+    return "usage: tensorpool_photos [--rounds N] [--threads N] [--output DIR] [--] "
+           "[PICTURE|FOLDER]...\n"
            "\n"
            "Develops photographs (denoise, sharpen, boost detail, in floats, with OpenCV) with\n"
            "pictures' memory from malloc, from tcmalloc where it is installed, and from the pool,\n"
@@ -64,9 +66,11 @@ std::string usage() {
            "  --rounds N      run all of it N times and print medians; default 3\n"
            "  --threads N     threads that OpenCV may use; default 1\n"
            "  --output DIR    where the results go, in a folder for each allocator; default\n"
-           "                  " TENSORPOOL_PHOTOS_OUTPUT "\n"
+           "                  " TENSORPOOL_PHOTOS_OUTPUT
            "\n"
-           "Exit status: 0, 1 when a picture or a run failed or results differ, 2 for wrong usage.\n";
+           "\n"
+           "Exit status: 0, 1 when a picture or a run failed or results differ, 2 for wrong "
+           "usage.\n";
 }
 
 }  // namespace tensorpool::photos

@@ -37,11 +37,13 @@ std::vector<fs::path> pictures_in(const fs::path& folder) {
 std::vector<fs::path> find_pictures(const std::vector<std::string>& named) {
     std::error_code ignored;
     if (named.empty() && !fs::is_directory(nature_folder, ignored)) {
-        throw std::runtime_error(std::string(nature_folder) +
-                                 ": not here; install the package mate-backgrounds, or name pictures");
+        throw std::runtime_error(
+            std::string(nature_folder) +
+            ": not here; install the package mate-backgrounds, or name pictures");
     }
     std::vector<fs::path> files;
-    for (const std::string& name : named.empty() ? std::vector<std::string>{nature_folder} : named) {
+    for (const std::string& name :
+         named.empty() ? std::vector<std::string>{nature_folder} : named) {
         if (!fs::is_directory(name, ignored)) {
             files.emplace_back(name);
             continue;

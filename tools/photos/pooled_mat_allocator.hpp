@@ -14,9 +14,10 @@
 namespace tensorpool {
 
 /// Serves the pixels of every cv::Mat made after `cv::Mat::setDefaultAllocator(&allocator)`, or of
-/// one by `mat.allocator = &allocator`; that one OpenCV takes to the default allocator when it grows
-/// by push_back or when the pool has no memory. The records that OpenCV keeps for each cv::Mat still
-/// come from `new`. Any thread. The allocator and the pool must outlive each cv::Mat they served.
+/// one by `mat.allocator = &allocator`; that one OpenCV takes to the default allocator when it
+/// grows by push_back or when the pool has no memory. The records that OpenCV keeps for each
+/// cv::Mat still come from `new`. Any thread. The allocator and the pool must outlive each cv::Mat
+/// they served.
 ///
 /// Copying, mapping and uploading are what cv::MatAllocator does by default: plain memory.
 class PooledMatAllocator final : public cv::MatAllocator {

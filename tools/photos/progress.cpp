@@ -13,7 +13,9 @@ std::size_t columns_of(std::FILE* stream) {
     return known ? size.ws_col : 80;
 }
 
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+bool begins_character(char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+}
 
 }  // namespace
 

@@ -15,7 +15,8 @@ __attribute__((format(printf, 1, 2))) std::string print(const char* format, ...)
     return text;
 }
 
-/// Two digits behind the point, three below a hundredth; "-" where there is nothing to compare with.
+/// Two digits behind the point, three below a hundredth; "-" where there is nothing to compare
+/// with.
 std::string ratio(double part, double whole) {
     if (whole <= 0) return "-";
     return print("%.*f", part < 0.01 * whole ? 3 : 2, part / whole);
@@ -38,8 +39,8 @@ std::string with_commas(std::uint64_t number) {
 }
 
 std::string table(const std::vector<Row>& rows) {
-    std::string text = print("%-14s %18s %21s %20s\n", "memory from", "CPU seconds", "page faults",
-                             "peak memory");
+    std::string text =
+        print("%-14s %18s %21s %20s\n", "memory from", "CPU seconds", "page faults", "peak memory");
     for (const Row& row : rows) {
         const Measurement& first = rows.front().measured;
         const Measurement& own = row.measured;

@@ -12,9 +12,9 @@ ChildOrder order_for(const Contender& contender, const std::vector<std::filesyst
                      const Options& options) {
     ChildOrder order;
     order.preload = contender.preload;
-    order.arguments = {"--work",   contender.work,
+    order.arguments = {"--work",    contender.work,
                        "--threads", std::to_string(options.threads),
-                       "--output", folder_of(contender, options).string(),
+                       "--output",  folder_of(contender, options).string(),
                        "--"};
     for (const std::filesystem::path& file : files) order.arguments.push_back(file.string());
     return order;
@@ -39,16 +39,20 @@ Run run(const Contender& contender, const std::vector<std::filesystem::path>& fi
     Run run;
     run.outcomes.resize(files.size());
     const auto end_picture = [&](const WorkerLine& line) {
-        run.outcomes.at(line.number) = {line.kind == WorkerLine::Kind::done, line.text, line.pixels};
+        run.outcomes.at(line.number) = {line.kind == WorkerLine::Kind::done, line.text,
+                                        line.pixels};
         on_picture(line.number);
     };
     const auto hear = [&](const std::string& text) {
         const WorkerLine line = parse_worker_line(text);
         switch (line.kind) {
             case WorkerLine::Kind::done:
-            case WorkerLine::Kind::failed: return end_picture(line);
-            case WorkerLine::Kind::preload: return check_preload(contender, line.text);
-            case WorkerLine::Kind::report: run.report += line.text + '\n';
+            case WorkerLine::Kind::failed:
+                return end_picture(line);
+            case WorkerLine::Kind::preload:
+                return check_preload(contender, line.text);
+            case WorkerLine::Kind::report:
+                run.report += line.text + '\n';
         }
     };
     run.measured = run_self(order_for(contender, files, options), hear);

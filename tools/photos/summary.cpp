@@ -37,7 +37,8 @@ std::string work_done(const Series& malloc) {
         megapixels += static_cast<double>(outcome.pixels) * 1e-6;
     }
     char text[128];
-    std::snprintf(text, sizeof text, "%zu of %zu pictures, %.1f megapixels; median of %zu, ratio to malloc",
+    std::snprintf(text, sizeof text,
+                  "%zu of %zu pictures, %.1f megapixels; median of %zu, ratio to malloc",
                   pictures_done(run), run.outcomes.size(), megapixels, malloc.runs.size());
     return text;
 }
@@ -60,7 +61,8 @@ std::string conclusion(const std::vector<Series>& all, const std::vector<Row>& r
 
 }  // namespace
 
-std::string summary(const std::vector<Series>& all, const std::string& output, bool results_differ) {
+std::string summary(const std::vector<Series>& all, const std::string& output,
+                    bool results_differ) {
     std::vector<Row> rows;
     for (const Series& series : all) rows.push_back(median_row(series));
     std::string text = '\n' + work_done(all.front()) + "\n\n" + table(rows);

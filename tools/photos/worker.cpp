@@ -27,7 +27,9 @@ void tell(const WorkerLine& line) {
 }
 
 /// OpenCV prints what it throws, too; the driver prints it better.
-int print_nothing(int, const char*, const char*, const char*, int, void*) { return 0; }
+int print_nothing(int, const char*, const char*, const char*, int, void*) {
+    return 0;
+}
 
 WorkerLine process(const Picture& picture, const std::filesystem::path& folder) {
     const cv::Mat photograph = read_jpeg(picture.file);

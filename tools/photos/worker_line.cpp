@@ -32,8 +32,10 @@ std::string to_string(const WorkerLine& line) {
             return "done " + std::to_string(line.number) + " " + std::to_string(line.pixels);
         case WorkerLine::Kind::failed:
             return "failed " + std::to_string(line.number) + " " + text;
-        case WorkerLine::Kind::preload: return "preload " + text;
-        case WorkerLine::Kind::report: return "report " + text;
+        case WorkerLine::Kind::preload:
+            return "preload " + text;
+        case WorkerLine::Kind::report:
+            return "report " + text;
     }
     return {};
 }
