@@ -96,6 +96,7 @@ private:
 
     void* allocate_slow(std::size_t bytes);
     void deallocate_slow(void* p, std::size_t bytes) noexcept;
+    unsigned number() const noexcept;
     detail::Pool& pool() const;
     detail::Pool* pool_if_set_up() const noexcept { return pool_.load(std::memory_order_acquire); }
 
@@ -104,10 +105,39 @@ private:
     mutable std::atomic<detail::Pool*> pool_;
 };
 
+namespace detail {
+inline namespace abi_1 {
+/// The global pool's storage: constant-initialised, never destroyed, so that static constructors
+/// and destructors can use it.
+struct TENSORPOOL_API GlobalPool {
+    static constexpr unsigned number = 0;
+    union {
+        MemoryPool pool;
+    };
+    constexpr GlobalPool() noexcept : pool(number, nullptr) {}
+    constexpr ~GlobalPool() {}
+    /// Makes it ready for use, once, whichever thread comes first.
+    static Pool& set_up();
+};
+extern TENSORPOOL_API constinit GlobalPool global_pool;
+}  // namespace abi_1
+}  // namespace detail
+
+// Where the compiler sees that the pool is the global one, it need not load the number.
+inline unsigned MemoryPool::number() const noexcept {
+#if defined(__GNUC__)
+    if (__builtin_constant_p(this == &detail::global_pool.pool) &&
+        this == &detail::global_pool.pool) {
+        return detail::GlobalPool::number;
+    }
+#endif
+    return number_;
+}
+
 inline void* MemoryPool::allocate(std::size_t bytes) {
     const unsigned bucket = detail::bucket_of(bytes);
     if (bucket < detail::bucket_count) [[likely]] {
-        void* const block = detail::thread_cache(number_).pop(bucket, bytes);
+        void* const block = detail::thread_cache(number()).pop(bucket, bytes);
         if (block != nullptr) [[likely]] return block;
     }
     return allocate_slow(bytes);
@@ -116,27 +146,10 @@ inline void* MemoryPool::allocate(std::size_t bytes) {
 inline void MemoryPool::deallocate(void* p, std::size_t bytes) noexcept {
     const unsigned bucket = detail::bucket_of(bytes);
     if (p != nullptr && bucket < detail::bucket_count) [[likely]] {
-        if (detail::thread_cache(number_).push(bucket, p)) [[likely]] return;
+        if (detail::thread_cache(number()).push(bucket, p)) [[likely]] return;
     }
     deallocate_slow(p, bytes);
 }
-
-namespace detail {
-inline namespace abi_1 {
-/// The global pool's storage: constant-initialised, never destroyed, so that static constructors
-/// and destructors can use it.
-struct TENSORPOOL_API GlobalPool {
-    union {
-        MemoryPool pool;
-    };
-    constexpr GlobalPool() noexcept : pool(0, nullptr) {}
-    constexpr ~GlobalPool() {}
-    /// Makes it ready for use, once, whichever thread comes first.
-    static Pool& set_up();
-};
-extern TENSORPOOL_API constinit GlobalPool global_pool;
-}  // namespace abi_1
-}  // namespace detail
 
 /// The pool behind tensor constructors: one for the process, set up on its first use from the
 /// environment (see PoolOptions), never destroyed.

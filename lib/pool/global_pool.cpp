@@ -38,12 +38,13 @@ namespace detail {
 inline namespace abi_1 {
 
 constinit GlobalPool global_pool;
+static_assert(GlobalPool::number == blocks::ThreadRegistry::global_number);
 
 Pool& GlobalPool::set_up() {
     const std::lock_guard guard(set_up_mutex);
     if (Pool* const pool = global_pool.pool.pool_if_set_up()) return *pool;
     const PoolOptions options = global_options();
-    Pool* const pool = Pool::make(options, Pool::global_number);
+    Pool* const pool = Pool::make(options, number);
     if (pool == nullptr) {
         throw AllocationError("global", 0, 0, 0, "memory for the pool's records", 0);
     }

@@ -26,7 +26,6 @@ public:
     static Pool* make(const PoolOptions& options);
     /// As above, with a number that is set aside.
     static Pool* make(const PoolOptions& options, unsigned number);
-    static constexpr unsigned global_number = blocks::ThreadRegistry::global_number;
     static void destroy(Pool& pool) noexcept;
 
     /// A block, or nullptr; then `refusal` says why, and nothing is counted but the failure.

@@ -16,12 +16,22 @@ namespace tensorpool::detail {
 inline namespace abi_1 {
 
 /// The loaded magazine of one bucket, as the fast path sees it: free blocks lie in
-/// [bottom, top), and there is room up to limit. bottom <= top <= limit.
-struct alignas(32) LoadedMagazine {
+/// [bottom, top), and there is room up to limit. bottom <= top <= limit. As far apart as a bucket's
+/// counters, so that one shift finds both.
+struct alignas(64) LoadedMagazine {
     void** top = nullptr;
     void** bottom = nullptr;
     void** limit = nullptr;
 };
+
+/// Lets the compiler drop a test.
+[[noreturn]] inline void unreachable() noexcept {
+#if defined(_MSC_VER)
+    __assume(false);
+#else
+    __builtin_unreachable();
+#endif
+}
 
 /// One thread's free blocks of one pool. Only that thread touches it, save when the pool dies.
 struct ThreadCache {
@@ -37,7 +47,9 @@ struct ThreadCache {
         BucketCounters& counted = counters->buckets[bucket];
         add(counted.allocations, 1);
         add(counted.requested_bytes, requested_bytes);
-        return top[-1];
+        void* const block = top[-1];
+        if (block == nullptr) unreachable();
+        return block;
     }
 
     /// False, and nothing done, when the loaded magazine is full.
