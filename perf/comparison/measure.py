@@ -24,7 +24,8 @@ def run(program, subject, min_time):
     command = [program, "--benchmark_format=json", f"--benchmark_min_time={min_time}"]
     done = subprocess.run(command, env=environment(subject.preload), capture_output=True, text=True)
     if done.returncode != 0:
-        raise Failed(f"{program.name} for {subject.key} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+        said = done.stderr.strip()[-300:]
+        raise Failed(f"{program.name} for {subject.key} ended with {done.returncode}: {said}")
     report = json.loads(done.stdout)
     found = report["context"]["allocator"]
     expected = subject.preload.split(".so")[0] or "libc"

@@ -13,6 +13,19 @@ def verdict_cells(verdict, digits):
     return ratio, aim, MARKS[verdict.met]
 
 
+def names_of(answers):
+    """The headings of the subjects' columns."""
+    relative = answers.question.over_base
+    return ["touch" if relative and s == who.FLOOR else s.label for s in answers.subjects]
+
+
+def judges_of(answers):
+    """What ours is compared with: heading, function, digits."""
+    if answers.question.over_base:
+        return [("of touching", answers.against_floor, 3)]
+    return [("of best rival", answers.against_rival, 2), ("of floor", answers.against_floor, 2)]
+
+
 class Text:
     """For a terminal, or for a file when `coloured` is false."""
 
@@ -20,45 +33,40 @@ class Text:
         self.coloured = coloured
 
     def paint(self, colour, text):
-        return f"{colour}{text}{PLAIN}" if self.coloured and text.strip() else text
+        return f"{colour}{text}{PLAIN}" if self.coloured and colour and text.strip() else text
 
     def title(self, question):
         return ["", self.paint(BOLD, question.name) + f"  {question.title}", ""]
+
+    def cells(self, texts, answers):
+        return "".join(self.padded(text, s) for text, s in zip(texts, answers.subjects))
+
+    def padded(self, text, subject):
+        """A cell seven wide; the last place is for what follows the figure."""
+        text = text if text.endswith((" ", "*")) else text + " "
+        return self.paint({"ours": BOLD, "floor": DIM}.get(subject.kind, ""), f"{text:>7}")
 
     def verdict(self, verdict, digits):
         ratio, aim, mark = verdict_cells(verdict, digits)
         colour = {True: GREEN, False: RED, None: DIM}[verdict.met]
         return self.paint(colour, f"{ratio:>5} {aim:>{digits + 3}} {mark}")
 
-    def columns(self, answers):
-        """The headings of the subjects, their cells' width in all."""
-        names = ["touch" if answers.question.over_base and s == who.FLOOR else s.label
-                 for s in answers.subjects]
-        return "".join(self.padded(name, subject) for name, subject in zip(names, answers.subjects))
-
-    def padded(self, text, subject):
-        """A cell seven wide; the last place is for what follows the figure."""
-        text = text if text.endswith((" ", "*")) else text + " "
-        colour = {"ours": BOLD, "floor": DIM}.get(subject.kind)
-        return self.paint(colour, f"{text:>7}") if colour else f"{text:>7}"
-
     def times(self, answers):
-        relative = answers.question.over_base
-        groups = [] if relative else [(answers.against_rival, "of best rival", 2)]
-        groups.append((answers.against_floor, "of touching" if relative else "of floor", 3 if relative else 2))
-        yield f"{'':16}{self.columns(answers)}" + "".join(f" {name:^{11 + digits - 1}}" for _, name, digits in groups)
+        judges = judges_of(answers)
+        over = "".join(f" {name:^{digits + 10}}" for name, _, digits in judges)
+        yield f"{'':16}{self.cells(names_of(answers), answers)}{over}".rstrip()
         for row in answers.question.rows:
-            cells = "".join(self.padded(answers.cell(row, s), s) for s in answers.subjects)
-            verdicts = " ".join(self.verdict(judge(row), digits) for judge, _, digits in groups)
-            yield f"  {row.label:<14}{cells} {verdicts}".rstrip()
+            texts = [answers.cell(row, s) for s in answers.subjects]
+            verdicts = " ".join(self.verdict(judge(row), digits) for _, judge, digits in judges)
+            yield f"  {row.label:<14}{self.cells(texts, answers)} {verdicts}".rstrip()
 
     def counts(self, answers):
         yield from ("", f"  {answers.question.count.title}")
         for row in answers.question.rows:
-            values = [answers.count_text(row, s) for s in answers.subjects]
-            cells = "".join(self.padded(v, s) for v, s in zip(values, answers.subjects))
-            mark = MARKS[answers.count_met(row)]
-            yield f"  {row.label:<14}{cells} {self.paint(GREEN if mark == '✓' else RED, mark)}".rstrip()
+            texts = [answers.count_text(row, s) for s in answers.subjects]
+            met = answers.count_met(row)
+            mark = self.paint(GREEN if met else RED, MARKS[met])
+            yield f"  {row.label:<14}{self.cells(texts, answers)} {mark}".rstrip()
 
     def note(self, text):
         return self.paint(DIM, f"  {text}")
@@ -77,24 +85,23 @@ class Markdown:
         yield from ("| " + " | ".join(row) + " |" for row in rows)
 
     def times(self, answers):
-        relative = answers.question.over_base
-        names = ["touch" if relative and s == who.FLOOR else s.label for s in answers.subjects]
-        judges = [("of touching", answers.against_floor, 3)] if relative else [
-            ("of best rival", answers.against_rival, 2), ("of floor", answers.against_floor, 2)]
-        rows = [[row.label, *(self.bold(answers.cell(row, s), s) for s in answers.subjects),
-                 *(" ".join(verdict_cells(judge(row), digits)).strip() for _, judge, digits in judges)]
-                for row in answers.question.rows]
-        return self.lines(["", *names, *(name for name, _, _ in judges)], rows)
+        judges = judges_of(answers)
+        headings = ["", *names_of(answers), *(name for name, _, _ in judges)]
+        return self.lines(headings, (self.row(row, answers) for row in answers.question.rows))
 
-    @staticmethod
-    def bold(text, subject):
-        text = text.strip()
-        return f"**{text.rstrip('*')}**" if subject == who.OURS or text.endswith("*") else text
+    def row(self, row, answers):
+        yield row.label
+        for subject in answers.subjects:
+            text = answers.cell(row, subject).strip()
+            marked = subject == who.OURS or text.endswith("*")
+            yield f"**{text.rstrip('*')}**" if marked else text
+        for _, judge, digits in judges_of(answers):
+            yield " ".join(verdict_cells(judge(row), digits)).strip()
 
     def counts(self, answers):
-        shown = [s for s in answers.subjects if s != who.FLOOR]
-        rows = [[row.label, *(answers.count_text(row, s) for s in shown)]
-                for row in answers.question.rows]
+        shown = [s for s in answers.subjects if not answers.question.over_base or s != who.FLOOR]
+        rows = ([row.label, *(answers.count_text(row, s) for s in shown)]
+                for row in answers.question.rows)
         yield ""
         yield from self.lines([answers.question.count.title, *(s.label for s in shown)], rows)
 
