@@ -27,6 +27,7 @@ constexpr unsigned large_class_of(PageCount rounded_pages) noexcept {
 }
 
 inline constexpr PageCount most_large_pages = PageCount{1} << 28;
+inline constexpr std::size_t most_large_bytes = most_large_pages * page_bytes;
 inline constexpr unsigned large_class_count = large_class_of(most_large_pages) + 1;
 
 namespace laws {

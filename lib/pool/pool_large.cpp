@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <mutex>
 
 #include "blocks/thread_registry.hpp"
@@ -15,6 +16,11 @@ using pages::Span;
 
 void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, Changes& changes,
                            Refusal& refusal) noexcept {
+    // Beyond this their pages cannot be counted.
+    if (std::max(bytes, alignment) > pages::most_large_bytes) {
+        refusal = {"address space", pages::most_large_bytes};
+        return nullptr;
+    }
     const auto [span, from_cache] = large_.allocate(bytes, alignment, changes, refusal);
     if (span != nullptr) [[likely]] return hand_out(*span, bytes, from_cache);
     Span* const tight = large_.allocate_tightly(bytes, alignment, changes, refusal);
