@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t granule_bytes = granule_pages * page_bytes;
 constexpr std::size_t largest_reservation = std::size_t{1} << 40;
+// What the reservation is aligned to, so that blocks can be. The slack is cut off at once.
+constexpr std::size_t largest_alignment = std::size_t{1} << 30;
 constexpr std::size_t smallest_reservation = std::size_t{16} << 20;
 // One page of the map describes one granule, where the system's page is the heap's.
 constexpr std::size_t map_bytes_of_granule = granule_pages * sizeof(PageMap::Word);
@@ -79,6 +81,12 @@ PageCount AddressSpace::usual_loan() noexcept {
     return std::max<PageCount>(share / granule_pages * granule_pages, granule_pages);
 }
 
+PageCount AddressSpace::most_alignment() noexcept {
+    const std::lock_guard guard(mutex_);
+    if (granules_ == 0 && !set_up()) return granule_pages;
+    return alignment_;
+}
+
 bool AddressSpace::commit(PageRun run) noexcept {
     const std::size_t unit = platform::page_bytes();
     const std::size_t from = base::align_down(run.first * page_bytes, unit);
@@ -112,7 +120,8 @@ bool AddressSpace::set_up() noexcept {
 bool AddressSpace::try_set_up(std::size_t bytes) noexcept {
     using platform::Access;
     const std::size_t unit = platform::page_bytes();
-    void* const pages = platform::reserve(bytes, granule_bytes, Access::none);
+    const std::size_t alignment = std::min(bytes, largest_alignment);
+    void* const pages = platform::reserve(bytes, alignment, Access::none);
     void* const entries = platform::reserve(map_bytes(bytes), unit, Access::read_zeros);
     const std::size_t table_bytes = granule_words_bytes(bytes) + lenders_bytes(bytes);
     void* const tables = platform::map(table_bytes, unit);
@@ -124,6 +133,7 @@ bool AddressSpace::try_set_up(std::size_t bytes) noexcept {
     }
     lenders_ = reinterpret_cast<Lender*>(static_cast<std::byte*>(tables) + granule_words_bytes(bytes));
     granules_ = static_cast<std::uint32_t>(bytes / granule_bytes);
+    alignment_ = static_cast<PageCount>(alignment / page_bytes);
     map_.set_up(reinterpret_cast<std::uintptr_t>(pages), static_cast<PageCount>(bytes / page_bytes),
                 static_cast<PageMap::Word*>(entries), static_cast<PageMap::Word*>(tables));
     return true;

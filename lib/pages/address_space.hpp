@@ -29,6 +29,9 @@ public:
     /// Pages that one pool should ask for at a time: a thousandth of all, 1 GiB at most.
     PageCount usual_loan() noexcept;
 
+    /// Up to here, pages whose numbers are multiples of an alignment have addresses that are.
+    PageCount most_alignment() noexcept;
+
     bool commit(PageRun run) noexcept;
     /// Drops the pages and, where whole pages of the page map describe nothing else, those too. The
     /// run's entries are zero then, but for its first and last granule.
@@ -57,6 +60,7 @@ private:
     PageMap map_;
     Lender* lenders_ = nullptr;
     std::uint32_t granules_ = 0;
+    PageCount alignment_ = granule_pages;
     // No granule below this one is free.
     std::uint32_t first_free_ = 0;
 };

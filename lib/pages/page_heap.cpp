@@ -16,6 +16,10 @@ PageHeap::~PageHeap() {
 }
 
 Span* PageHeap::allocate(const PageRequest& request, Changes& changes, Refusal& refusal) noexcept {
+    if (request.alignment > granule_pages && request.alignment > space_.most_alignment()) {
+        refusal = {"the largest alignment", space_.most_alignment() * page_bytes};
+        return nullptr;
+    }
     std::size_t shortage = 0;
     {
         const std::lock_guard guard(mutex_);

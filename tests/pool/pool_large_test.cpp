@@ -25,11 +25,24 @@ TEST(PoolLarge, RequestBeyondTheAddressSpaceIsRefusedNotCutOff) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PoolLarge, AlignmentBeyondTheAddressSpaceIsRefusedNotCutOff) {
+TEST(PoolLarge, AlignmentBeyondAGibibyteIsRefused) {
     MemoryPool pool;
-    for (std::size_t alignment = 2 * tib; alignment != 0; alignment *= 2) {
+    for (std::size_t alignment = 2 * kib * mib; alignment != 0; alignment *= 2) {
         EXPECT_EQ(pool.try_allocate(64, alignment), nullptr) << alignment;
         EXPECT_THROW(pool.allocate(64, alignment), AllocationError) << alignment;
+    }
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST(PoolLarge, EveryAlignmentUpToAGibibyteIsMet) {
+    MemoryPool pool;
+    for (std::size_t alignment = 4 * kib; alignment <= kib * mib; alignment *= 2) {
+        void* const block = pool.allocate(100, alignment);
+        void* const next = pool.allocate(4 * kib + 1, alignment);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0U) << alignment;
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(next) % alignment, 0U) << alignment;
+        pool.deallocate(block, 100, alignment);
+        pool.deallocate(next);
     }
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
