@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/alignment.hpp"
+#include "pages/large_sizes.hpp"
 #include "pages/page_heap.hpp"
 #include "platform/platform.hpp"
 
@@ -18,8 +19,8 @@ bool PageHeap::reserve(std::size_t bytes, Changes& changes, Refusal& refusal) no
     const std::lock_guard guard(mutex_);
     if (capacity() < bytes) {
         const std::size_t missing = bytes - capacity();
-        if (missing > bytes_of(space_.map().page_count()) && space_.map().page_count() != 0) {
-            refusal = {"address space", bytes_of(space_.map().page_count())};
+        if (missing > most_large_bytes) {
+            refusal = {"address space", most_large_bytes};
             return false;
         }
         const auto pages = static_cast<PageCount>(base::ceil_divide(missing, page_bytes));
