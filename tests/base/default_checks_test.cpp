@@ -1,0 +1,21 @@
+#include <gtest/gtest.h>
+
+#include <tensorpool/pool_options.hpp>
+
+namespace tensorpool {
+namespace {
+
+TEST(DefaultChecks, AreBasicInDebugBuildsAndOffInOthers) {
+#ifdef NDEBUG
+    EXPECT_EQ(default_checks(), Checks::off);
+#else
+    EXPECT_EQ(default_checks(), Checks::basic);
+#endif
+}
+
+TEST(DefaultChecks, AreWhatOptionsBeginWith) {
+    EXPECT_EQ(PoolOptions().checks, default_checks());
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,34 @@
+#include "base/never_destroyed.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorpool::base {
+namespace {
+
+int destroyed = 0;
+
+struct Guest {
+    constexpr Guest() noexcept = default;
+    ~Guest() { ++destroyed; }
+    int value = 42;
+};
+
+constinit NeverDestroyed<Guest> constant_initialised;
+
+TEST(NeverDestroyed, IsThereBeforeAnyCodeRuns) {
+    EXPECT_EQ(constant_initialised->value, 42);
+    EXPECT_EQ(constant_initialised.get().value, 42);
+}
+
+TEST(NeverDestroyed, DoesNotDestroyItsObject) {
+    destroyed = 0;
+    {
+        NeverDestroyed<Guest> holder;
+        holder->value = 7;
+        EXPECT_EQ(holder.get().value, 7);
+    }
+    EXPECT_EQ(destroyed, 0);
+}
+
+}  // namespace
+}  // namespace tensorpool::base

@@ -1,0 +1,41 @@
+#include "base/text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace tensorpool::base {
+namespace {
+
+constexpr std::uint64_t kib = 1024;
+constexpr std::uint64_t mib = kib * kib;
+
+TEST(BytesText, ShowsWholeUnitsWithoutADecimal) {
+    EXPECT_STREQ(BytesText(0).c_str(), "0 B");
+    EXPECT_STREQ(BytesText(64).c_str(), "64 B");
+    EXPECT_STREQ(BytesText(1023).c_str(), "1023 B");
+    EXPECT_STREQ(BytesText(kib).c_str(), "1 KiB");
+    EXPECT_STREQ(BytesText(64 * kib).c_str(), "64 KiB");
+    EXPECT_STREQ(BytesText(mib << 20).c_str(), "1 TiB");
+}
+
+TEST(BytesText, ShowsOneDecimalOfOthers) {
+    EXPECT_STREQ(BytesText(kib + 512).c_str(), "1.5 KiB");
+    EXPECT_STREQ(BytesText(mib + 820 * kib).c_str(), "1.8 MiB");
+}
+
+TEST(BytesText, NeverShowsMoreThanThereIs) {
+    EXPECT_STREQ(BytesText(kib + 1).c_str(), "1 KiB");
+    EXPECT_STREQ(BytesText(2 * kib - 1).c_str(), "1.9 KiB");
+    EXPECT_STREQ(BytesText(mib - 1).c_str(), "1023.9 KiB");
+    EXPECT_STREQ(BytesText(UINT64_MAX).c_str(), "15.9 EiB");
+}
+
+TEST(BytesText, CopiesStandAlone) {
+    const BytesText copy = BytesText(3 * kib);
+    EXPECT_STREQ(copy.c_str(), "3 KiB");
+    EXPECT_LE(std::strlen(BytesText(mib * 1000 - 1).c_str()), 12U);
+}
+
+}  // namespace
+}  // namespace tensorpool::base
