@@ -115,7 +115,7 @@ struct TENSORPOOL_API GlobalPool {
         MemoryPool pool;
     };
     constexpr GlobalPool() noexcept : pool(number, nullptr) {}
-    constexpr ~GlobalPool() {}
+    ~GlobalPool() {}
     /// Makes it ready for use, once, whichever thread comes first.
     static Pool& set_up();
 };

@@ -77,13 +77,18 @@ void Bucket::bring_home(void* const* blocks, unsigned count, Changes& changes) n
 
 Bucket::Finding Bucket::find(const void* p) noexcept {
     const std::lock_guard guard(mutex_);
+    // A span that is all home may be on its way to the page heap, where its record may end.
+    const std::lock_guard heap_guard(sources_.heap);
     const PageEntry entry = sources_.heap.space().map().at(p);
     if (entry.bucket() != number_ || entry.pool_number() != sources_.heap.pool_number()) return {};
     const Span& span = *entry.span();
     const unsigned index = index_in(span, p);
     if (index >= span.carved) return {};
-    Finding finding{.in_span = true, .home = is_set(span, index), .block = block_at(span, index)};
-    if (span.requested != nullptr) finding.requested = span.requested[index];
+    char* const block = static_cast<char*>(block_at(span, index));
+    if (p >= block + block_bytes()) return {};
+    Finding finding{.in_span = true, .home = is_set(span, index), .block = block};
+    // Read only while the block holds its span: what is all home drops this memory outside of the lock.
+    if (!finding.home && span.requested != nullptr) finding.requested = span.requested[index];
     return finding;
 }
 

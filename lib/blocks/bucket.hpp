@@ -53,12 +53,27 @@ public:
     // Magazines (bucket_depot.cpp) -----------------------------------------------------------
 
     /// A magazine with blocks, or nullptr.
-    Magazine* take_full() noexcept;
+    Magazine* take_full() noexcept {
+        Depot* const depot = depot_.load(std::memory_order_acquire);
+        return depot == nullptr ? nullptr : depot->take_full();
+    }
     enum class MayMake : std::uint8_t { within_limit, always };
     /// A magazine without blocks. A thread's own two are made always; beyond those, only while the
     /// pointer arrays stay small beside the bucket's capacity. nullptr when none can be had.
-    Magazine* take_empty(MayMake may_make) noexcept;
-    void give(Magazine& magazine) noexcept;
+    Magazine* take_empty(MayMake may_make) noexcept {
+        Depot* const depot = depot_.load(std::memory_order_acquire);
+        Magazine* const magazine = depot == nullptr ? nullptr : depot->take_empty();
+        return magazine != nullptr ? magazine : make_magazine(may_make);
+    }
+    /// There is a depot: the magazine was made with room in it.
+    void give(Magazine& magazine) noexcept {
+        Depot& depot = *depot_.load(std::memory_order_acquire);
+        if (magazine.count != 0) {
+            depot.give_full(magazine);
+        } else {
+            depot.give_empty(magazine);
+        }
+    }
     /// Brings home all blocks in the depot. The magazines stay in it, or go with `Magazines::destroy`.
     enum class Magazines : std::uint8_t { keep, destroy };
     void drain(Magazines magazines, pages::Changes& changes) noexcept;

@@ -13,29 +13,6 @@ constexpr std::size_t least_array_bytes = std::size_t{256} << 10;
 
 }  // namespace
 
-Magazine* Bucket::take_full() noexcept {
-    Depot* const depot = depot_.load(std::memory_order_acquire);
-    return depot == nullptr ? nullptr : depot->take_full();
-}
-
-Magazine* Bucket::take_empty(MayMake may_make) noexcept {
-    Depot* const depot = depot_.load(std::memory_order_acquire);
-    if (depot != nullptr) {
-        if (Magazine* const magazine = depot->take_empty()) return magazine;
-    }
-    return make_magazine(may_make);
-}
-
-void Bucket::give(Magazine& magazine) noexcept {
-    // There is a depot: the magazine was made with room in it.
-    Depot& depot = *depot_.load(std::memory_order_acquire);
-    if (magazine.count != 0) {
-        depot.give_full(magazine);
-    } else {
-        depot.give_empty(magazine);
-    }
-}
-
 void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
     if (depot == nullptr) return;

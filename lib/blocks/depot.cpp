@@ -16,9 +16,9 @@ bool Depot::make_room() noexcept {
     }
 }
 
-void Depot::give(Stack& stack, Magazine& magazine) noexcept {
-    if (stack.bounded_push(&magazine)) return;
-    base::fail("depot: no node for magazine %p, which was made with one", static_cast<void*>(&magazine));
+void Depot::no_node_for(const Magazine& magazine) noexcept {
+    base::fail("depot: no node for magazine %p, which was made with one",
+               static_cast<const void*>(&magazine));
 }
 
 }  // namespace tensorpool::blocks

@@ -56,7 +56,10 @@ private:
         Magazine* magazine = nullptr;
         return stack.pop(magazine) ? magazine : nullptr;
     }
-    static void give(Stack& stack, Magazine& magazine) noexcept;
+    static void give(Stack& stack, Magazine& magazine) noexcept {
+        if (!stack.bounded_push(&magazine)) [[unlikely]] no_node_for(magazine);
+    }
+    [[noreturn]] static void no_node_for(const Magazine& magazine) noexcept;
 
     Stack full_;
     Stack empty_;

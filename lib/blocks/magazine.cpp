@@ -11,9 +11,9 @@ namespace {
 
 // Before each chunk stands its size, in a cache line of its own so that the chunk stays aligned.
 constexpr std::size_t head_bytes = cache_line_bytes;
-// A chunk of 30 magazines with its head fills four pages of 4 KiB; growing chunks stop at 64 KiB.
-constexpr std::size_t first_chunk_magazines = 30;
-constexpr std::size_t most_chunk_magazines = 123;
+// A chunk of 15 magazines with its head fills four pages of 4 KiB; growing chunks stop at 64 KiB.
+constexpr std::size_t first_chunk_magazines = 15;
+constexpr std::size_t most_chunk_magazines = 62;
 
 }  // namespace
 

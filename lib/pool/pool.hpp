@@ -90,7 +90,9 @@ private:
     pages::Span& large_span_of(void* p) noexcept;
     void check(void* p) noexcept;
     void check(void* p, std::size_t bytes) noexcept;
-    [[noreturn]] void misused(const void* p, const Finding& finding) noexcept;
+    [[noreturn]] void misused(const void* p, const Finding& finding,
+                              const char* call = "deallocate") noexcept;
+    void remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept;
     void deallocate_checked(void* p, pages::Changes& changes) noexcept;
 
     bool checked() const noexcept { return options_.checks != Checks::off; }

@@ -95,27 +95,40 @@ void Pool::check(void* p, std::size_t bytes) noexcept {
     }
 }
 
-void Pool::misused(const void* p, const Finding& finding) noexcept {
+void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept {
+    if (finding.bucket < bucket_count) {
+        buckets_[finding.bucket].remember(p, requested_bytes);
+    } else {
+        large_span_of(p).requested_bytes = requested_bytes;
+    }
+}
+
+void Pool::misused(const void* p, const Finding& finding, const char* call) noexcept {
     const char* const pool = options_.name.c_str();
     const char* const expected = "expected a block of this pool in use";
     if (finding.what == Finding::What::freed) {
-        base::fail("pool '%s': deallocate: block %p was freed twice or was never handed out; %s",
-                   pool, p, expected);
+        base::fail("pool '%s': %s: block %p was freed twice or was never handed out; %s",
+                   pool, call, p, expected);
+    }
+    if (finding.what == Finding::What::block) {
+        base::fail("pool '%s': %s: block %p belongs to bucket %s, not to whole pages", pool, call, p,
+                   base::BytesText(finding.usable).c_str());
     }
     if (finding.what != Finding::What::foreign) {
         const auto inside = static_cast<std::size_t>(static_cast<const char*>(p) -
                                                      static_cast<const char*>(finding.block));
-        base::fail("pool '%s': deallocate: %p lies %zu B inside the block %p of %s; expected where "
-                   "the block begins", pool, p, inside, finding.block,
+        base::fail("pool '%s': %s: %p lies %zu B inside the block %p of %s; expected where "
+                   "the block begins", pool, call, p, inside, finding.block,
                    base::BytesText(finding.usable).c_str());
     }
     const PageEntry entry = heap_.space().map().at(p);
     char other[48];
     if (!entry.empty() && entry.pool_number() != heap_.pool_number() &&
         blocks::thread_registry().name_of(entry.pool_number(), other, sizeof other)) {
-        base::fail("pool '%s': deallocate: %p lies in pool '%s'; %s", pool, p, other, expected);
+        base::fail("pool '%s': %s: %p lies in pool '%s'; %s", pool, call, p, other,
+                   expected);
     }
-    base::fail("pool '%s': deallocate: %p was never given by this pool; %s", pool, p, expected);
+    base::fail("pool '%s': %s: %p was never given by this pool; %s", pool, call, p, expected);
 }
 
 void Pool::deallocate_checked(void* p, pages::Changes& changes) noexcept {

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Sizes of the buckets: 64 B to 64 KiB by powers of two. Layer `blocks`.
+/// Sizes of the buckets: 64 B to 64 KiB by powers of two. Layer `base`.
 
 #include <bit>
 #include <cstddef>
