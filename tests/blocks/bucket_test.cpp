@@ -1,0 +1,185 @@
+#include "blocks/bucket.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "blocks/pool_parts.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using testing::PoolParts;
+
+constexpr unsigned bucket_64 = 0;
+constexpr unsigned bucket_4k = 6;
+constexpr unsigned bucket_64k = 10;
+
+char* bytes_of(void* block) { return static_cast<char*>(block); }
+
+std::size_t span_bytes(unsigned bucket) { return bucket_layouts[bucket].pages * pages::page_bytes; }
+
+class EveryBucket : public ::testing::TestWithParam<unsigned> {
+protected:
+    const unsigned bucket_ = GetParam();
+    const BucketLayout& layout_ = bucket_layouts[bucket_];
+    PoolParts pool_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Bucket, EveryBucket, ::testing::Range(0U, detail::bucket_count));
+
+TEST_P(EveryBucket, GivesBlocksOfASpanInAscendingOrderFromTheEnd) {
+    std::vector<void*> blocks = pool_.take(bucket_, layout_.blocks);
+    ASSERT_EQ(blocks.size(), layout_.blocks);
+    std::reverse(blocks.begin(), blocks.end());
+    for (unsigned i = 1; i < layout_.blocks; ++i) {
+        EXPECT_EQ(bytes_of(blocks[i]) - bytes_of(blocks[i - 1]),
+                  static_cast<std::ptrdiff_t>(layout_.stride));
+    }
+    EXPECT_EQ(pool_.capacity_of(bucket_), span_bytes(bucket_));
+}
+
+TEST_P(EveryBucket, BlocksOfManySpansNeverOverlap) {
+    std::vector<void*> blocks = pool_.take(bucket_, 3 * layout_.blocks + 1);
+    std::sort(blocks.begin(), blocks.end());
+    ASSERT_EQ(blocks.size(), 3 * layout_.blocks + 1);
+    for (std::size_t i = 1; i < blocks.size(); ++i) {
+        ASSERT_GE(bytes_of(blocks[i]) - bytes_of(blocks[i - 1]),
+                  static_cast<std::ptrdiff_t>(detail::bucket_bytes(bucket_)));
+    }
+    EXPECT_EQ(pool_.capacity_of(bucket_), 4 * span_bytes(bucket_));
+}
+
+TEST_P(EveryBucket, WholeLastBlockOfASpanCanBeWritten) {
+    for (void* const block : pool_.take(bucket_, layout_.blocks)) {
+        std::memset(block, 0xFF, detail::bucket_bytes(bucket_));
+    }
+}
+
+TEST_P(EveryBucket, BlocksThatAreHomeAreTakenAgainBeforeNewOnes) {
+    const std::vector<void*> blocks = pool_.take(bucket_, 5);
+    pool_.bring_home(bucket_, {blocks[1], blocks[3]});
+    const std::vector<void*> again = pool_.take(bucket_, 2);
+    EXPECT_EQ(std::set(again.begin(), again.end()), (std::set<void*>{blocks[1], blocks[3]}));
+    const std::vector<void*> fresh = pool_.take(bucket_, 1);
+    EXPECT_EQ(std::count(blocks.begin(), blocks.end(), fresh[0]), 0);
+}
+
+TEST_P(EveryBucket, HomeBlocksAndFreshOnesAreNeverHandedOutTwice) {
+    std::set<void*> out;
+    for (unsigned round = 0; round < 40; ++round) {
+        for (void* const block : pool_.take(bucket_, layout_.blocks / 3 + 1)) {
+            ASSERT_TRUE(out.insert(block).second) << "round " << round;
+        }
+        std::vector<void*> back;
+        unsigned at = 0;
+        for (void* const block : out) {
+            if (at++ % 3 == round % 3) back.push_back(block);
+        }
+        for (void* const block : back) out.erase(block);
+        pool_.bring_home(bucket_, back);
+    }
+    pool_.bring_home(bucket_, {out.begin(), out.end()});
+    EXPECT_EQ(pool_.capacity_of(bucket_), 0U);
+}
+
+TEST_P(EveryBucket, SpanThatIsAllHomeGoesBackToThePageHeap) {
+    std::vector<void*> blocks = pool_.take(bucket_, layout_.blocks + 1);
+    void* const last = blocks.back();
+    blocks.pop_back();
+    pool_.bring_home(bucket_, blocks);
+    // The first span is home but for `last`, which is its lowest block; the other has gone.
+    EXPECT_EQ(pool_.capacity_of(bucket_), span_bytes(bucket_));
+    pool_.bring_home(bucket_, {last});
+    EXPECT_EQ(pool_.capacity_of(bucket_), 0U);
+    EXPECT_EQ(pool_.totals.free_bytes, pool_.heap.capacity());
+}
+
+TEST_P(EveryBucket, SpanOfWhichOnlyAPartWasCarvedGoesBackToo) {
+    const std::vector<void*> blocks = pool_.take(bucket_, 2);
+    pool_.bring_home(bucket_, blocks);
+    EXPECT_EQ(pool_.capacity_of(bucket_), 0U);
+}
+
+TEST_P(EveryBucket, SpansOfAllSizesComeBackFromOneBatchInAnyOrder) {
+    std::vector<void*> blocks = pool_.take(bucket_, 3 * layout_.blocks);
+    // Every third, then every third again: neighbours come home far apart.
+    std::vector<void*> shuffled;
+    for (std::size_t from = 0; from < 3; ++from) {
+        for (std::size_t i = from; i < blocks.size(); i += 3) shuffled.push_back(blocks[i]);
+    }
+    pool_.bring_home(bucket_, shuffled);
+    EXPECT_EQ(pool_.capacity_of(bucket_), 0U);
+    EXPECT_EQ(pool_.take(bucket_, 3 * layout_.blocks).size(), 3 * layout_.blocks);
+}
+
+TEST_P(EveryBucket, SpanOfOneBlockStillDoesUnderALimit) {
+    const std::size_t one = base::align_up(layout_.stride, pages::page_bytes);
+    PoolParts pool({.max_capacity = one});
+    const std::vector<void*> blocks = pool.take(bucket_, 1);
+    ASSERT_EQ(blocks.size(), 1U);
+    std::memset(blocks[0], 1, detail::bucket_bytes(bucket_));
+    EXPECT_EQ(pool.capacity_of(bucket_), one);
+    pool.bring_home(bucket_, blocks);
+    EXPECT_EQ(pool.capacity_of(bucket_), 0U);
+    EXPECT_EQ(pool.take(bucket_, 1).size(), 1U);
+}
+
+TEST_P(EveryBucket, TakesWhatALimitLeavesAndThenSaysWhichOneItMet) {
+    const std::size_t limit = 3 * span_bytes(bucket_);
+    PoolParts pool({.max_capacity = limit});
+    const unsigned most = 4 * layout_.blocks;
+    const std::vector<void*> blocks = pool.take(bucket_, most);
+    EXPECT_GE(blocks.size(), 3 * layout_.blocks);
+    EXPECT_LT(blocks.size(), most);
+    PoolParts::refusal() = {};
+    EXPECT_TRUE(pool.take(bucket_, 1).empty());
+    EXPECT_STREQ(PoolParts::refusal().limit, "max_capacity");
+    EXPECT_EQ(PoolParts::refusal().limit_bytes, limit);
+    // What comes home serves again.
+    pool.bring_home(bucket_, {blocks.front()});
+    EXPECT_EQ(pool.take(bucket_, 1), std::vector<void*>{blocks.front()});
+}
+
+TEST(Bucket, TakesNothingWhenNotEvenASpanOfOneBlockMayBeHad) {
+    PoolParts pool({.max_capacity = 16 * pages::page_bytes});
+    EXPECT_TRUE(pool.take(bucket_64k, 1).empty());
+    EXPECT_EQ(pool.capacity_of(bucket_64k), 0U);
+}
+
+TEST(Bucket, MemoryOfOneBucketServesAnotherOnceItIsHome) {
+    PoolParts pool({.max_capacity = span_bytes(bucket_64k)});
+    const std::vector<void*> small = pool.take(bucket_64, 100'000);
+    ASSERT_TRUE(pool.take(bucket_64k, 1).empty());
+    pool.bring_home(bucket_64, small);
+    EXPECT_EQ(pool.take(bucket_64k, 1).size(), 1U);
+}
+
+TEST(Bucket, RemembersWhatWasAskedForOnlyWhereItShall) {
+    PoolParts pool({.remember_requests = true});
+    const std::vector<void*> blocks = pool.take(bucket_4k, 2);
+    pool.set[bucket_4k].remember(blocks[0], 3000);
+    pool.set[bucket_4k].remember(blocks[1], 4096);
+    EXPECT_EQ(pool.set[bucket_4k].find(blocks[0]).requested, 3000U);
+    EXPECT_EQ(pool.set[bucket_4k].find(blocks[1]).requested, 4096U);
+
+    PoolParts other;
+    void* const block = other.take(bucket_4k, 1)[0];
+    other.set[bucket_4k].remember(block, 3000);
+    EXPECT_EQ(other.set[bucket_4k].find(block).requested, 0U);
+}
+
+TEST(Bucket, ForgetsWhatWasAskedForWithTheSpan) {
+    PoolParts pool({.remember_requests = true});
+    std::vector<void*> blocks = pool.take(bucket_4k, 1);
+    pool.set[bucket_4k].remember(blocks[0], 3000);
+    pool.bring_home(bucket_4k, blocks);
+    blocks = pool.take(bucket_4k, 1);
+    EXPECT_EQ(pool.set[bucket_4k].find(blocks[0]).requested, 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "blocks/bucket_set.hpp"
+#include "blocks/thread_registry.hpp"
+#include "pages/address_space.hpp"
+#include "pages/commit_budget.hpp"
+#include "pages/page_heap.hpp"
+
+namespace tensorpool::testing {
+
+struct PoolSettings {
+    blocks::BucketSet::Caching caching = blocks::BucketSet::Caching::on;
+    bool remember_requests = false;
+    std::size_t max_capacity = 0;
+};
+
+/// What a pool is made of up to the layer `blocks`, and calls that go the way a pool's do.
+class PoolParts {
+public:
+    explicit PoolParts(const PoolSettings& settings = {})
+        : heap(pages::address_space(), pages::commit_budget(), number_.value, heap_options(settings),
+               totals),
+          set("parts", settings.caching, settings.remember_requests, heap, records, slots, totals) {
+        blocks::thread_registry().enter(set);
+    }
+    ~PoolParts() { blocks::thread_registry().leave(set); }
+    PoolParts(const PoolParts&) = delete;
+    PoolParts& operator=(const PoolParts&) = delete;
+
+    void* allocate(unsigned bucket) {
+        blocks::Cache* const cache = blocks::thread_registry().attach(set);
+        if (cache == nullptr) {
+            return set.allocate_direct(bucket, detail::bucket_bytes(bucket), changes(), refusal());
+        }
+        return allocate(*cache, bucket);
+    }
+    void deallocate(unsigned bucket, void* block) {
+        blocks::Cache* const cache = blocks::thread_registry().attach(set);
+        if (cache == nullptr) {
+            set.deallocate_direct(bucket, block, changes());
+        } else {
+            deallocate(*cache, bucket, block);
+        }
+    }
+
+    static void* allocate(blocks::Cache& cache, unsigned bucket) {
+        const std::size_t bytes = detail::bucket_bytes(bucket);
+        if (void* const block = cache.pop(bucket, bytes)) return block;
+        return cache.pop_slow(bucket, bytes, changes(), refusal());
+    }
+    static void deallocate(blocks::Cache& cache, unsigned bucket, void* block) {
+        if (!cache.push(bucket, block)) cache.push_slow(bucket, block, changes());
+    }
+    static std::vector<void*> allocate(blocks::Cache& cache, unsigned bucket, std::size_t count) {
+        std::vector<void*> blocks(count);
+        for (void*& block : blocks) block = allocate(cache, bucket);
+        return blocks;
+    }
+    static void deallocate(blocks::Cache& cache, unsigned bucket, const std::vector<void*>& blocks) {
+        for (void* const block : blocks) deallocate(cache, bucket, block);
+    }
+
+    std::vector<void*> take(unsigned bucket, unsigned count) {
+        std::vector<void*> blocks(count);
+        blocks.resize(set[bucket].take(blocks.data(), count, changes(), refusal()));
+        return blocks;
+    }
+    void bring_home(unsigned bucket, const std::vector<void*>& blocks) {
+        set[bucket].bring_home(blocks.data(), static_cast<unsigned>(blocks.size()), changes());
+    }
+
+    /// Everything that no thread holds, home.
+    void drain() { set.drain(blocks::Bucket::Magazines::destroy, changes()); }
+
+    PoolStatistics sums() const {
+        PoolStatistics statistics;
+        slots.sum(statistics);
+        return statistics;
+    }
+    std::size_t in_use_bytes() const { return slots.in_use_bytes(); }
+    std::size_t parked_bytes() const {
+        std::size_t bytes = 0;
+        for (const BucketStatistics& bucket : sums().buckets) bytes += bucket.parked_bytes;
+        return bytes;
+    }
+    std::size_t capacity_of(unsigned bucket) const { return totals.bucket_capacity_bytes[bucket]; }
+    std::size_t held_bytes() const { return totals.held_bytes; }
+    /// What the last calls of this thread were told; for those that do not look.
+    static pages::Changes& changes() {
+        static thread_local pages::Changes changes;
+        return changes;
+    }
+    static pages::Refusal& refusal() {
+        static thread_local pages::Refusal refusal;
+        return refusal;
+    }
+
+private:
+    struct Number {
+        ~Number() { blocks::thread_registry().give_back_number(value); }
+        unsigned value = blocks::thread_registry().take_number();
+    };
+
+    static pages::HeapOptions heap_options(const PoolSettings& settings) {
+        pages::HeapOptions options;
+        options.max_capacity = settings.max_capacity;
+        options.clock_ns = []() noexcept -> std::uint64_t { return 0; };
+        return options;
+    }
+
+    Number number_;
+
+public:
+    statistics::PoolTotals totals = {};
+    statistics::CounterSlots slots;
+    pages::RecordArena records;
+    pages::PageHeap heap;
+    blocks::BucketSet set;
+};
+
+/// A cache that stands for a thread's, without the thread. Its blocks go with the pool.
+struct LooseCache : blocks::Cache {
+    explicit LooseCache(PoolParts& pool) { begin(pool.set, *pool.slots.take()); }
+
+    unsigned capacity(unsigned bucket) const {
+        return static_cast<unsigned>(loaded[bucket].limit - loaded[bucket].bottom);
+    }
+};
+
+}  // namespace tensorpool::testing
