@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -68,20 +69,40 @@ constexpr Field<LargeStatistics> large_fields[] = {
     {"cache_misses", &LargeStatistics::cache_misses},
 };
 
+/// Bytes of the UTF-8 character at `at` (RFC 3629); 0 where there is none.
+std::size_t utf8_bytes(const char* at) noexcept {
+    const auto byte = [at](std::size_t i) { return static_cast<unsigned char>(at[i]); };
+    const auto follows = [&](std::size_t i, unsigned char least = 0x80, unsigned char most = 0xBF) {
+        return byte(i) >= least && byte(i) <= most;
+    };
+    const unsigned char first = byte(0);
+    if (first < 0x80) return 1;
+    if (first < 0xC2 || first > 0xF4) return 0;
+    if (first < 0xE0) return follows(1) ? 2 : 0;
+    if (first < 0xF0) {
+        const bool second = follows(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF);
+        return second && follows(2) ? 3 : 0;
+    }
+    const bool second = follows(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF);
+    return second && follows(2) && follows(3) ? 4 : 0;
+}
+
 std::string quoted(const char* text) {
     std::string out = "\"";
-    for (const char* at = text; *at != '\0'; ++at) {
+    for (const char* at = text; *at != '\0';) {
         const auto byte = static_cast<unsigned char>(*at);
-        if (byte == '"' || byte == '\\') {
-            out += '\\';
-            out += *at;
+        const std::size_t bytes = utf8_bytes(at);
+        if (bytes == 0) {
+            out += "\xEF\xBF\xBD";  // U+FFFD: what is not UTF-8, such as a name cut within a letter
         } else if (byte < 0x20) {
             char escaped[8];
             std::snprintf(escaped, sizeof escaped, "\\u%04x", byte);
             out += escaped;
         } else {
-            out += *at;
+            if (byte == '"' || byte == '\\') out += '\\';
+            out.append(at, bytes);
         }
+        at += std::max<std::size_t>(bytes, 1);
     }
     return out + '"';
 }
@@ -98,6 +119,11 @@ std::string members(const Statistics& statistics, const Field<Statistics> (&fiel
 
 double percent(std::uint64_t part, std::uint64_t whole) noexcept {
     return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// What rounding added. A snapshot under way may count a request before its block.
+double waste_percent(std::uint64_t requested, std::uint64_t allocated) noexcept {
+    return allocated > requested ? percent(allocated - requested, requested) : 0.0;
 }
 
 template <class... Arguments>
@@ -122,7 +148,7 @@ void add_headline(std::string& out, const PoolStatistics& figures) {
     add_line(out, "  served    %.1f %% from caches; %s asked for, %s handed out (+%.1f %% by rounding)",
              percent(figures.cache_hits, figures.allocations),
              BytesText(figures.requested_bytes).c_str(), BytesText(figures.allocated_bytes).c_str(),
-             percent(figures.allocated_bytes - figures.requested_bytes, figures.requested_bytes));
+             waste_percent(figures.requested_bytes, figures.allocated_bytes));
     add_line(out, "  free      %s in threads, %s in the large-block cache, %s in whole pages",
              BytesText(figures.parked_bytes).c_str(), BytesText(figures.cached_bytes).c_str(),
              BytesText(figures.free_bytes).c_str());
@@ -145,7 +171,7 @@ void add_row(std::string& out, const char* name, std::uint64_t in_use, std::uint
              std::uint64_t allocated) {
     add_line(out, "  %-9s %10s %10s %13llu %6.1f %% %7.1f %%", name, BytesText(in_use).c_str(),
              BytesText(free).c_str(), static_cast<unsigned long long>(allocations),
-             percent(hits, allocations), percent(allocated - requested, requested));
+             percent(hits, allocations), waste_percent(requested, allocated));
 }
 
 }  // namespace
