@@ -217,12 +217,11 @@ void* Pool::allocate_zeroed(std::size_t bytes) {
 void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
     const Finding old = find(p);
     if (old.what != Finding::What::block) misused(p, old, "reallocate");
-    const std::size_t usable = old.usable;
     const unsigned new_bucket = std::min(bucket_of(new_bytes), bucket_count);
     // A sized free tells the bucket from the size, so only blocks of whole pages may shrink in
     // place, and only while they do not waste half.
-    const bool fits = new_bytes <= usable && std::min(bucket_of(usable), bucket_count) == new_bucket &&
-                      (new_bucket < bucket_count || new_bytes >= usable / 2);
+    const bool fits = new_bytes <= old.usable && new_bucket == old.bucket &&
+                      (new_bucket < bucket_count || new_bytes >= old.usable / 2);
     if (fits) {
         if (options_.checks == Checks::full) remember(p, old, new_bytes);
         return p;

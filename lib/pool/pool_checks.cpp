@@ -125,8 +125,7 @@ void Pool::misused(const void* p, const Finding& finding, const char* call) noex
     char other[48];
     if (!entry.empty() && entry.pool_number() != heap_.pool_number() &&
         blocks::thread_registry().name_of(entry.pool_number(), other, sizeof other)) {
-        base::fail("pool '%s': %s: %p lies in pool '%s'; %s", pool, call, p, other,
-                   expected);
+        base::fail("pool '%s': %s: %p lies in pool '%s'; %s", pool, call, p, other, expected);
     }
     base::fail("pool '%s': %s: %p was never given by this pool; %s", pool, call, p, expected);
 }

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include <tensorpool/pool_options.hpp>
+
+namespace tensorpool::testing {
+
+/// What is promised of every pool is tried with caches (`off`) and without.
+inline auto all_check_levels() {
+    return ::testing::Values(Checks::off, Checks::basic, Checks::full);
+}
+
+inline std::string name_of_level(const ::testing::TestParamInfo<Checks>& level) {
+    static constexpr const char* names[] = {"off", "basic", "full"};
+    return names[static_cast<unsigned>(level.param)];
+}
+
+}  // namespace tensorpool::testing
