@@ -86,7 +86,8 @@ class Answers:
         value = self.counted(row, subject)
         if value is None:
             return "" if subject == who.FLOOR else "–"
-        return f"{value:.0f}" if self.question.count.unit == 1 else f"{value:.1f}"
+        whole = value >= 9.95 or value == int(value)
+        return f"{value:.0f}" if whole and self.question.count.unit == 1 else f"{value:.1f}"
 
     def count_met(self, row):
         ours, most = self.counted(row, who.OURS), self.question.count.most
