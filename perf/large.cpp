@@ -103,8 +103,8 @@ void ask(benchmark::State& state, const std::vector<Round>& rounds, Touch touch)
     slices.report(state, rounds.size());
 }
 
-/// The kept blocks stay, beside the rounds. Several turns come first, until every page has come that
-/// rounds of many sizes will touch.
+/// The kept blocks stay, beside the rounds. Several turns come first, until every page has come
+/// that rounds of many sizes will touch.
 void ask_beside_kept(benchmark::State& state, const std::vector<Round>& rounds, Touch touch) {
     const Round kept = largest_of(rounds);
     Blocks kept_blocks(kept.size(), touch), blocks(kept.size(), touch);
