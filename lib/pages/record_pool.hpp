@@ -12,7 +12,7 @@
 namespace tensorpool::pages {
 
 /// Records of one type, in slabs of 16 KiB from the system, so that they are never mixed with what
-/// callers get. A slab whose records are all gone goes back, but for one. Thread-safe.
+/// callers get. A slab whose records are all gone goes back when another has room. Thread-safe.
 template <class Record>
 class RecordPool {
 public:
@@ -104,7 +104,8 @@ void RecordPool<Record>::destroy(Record* record) noexcept {
         with_room_.push_front(slab);
     }
     slab.free = new (static_cast<void*>(record)) FreeRecord{slab.free};
-    if (slab.live == 0 && slabs_ > 1) drop(slab);
+    // The only one with room stays: the next record would need it again.
+    if (slab.live == 0 && &with_room_.front() != &with_room_.back()) drop(slab);
 }
 
 template <class Record>
