@@ -1,0 +1,120 @@
+#include "pages/commit_budget.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "pages/fake_system.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+using testing::FakeSystem;
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+TEST(CommitBudget, TakesWhatIsWantedWhileThereIsPlenty) {
+    FakeSystem::set(1000 * mib, 0);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(mib, 4 * mib, 0.75, 4096), 4 * mib);
+    EXPECT_EQ(budget.committed(), 4 * mib);
+    budget.give_back(4 * mib);
+    EXPECT_EQ(budget.committed(), 0U);
+}
+
+TEST(CommitBudget, SurplusEndsAtTheFraction) {
+    FakeSystem::set(100 * mib, 0);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(70 * mib, 70 * mib, 0.75, 4096), 70 * mib);
+    EXPECT_EQ(budget.take(mib, 50 * mib, 0.75, 4096), 5 * mib) << "up to 75 of 100";
+    EXPECT_EQ(budget.take(mib, 50 * mib, 0.75, 4096), mib) << "beyond it the bare need";
+}
+
+TEST(CommitBudget, NeedMayTakeAllThatIsAvailableAndNoMore) {
+    FakeSystem::set(100 * mib, 0);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(100 * mib, 100 * mib, 0.75, 4096), 100 * mib);
+    EXPECT_EQ(budget.take(4096, 4096, 0.75, 4096), 0U);
+    EXPECT_EQ(budget.committed(), 100 * mib) << "a refusal takes nothing";
+    budget.give_back(mib);
+    EXPECT_EQ(budget.take(mib, mib, 0.75, 4096), mib);
+}
+
+TEST(CommitBudget, WhatTheProcessHasResidentCounts) {
+    FakeSystem::set(60 * mib, 40 * mib);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(100 * mib, 100 * mib, 0.5, 4096), 100 * mib);
+    EXPECT_EQ(budget.ceiling(), 100 * mib);
+    EXPECT_EQ(budget.take(4096, 4096, 1.0, 4096), 0U);
+}
+
+TEST(CommitBudget, TakesWholeUnits) {
+    FakeSystem::set(10 * 4096 + 1000, 0);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(4096, 100 * 4096, 1.0, 4096), 10U * 4096);
+}
+
+TEST(CommitBudget, LooksAgainBeforeItRefuses) {
+    FakeSystem::set(10 * mib, 0);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(10 * mib, 10 * mib, 1.0, 4096), 10 * mib);
+    FakeSystem::set(20 * mib, 10 * mib);
+    EXPECT_EQ(budget.take(15 * mib, 15 * mib, 1.0, 4096), 15 * mib) << "another process ended";
+}
+
+TEST(CommitBudget, NoticesThatMemoryBecomesShort) {
+    FakeSystem::set(640 * mib, 0);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(mib, mib, 1.0, 4096), mib);
+    FakeSystem::set(mib, mib);
+    // A sixty-fourth of what was available, and it looks again.
+    EXPECT_EQ(budget.take(10 * mib, 10 * mib, 1.0, 4096), 0U);
+    EXPECT_EQ(budget.committed(), mib);
+}
+
+TEST(CommitBudget, LooksSeldomWhileThereIsPlenty) {
+    FakeSystem::set(6400 * mib, 0);
+    CommitBudget budget(FakeSystem::source());
+    FakeSystem::looks = 0;
+    for (int i = 0; i < 90; ++i) ASSERT_EQ(budget.take(mib, mib, 1.0, 4096), mib);
+    EXPECT_EQ(FakeSystem::looks, 1U);
+}
+
+TEST(CommitBudget, IsShortWhenLessThanASixteenthIsLeft) {
+    const CommitBudget budget(FakeSystem::source());
+    FakeSystem::set(10 * mib, 150 * mib);
+    EXPECT_FALSE(budget.short_of_memory());
+    FakeSystem::set(10 * mib - 1, 150 * mib + 1);
+    EXPECT_TRUE(budget.short_of_memory());
+}
+
+TEST(CommitBudget, ThreadsTogetherNeverTakeMoreThanThereIs) {
+    constexpr std::size_t pages = 10'000;
+    FakeSystem::set(pages * 4096, 0);
+    CommitBudget budget(FakeSystem::source());
+    std::vector<std::size_t> taken(4, 0);
+    std::vector<std::thread> workers;
+    for (std::size_t& mine : taken) {
+        workers.emplace_back([&budget, &mine] {
+            while (const std::size_t bytes = budget.take(4096, 3 * 4096, 0.9, 4096)) mine += bytes;
+        });
+    }
+    for (std::thread& worker : workers) worker.join();
+    EXPECT_EQ(taken[0] + taken[1] + taken[2] + taken[3], pages * 4096);
+    EXPECT_EQ(budget.committed(), pages * 4096);
+}
+
+TEST(CommitBudget, OfTheProcessAsksThePlatform) {
+    CommitBudget& budget = commit_budget();
+    const std::size_t before = budget.committed();
+    ASSERT_EQ(budget.take(4096, 4096, 1.0, 4096), 4096U);
+    EXPECT_GT(budget.ceiling(), std::size_t{16} << 20);
+    EXPECT_LE(budget.ceiling(), platform::total_memory() + platform::resident_memory());
+    budget.give_back(4096);
+    EXPECT_EQ(budget.committed(), before);
+}
+
+}  // namespace
+}  // namespace tensorpool::pages

@@ -1,0 +1,169 @@
+#include "pages/extent_bins.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+#include "pages/random.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+/// Bins, and the extents that a test puts into them, each behind the last with a gap between.
+class Bins {
+public:
+    Span& add(PageCount pages) { return add_at(next_, pages); }
+    Span& add_at(PageNumber first, PageCount pages) {
+        Span& extent = extents_.emplace_back();
+        extent.first_page = first;
+        extent.pages = pages;
+        next_ = first + pages + 1;
+        bins.insert(extent);
+        return extent;
+    }
+
+    ExtentBins bins;
+
+private:
+    std::deque<Span> extents_;
+    PageNumber next_ = 0;
+};
+
+TEST(ExtentBins, EmptyOnesFindNothing) {
+    ExtentBins bins;
+    EXPECT_EQ(bins.find(1, 1), nullptr);
+    EXPECT_EQ(bins.largest(), nullptr);
+    EXPECT_EQ(bins.total_pages(), 0U);
+    bins.for_each([](Span&) { FAIL(); });
+}
+
+TEST(ExtentBins, FindAnExtentOfEverySizeFromOnePageToTheLargest) {
+    for (std::uint64_t pages = 1; pages <= PageCount{1} << 28; pages = pages * 9 / 8 + 1) {
+        Bins some;
+        Span& extent = some.add_at(0, static_cast<PageCount>(pages));
+        EXPECT_EQ(some.bins.find(1, 1), &extent);
+        EXPECT_EQ(some.bins.find(extent.pages, 1), &extent) << pages;
+        EXPECT_EQ(some.bins.find(extent.pages + 1, 1), nullptr) << pages;
+        EXPECT_EQ(some.bins.largest(), &extent);
+        some.bins.remove(extent);
+        EXPECT_EQ(some.bins.find(1, 1), nullptr);
+        EXPECT_EQ(some.bins.total_pages(), 0U);
+    }
+}
+
+TEST(ExtentBins, TheLargestPossibleRequestFindsNothing) {
+    Bins some;
+    some.add(100);
+    EXPECT_EQ(some.bins.find(~PageCount{0}, 1), nullptr);
+}
+
+TEST(ExtentBins, SmallestThatFitsIsTaken) {
+    Bins some;
+    some.add(1000);
+    Span& best = some.add(24);
+    some.add(22);
+    some.add(200);
+    EXPECT_EQ(some.bins.find(23, 1), &best);
+    EXPECT_EQ(some.bins.find(24, 1), &best);
+}
+
+TEST(ExtentBins, SmallestOfAFewOfTheSameBinIsTaken) {
+    Bins some;
+    some.add(75);
+    Span& best = some.add(73);
+    some.add(78);
+    EXPECT_EQ(some.bins.find(72, 1), &best);
+}
+
+// However many do not fit, or fit worse, an extent that fits is found.
+TEST(ExtentBins, OneThatFitsIsFoundAmongManyOfItsBinThatDoNot) {
+    Bins some;
+    Span& fitting = some.add(79);
+    for (int i = 0; i < 100; ++i) some.add(72);
+    EXPECT_EQ(some.bins.find(79, 1), &fitting);
+}
+
+TEST(ExtentBins, AlignedRequestsSkipExtentsWhoseAlignedPartIsTooSmall) {
+    Bins some;
+    some.add_at(1, 70);
+    EXPECT_EQ(some.bins.find(32, 64), nullptr);
+    Span& fitting = some.add_at(100, 70);  // 128 to 170
+    EXPECT_EQ(some.bins.find(32, 64), &fitting);
+    EXPECT_EQ(some.bins.find(42, 64), &fitting);
+    EXPECT_EQ(some.bins.find(43, 64), nullptr);
+    EXPECT_EQ(ExtentBins::place_in(fitting, 42, 64), 128U);
+    EXPECT_EQ(ExtentBins::place_in(fitting, 43, 64), fitting.end_page());
+}
+
+TEST(ExtentBins, APlaceIsNeverBeyondTheEndOfTheExtent) {
+    Span extent;
+    extent.first_page = (PageNumber{1} << 28) - 10;
+    extent.pages = 10;
+    EXPECT_EQ(ExtentBins::place_in(extent, 1, PageCount{1} << 31), extent.end_page());
+    EXPECT_EQ(ExtentBins::place_in(extent, ~PageCount{0}, 1), extent.end_page());
+    EXPECT_EQ(ExtentBins::place_in(extent, 10, 1), extent.first_page);
+}
+
+TEST(ExtentBins, AgreeWithAListOfExtentsAtRandom) {
+    testing::Random random(314159);
+    std::deque<Span> extents(300);
+    std::vector<Span*> out;
+    for (Span& extent : extents) out.push_back(&extent);
+    std::vector<Span*> in;
+    ExtentBins bins;
+    std::size_t pages = 0;
+    for (unsigned step = 0; step < 20'000; ++step) {
+        const bool insert = !out.empty() && (in.empty() || random.below(2) == 0);
+        std::vector<Span*>& from = insert ? out : in;
+        std::swap(from[random.below(from.size())], from.back());
+        Span& extent = *from.back();
+        from.pop_back();
+        if (insert) {
+            extent.first_page = random.below(100'000);
+            extent.pages = 1 + random.below(PageCount{1} << random.below(14));
+            bins.insert(extent);
+            in.push_back(&extent);
+            pages += extent.pages;
+        } else {
+            bins.remove(extent);
+            out.push_back(&extent);
+            pages -= extent.pages;
+        }
+        ASSERT_EQ(bins.total_pages(), pages);
+
+        const PageCount wanted = 1 + random.below(PageCount{1} << random.below(14));
+        const PageCount alignment = PageCount{1} << random.below(8);
+        PageCount smallest = 0;
+        PageCount largest = 0;
+        for (const Span* const one : in) {
+            largest = std::max(largest, one->pages);
+            if (ExtentBins::place_in(*one, wanted, alignment) == one->end_page()) continue;
+            smallest = smallest == 0 ? one->pages : std::min(smallest, one->pages);
+        }
+        const Span* const found = bins.find(wanted, alignment);
+        ASSERT_EQ(found != nullptr, smallest != 0);
+        if (found != nullptr) {
+            ASSERT_NE(ExtentBins::place_in(*found, wanted, alignment), found->end_page());
+            ASSERT_LE(found->pages, smallest + smallest / 8 + 1) << "worse by more than a bin";
+        }
+        ASSERT_EQ(bins.largest() != nullptr, largest != 0);
+        if (largest != 0) {
+            ASSERT_GE(bins.largest()->pages + largest / 8, largest);
+        }
+    }
+}
+
+TEST(ExtentBins, ForEachVisitsEveryExtentOnce) {
+    Bins some;
+    std::size_t pages = 0;
+    for (PageCount size = 1; size < 5000; size = size * 3 / 2 + 1) pages += some.add(size).pages;
+    std::size_t seen = 0;
+    some.bins.for_each([&](Span& extent) { seen += extent.pages; });
+    EXPECT_EQ(seen, pages);
+    EXPECT_EQ(some.bins.total_pages(), pages);
+}
+
+}  // namespace
+}  // namespace tensorpool::pages

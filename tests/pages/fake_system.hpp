@@ -1,0 +1,31 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "pages/commit_budget.hpp"
+
+namespace tensorpool::testing {
+
+/// What a test says in place of the system: how much memory there is, and what time it is.
+struct FakeSystem {
+    inline static std::atomic<std::size_t> available = 0;
+    inline static std::atomic<std::size_t> resident = 0;
+    inline static std::atomic<unsigned> looks = 0;  // how often it was asked for available memory
+    inline static std::atomic<std::uint64_t> now_ns = 0;
+
+    static void set(std::size_t available_bytes, std::size_t resident_bytes) {
+        available = available_bytes;
+        resident = resident_bytes;
+    }
+    static void pass_ms(std::uint64_t ms) { now_ns += ms * 1'000'000; }
+
+    static pages::CommitBudget::Source source() {
+        return {[]() noexcept -> std::size_t { return ++looks, available.load(); },
+                []() noexcept -> std::size_t { return resident.load(); }};
+    }
+    static std::uint64_t clock_ns() noexcept { return now_ns; }
+};
+
+}  // namespace tensorpool::testing

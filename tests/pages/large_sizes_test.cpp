@@ -1,0 +1,70 @@
+#include "pages/large_sizes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace tensorpool::pages {
+namespace {
+
+/// All small page counts, and those around every power of two and every step up to the most.
+std::set<PageCount> telling_page_counts() {
+    std::set<PageCount> counts;
+    for (PageCount pages = 1; pages <= 5000; ++pages) counts.insert(pages);
+    for (PageCount power = 1; power <= most_large_pages; power *= 2) {
+        for (PageCount eighth = 0; eighth < 8; ++eighth) {
+            const PageCount at = power + power / 8 * eighth;
+            for (const PageCount pages : {at - 1, at, at + 1}) {
+                if (pages >= 1 && pages <= most_large_pages) counts.insert(pages);
+            }
+        }
+    }
+    return counts;
+}
+
+TEST(LargeSizes, RoundingWastesAtMostAnEighthUpToTheLargest) {
+    for (const PageCount pages : telling_page_counts()) {
+        const std::uint64_t rounded = round_large(pages);
+        ASSERT_GE(rounded, pages);
+        ASSERT_LE((rounded - pages) * 8, pages) << pages;
+        ASSERT_LE(rounded, most_large_pages) << pages;
+    }
+}
+
+TEST(LargeSizes, RoundedSizesStayAndKeepTheirOrder) {
+    PageCount last = 0;
+    for (const PageCount pages : telling_page_counts()) {
+        const PageCount rounded = round_large(pages);
+        ASSERT_EQ(round_large(rounded), rounded) << pages;
+        ASSERT_GE(rounded, last) << pages;
+        last = rounded;
+    }
+}
+
+TEST(LargeSizes, ClassesNumberTheSizesInOrderWithoutGaps) {
+    unsigned last_class = 0;
+    PageCount last = 0;
+    for (const PageCount pages : telling_page_counts()) {
+        const PageCount rounded = round_large(pages);
+        const unsigned size_class = large_class_of(rounded);
+        ASSERT_EQ(size_class, rounded == last ? last_class : last_class + 1) << pages;
+        last = rounded;
+        last_class = size_class;
+    }
+    EXPECT_EQ(last_class + 1, large_class_count);
+}
+
+TEST(LargeSizes, UpTo64KiBEverySizeHasAClassOfItsOwn) {
+    for (PageCount pages = 1; pages <= 16; ++pages) {
+        EXPECT_EQ(round_large(pages), pages);
+        EXPECT_EQ(large_class_of(pages), pages);
+    }
+}
+
+TEST(LargeSizes, ATensorOfASlightlyDifferentSizeSharesTheClass) {
+    EXPECT_EQ(round_large(1000), round_large(1020));
+    EXPECT_EQ(large_class_of(round_large(1000)), large_class_of(round_large(961)));
+}
+
+}  // namespace
+}  // namespace tensorpool::pages

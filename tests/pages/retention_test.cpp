@@ -1,0 +1,46 @@
+#include "pages/retention.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorpool::pages {
+namespace {
+
+TEST(Retention, UnneededIsTheLeastThatWasFree) {
+    Retention retention;
+    retention.begin(1000, 50, 700);
+    EXPECT_EQ(retention.unneeded(), 700U);
+    retention.saw_free(900);
+    EXPECT_EQ(retention.unneeded(), 700U) << "more that became free was needed before";
+    retention.saw_free(300);
+    retention.saw_free(800);
+    EXPECT_EQ(retention.unneeded(), 300U);
+}
+
+TEST(Retention, PeriodEndsWhenItsTimeIsOver) {
+    Retention retention;
+    retention.begin(1000, 50, 0);
+    EXPECT_FALSE(retention.ended(1000));
+    EXPECT_FALSE(retention.ended(1049));
+    EXPECT_TRUE(retention.ended(1050));
+    EXPECT_TRUE(retention.ended(9000));
+}
+
+TEST(Retention, PeriodsOfNoTimeEndAtOnce) {
+    Retention retention;
+    retention.begin(1000, 0, 0);
+    EXPECT_TRUE(retention.ended(1000));
+}
+
+TEST(Retention, EachPeriodHasTheNextNumberAndForgetsTheLeastOfTheLast) {
+    Retention retention;
+    retention.begin(0, 10, 100);
+    const std::uint32_t first = retention.period();
+    retention.saw_free(0);
+    retention.begin(10, 10, 40);
+    EXPECT_EQ(retention.period(), first + 1);
+    EXPECT_EQ(retention.unneeded(), 40U);
+    EXPECT_FALSE(retention.ended(19));
+}
+
+}  // namespace
+}  // namespace tensorpool::pages
