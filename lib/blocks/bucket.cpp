@@ -5,6 +5,7 @@
 
 #include "base/alignment.hpp"
 #include "base/fail.hpp"
+#include "base/text.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::blocks {
@@ -18,6 +19,7 @@ using pages::Span;
 
 // A bucket this large has shown that it grows: it will touch whole huge pages.
 constexpr std::size_t grown_bucket_bytes = std::size_t{1} << 20;
+constexpr const char* expected = "expected a block of this pool in use";
 
 bool is_set(const Span& span, unsigned index) noexcept {
     return (span.home_bits[index / 64] >> index % 64 & 1) != 0;
@@ -57,7 +59,10 @@ void Bucket::bring_home(void* const* blocks, unsigned count, Changes& changes) n
         for (unsigned i = 0; i < count; ++i) {
             Span& span = span_of(blocks[i]);
             const unsigned index = index_in(span, blocks[i]);
-            if (is_set(span, index)) base::fail("deallocate: block %p was freed twice", blocks[i]);
+            if (is_set(span, index)) {
+                base::fail("pool '%s': deallocate: block %p was freed twice; %s", sources_.pool_name,
+                           blocks[i], expected);
+            }
             span.home_bits[index / 64] |= std::uint64_t{1} << index % 64;
             if (!span.listed) with_room_.push_front(span);
             span.listed = true;
@@ -159,8 +164,8 @@ Span& Bucket::span_of(void* block) noexcept {
         const unsigned index = index_in(span, block);
         if (index < span.carved && block_at(span, index) == block) return span;
     }
-    base::fail("deallocate: %p was freed as a block of bucket %zu B of this pool and is not one",
-               block, block_bytes());
+    base::fail("pool '%s': deallocate: %p was freed as a block of bucket %s and is none; %s",
+               sources_.pool_name, block, base::BytesText(block_bytes()).c_str(), expected);
 }
 
 unsigned Bucket::index_in(const Span& span, const void* p) const noexcept {

@@ -14,6 +14,7 @@ namespace tensorpool::blocks {
 
 /// What every bucket of a pool works with.
 struct BucketSources {
+    const char* pool_name;  // for messages
     pages::PageHeap& heap;
     pages::RecordArena& records;
     MagazineStore& magazines;

@@ -9,11 +9,10 @@ namespace tensorpool::blocks {
 BucketSet::BucketSet(const char* name, Caching caching, bool remember_requests,
                      pages::PageHeap& heap, pages::RecordArena& records,
                      statistics::CounterSlots& slots, statistics::PoolTotals& totals) noexcept
-    : name_(name),
-      // Beyond the tables' room a pool works without caches.
+    : // Beyond the tables' room a pool works without caches.
       may_cache_(caching == Caching::on && heap.pool_number() < detail::cached_pool_count),
       slots_(slots),
-      sources_{heap, records, magazines_, totals, remember_requests} {
+      sources_{name, heap, records, magazines_, totals, remember_requests} {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         new (&buckets_[bucket]) Bucket(bucket, sources_);
     }

@@ -38,7 +38,7 @@ public:
     /// The pool's, and the entry of each thread's table where there may be caches.
     unsigned number() const noexcept { return sources_.heap.pool_number(); }
     bool may_cache() const noexcept { return may_cache_; }
-    const char* name() const noexcept { return name_; }
+    const char* name() const noexcept { return sources_.pool_name; }
     statistics::PoolTotals& totals() const noexcept { return sources_.totals; }
     statistics::CounterSlots& slots() const noexcept { return slots_; }
     std::size_t magazine_bytes() const noexcept { return magazines_.bytes_in_use(); }
@@ -55,7 +55,6 @@ public:
     void unlock() noexcept;
 
 private:
-    const char* const name_;
     const bool may_cache_;
     statistics::CounterSlots& slots_;
     MagazineStore magazines_;

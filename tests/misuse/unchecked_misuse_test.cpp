@@ -1,0 +1,138 @@
+// Without checks: what the look-up of a free tells stops the program; what nobody looked at is found
+// when it comes home; and nothing is ever written through a bad pointer.
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "misuse/misuse.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::by_abort;
+using testing::one_line;
+using testing::Sized;
+
+constexpr std::size_t kib = 1024;
+
+class UncheckedMisuseDeathTest : public ::testing::Test {
+protected:
+    MemoryPool pool_{PoolOptions{.name = "mine", .checks = Checks::off}};
+    MemoryPool other_{PoolOptions{.name = "theirs", .checks = Checks::off}};
+};
+
+TEST_F(UncheckedMisuseDeathTest, PointerThatNoPoolGave) {
+    alignas(64) char on_stack[128];
+    for (void* const p : {static_cast<void*>(on_stack), reinterpret_cast<void*>(std::uintptr_t{0x10}),
+                          reinterpret_cast<void*>(UINTPTR_MAX)}) {
+        EXPECT_EXIT(pool_.deallocate(p), by_abort(),
+                    one_line("mine", p, "was never given by this pool"));
+        EXPECT_EXIT(pool_.deallocate(p, 100 * kib), by_abort(),
+                    one_line("mine", p, "was never given by this pool"));
+        EXPECT_EXIT(pool_.reallocate(p, 100, 1000), by_abort(),
+                    one_line("mine", p, "was never given by this pool"));
+    }
+}
+
+TEST_F(UncheckedMisuseDeathTest, BlockOfAnotherPoolNamesBothPools) {
+    for (const std::size_t bytes : {100 * kib, std::size_t{100}, 20 * kib}) {
+        void* const block = other_.allocate(bytes);
+        EXPECT_EXIT(pool_.deallocate(block), by_abort(),
+                    one_line("mine", block, "lies in pool 'theirs'"));
+        other_.deallocate(block);
+    }
+}
+
+TEST_F(UncheckedMisuseDeathTest, PointerIntoABlockWhereItsAddressTells) {
+    for (const std::size_t bytes : {100UL, 2000UL, 20 * kib, 100 * kib, 3 * kib * kib}) {
+        auto* const block = static_cast<char*>(pool_.allocate(bytes));
+        EXPECT_EXIT(pool_.deallocate(block + 8), by_abort(),
+                    one_line("mine", block + 8, "lies 8 B inside the block " + testing::text_of(block),
+                             "expected where the block begins"));
+        pool_.deallocate(block);
+    }
+}
+
+TEST_F(UncheckedMisuseDeathTest, LargeBlockThatIsFreedTwice) {
+    void* const block = pool_.allocate(300 * kib);
+    for (const Sized sized : {Sized::no, Sized::yes}) {
+        EXPECT_EXIT(
+            {
+                testing::free_block(pool_, block, 300 * kib, sized);
+                testing::free_block(pool_, block, 300 * kib, sized);
+            },
+            by_abort(), one_line("mine", block, "was freed twice"));
+    }
+}
+
+TEST_F(UncheckedMisuseDeathTest, SmallBlockThatIsFreedAsALargeOne) {
+    void* const block = pool_.allocate(100);
+    EXPECT_EXIT(pool_.deallocate(block, 100 * kib), by_abort(),
+                one_line("mine", block, "belongs to bucket 128 B", "not to whole pages"));
+}
+
+TEST_F(UncheckedMisuseDeathTest, SmallBlockThatIsFreedTwiceIsFoundWhenItComesHome) {
+    for (const std::size_t bytes : {100UL, 20 * kib}) {
+        void* const block = pool_.allocate(bytes);
+        EXPECT_EXIT(
+            {
+                pool_.deallocate(block, bytes);
+                pool_.deallocate(block, bytes);
+                pool_.trim();
+            },
+            by_abort(), one_line("mine", block, "was freed twice"));
+        pool_.deallocate(block, bytes);
+    }
+}
+
+TEST_F(UncheckedMisuseDeathTest, WhatIsNoBlockOfItsSizeIsFoundWhenItComesHome) {
+    void* const large = pool_.allocate(300 * kib);
+    void* const theirs = other_.allocate(100);
+    alignas(64) char on_stack[128];
+    for (void* const p : {large, theirs, static_cast<void*>(on_stack),
+                          static_cast<void*>(static_cast<char*>(pool_.allocate(100)) + 64)}) {
+        EXPECT_EXIT(
+            {
+                pool_.deallocate(pool_.allocate(100), 100);
+                pool_.deallocate(p, 100);
+                pool_.trim();
+            },
+            by_abort(), one_line("mine", p, "was freed as a block of bucket 128 B"));
+    }
+}
+
+/// True for a program that went on to its end or was stopped by us: no write faulted.
+bool went_on_or_was_stopped(int status) {
+    return (WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
+           (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+TEST_F(UncheckedMisuseDeathTest, NothingIsWrittenThroughABadPointer) {
+    void* const page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(page, MAP_FAILED);
+    for (const std::size_t bytes : {100UL, 64 * kib, 300 * kib}) {
+        for (const Sized sized : {Sized::no, Sized::yes}) {
+            EXPECT_EXIT(
+                {
+                    pool_.deallocate(pool_.allocate(bytes), bytes);
+                    testing::free_block(pool_, page, bytes, sized);
+                    for (unsigned i = 0; i < 100; ++i) (void)pool_.allocate(bytes);
+                    testing::free_block(pool_, page, bytes, sized);
+                    pool_.trim();
+                    _exit(0);
+                },
+                went_on_or_was_stopped, "");
+        }
+    }
+    munmap(page, 4096);
+}
+
+}  // namespace
+}  // namespace tensorpool
