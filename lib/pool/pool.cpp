@@ -78,6 +78,7 @@ Pool* Pool::make(const PoolOptions& options, unsigned number) {
 }
 
 void Pool::destroy(Pool& pool) noexcept {
+    pool.check_all_home();
     const unsigned number = pool.heap_.pool_number();
     pool.~Pool();
     platform::unmap(&pool, whole_pages(sizeof(Pool)));
@@ -177,7 +178,7 @@ void Pool::deallocate(void* p) noexcept {
 void Pool::deallocate(void* p, std::size_t bytes) noexcept {
     Changes changes;
     if (checked()) {
-        check(p, bytes);
+        check(p, bytes, std::min(bucket_of(bytes), bucket_count));
         deallocate_checked(p, changes);
     } else if (const unsigned bucket = bucket_of(bytes); bucket < bucket_count) {
         free_block(bucket, p, changes);
@@ -189,7 +190,12 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
 
 void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
     const unsigned bucket = bucket_for(bytes, alignment);
-    if (bucket < bucket_count) {
+    if (checked()) {
+        Changes changes;
+        check(p, bytes, bucket);
+        deallocate_checked(p, changes);
+        tell(changes);
+    } else if (bucket < bucket_count) {
         deallocate(p, bucket_bytes(bucket));
     } else {
         deallocate(p);

@@ -89,7 +89,8 @@ private:
     Finding find_pages(const void* p) noexcept;
     pages::Span& large_span_of(void* p) noexcept;
     void check(void* p) noexcept;
-    void check(void* p, std::size_t bytes) noexcept;
+    void check(void* p, std::size_t bytes, unsigned bucket) noexcept;
+    void check_all_home() const noexcept;
     [[noreturn]] void misused(const void* p, const Finding& finding,
                               const char* call = "deallocate") noexcept;
     void remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept;

@@ -77,10 +77,10 @@ void Pool::check(void* p) noexcept {
     if (finding.what != Finding::What::block) misused(p, finding);
 }
 
-void Pool::check(void* p, std::size_t bytes) noexcept {
+// `bucket` is the one that would have served the request, or `bucket_count`.
+void Pool::check(void* p, std::size_t bytes, unsigned bucket) noexcept {
     const Finding finding = find(p);
     if (finding.what != Finding::What::block) misused(p, finding);
-    const unsigned bucket = std::min(bucket_of(bytes), bucket_count);
     using base::BytesText;
     const char* const pool = options_.name.c_str();
     if (bucket != finding.bucket || bytes > finding.usable) {
@@ -93,6 +93,15 @@ void Pool::check(void* p, std::size_t bytes) noexcept {
         base::fail("pool '%s': deallocate: block %p was asked for with %zu B and freed with %zu B",
                    pool, p, finding.requested, bytes);
     }
+}
+
+void Pool::check_all_home() const noexcept {
+    if (options_.checks != Checks::full) return;
+    const std::uint64_t blocks = slots_.allocations() - slots_.deallocations();
+    if (blocks == 0) return;
+    base::fail("pool '%s': destroyed with %llu blocks of %s in use; expected none",
+               options_.name.c_str(), static_cast<unsigned long long>(blocks),
+               base::BytesText(slots_.in_use_bytes()).c_str());
 }
 
 void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept {

@@ -1,0 +1,132 @@
+// What a pool with checks stops at, by sized frees and by others.
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+
+#include "misuse/misuse.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::by_abort;
+using testing::one_line;
+using testing::Sized;
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t sizes[] = {100, 3000, 20 * kib, 64 * kib, 300 * kib, 5 * kib * kib};
+
+class CheckedMisuseDeathTest : public ::testing::TestWithParam<std::tuple<Checks, Sized>> {
+protected:
+    Checks level() const { return std::get<0>(GetParam()); }
+    PoolOptions options(const char* name) const { return {.name = name, .checks = level()}; }
+    void free(void* p, std::size_t bytes) {
+        testing::free_block(pool_, p, bytes, std::get<1>(GetParam()));
+    }
+    void expect_stop(void* p, std::size_t bytes, const std::string& found) {
+        EXPECT_EXIT(free(p, bytes), by_abort(), one_line("mine", p, found)) << bytes;
+    }
+
+    MemoryPool pool_{options("mine")};
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, CheckedMisuseDeathTest,
+                         ::testing::Combine(::testing::Values(Checks::basic, Checks::full),
+                                            ::testing::Values(Sized::no, Sized::yes)),
+                         [](const auto& param) {
+                             const bool full = std::get<0>(param.param) == Checks::full;
+                             const bool sized = std::get<1>(param.param) == Sized::yes;
+                             return std::string(full ? "full" : "basic") + (sized ? "Sized" : "Unsized");
+                         });
+
+TEST_P(CheckedMisuseDeathTest, PointerThatNoPoolGave) {
+    alignas(64) char on_stack[128];
+    const std::unique_ptr<void, decltype(&std::free)> from_malloc(std::malloc(1000), &std::free);
+    for (const std::size_t bytes : sizes) {
+        expect_stop(on_stack, bytes, "was never given by this pool");
+        expect_stop(from_malloc.get(), bytes, "was never given by this pool");
+    }
+    for (const std::uintptr_t number : {std::uintptr_t{0x10}, UINTPTR_MAX, UINTPTR_MAX / 2 + 1}) {
+        expect_stop(reinterpret_cast<void*>(number), 100, "was never given by this pool");
+    }
+}
+
+TEST_P(CheckedMisuseDeathTest, PointerIntoABlock) {
+    for (const std::size_t bytes : sizes) {
+        auto* const block = static_cast<char*>(pool_.allocate(bytes));
+        const std::size_t usable = pool_.usable_size(block);
+        for (const std::size_t inside : {std::size_t{1}, usable / 2, usable - 1}) {
+            EXPECT_EXIT(free(block + inside, bytes), by_abort(),
+                        one_line("mine", block + inside,
+                                 "lies " + std::to_string(inside) + " B inside the block " +
+                                     testing::text_of(block) + " of ",
+                                 "expected where the block begins"));
+        }
+        pool_.deallocate(block);
+    }
+}
+
+TEST_P(CheckedMisuseDeathTest, BlockOfAnotherPoolNamesBothPools) {
+    MemoryPool other(PoolOptions{.name = "theirs", .checks = Checks::off});
+    for (const std::size_t bytes : sizes) {
+        void* const block = other.allocate(bytes);
+        expect_stop(block, bytes, "lies in pool 'theirs'");
+        other.deallocate(block, bytes);
+    }
+}
+
+TEST_P(CheckedMisuseDeathTest, BlockThatIsFreedTwice) {
+    for (const std::size_t bytes : sizes) {
+        void* const neighbour = pool_.allocate(bytes);
+        void* const block = pool_.allocate(bytes);
+        void* const other_neighbour = pool_.allocate(bytes);
+        free(block, bytes);
+        expect_stop(block, bytes, "was freed twice");
+        free(neighbour, bytes);
+        free(other_neighbour, bytes);
+    }
+}
+
+TEST_P(CheckedMisuseDeathTest, BlockThatIsFreedTwiceWithAllItsNeighboursFree) {
+    for (const std::size_t bytes : sizes) {
+        void* const block = pool_.allocate(bytes);
+        free(block, bytes);
+        expect_stop(block, bytes, "(was freed twice|was never given)");
+        pool_.trim();
+        expect_stop(block, bytes, "(was freed twice|was never given)");
+    }
+}
+
+TEST_P(CheckedMisuseDeathTest, BlockThatAnotherThreadFreedBefore) {
+    for (const std::size_t bytes : sizes) {
+        void* const neighbour = pool_.allocate(bytes);
+        void* const block = pool_.allocate(bytes);
+        void* const other_neighbour = pool_.allocate(bytes);
+        std::thread([&] { free(block, bytes); }).join();
+        expect_stop(block, bytes, "was freed twice");
+        free(neighbour, bytes);
+        free(other_neighbour, bytes);
+    }
+}
+
+TEST_P(CheckedMisuseDeathTest, BlockThatIsMadeLargerAfterItWasFreed) {
+    for (const std::size_t bytes : sizes) {
+        void* const neighbour = pool_.allocate(bytes);
+        void* const block = pool_.allocate(bytes);
+        void* const other_neighbour = pool_.allocate(bytes);
+        free(block, bytes);
+        EXPECT_EXIT(pool_.reallocate(block, bytes, 2 * bytes), by_abort(),
+                    one_line("mine", block, "was freed twice"));
+        free(neighbour, bytes);
+        free(other_neighbour, bytes);
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,124 @@
+// Sizes that do not fit the block, and blocks that a pool's end finds in use.
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+
+#include "misuse/misuse.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::by_abort;
+using testing::one_line;
+
+constexpr std::size_t kib = 1024;
+
+class CheckedSizeDeathTest : public ::testing::TestWithParam<Checks> {
+protected:
+    MemoryPool pool_{PoolOptions{.name = "mine", .checks = GetParam()}};
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, CheckedSizeDeathTest,
+                         ::testing::Values(Checks::basic, Checks::full), [](const auto& level) {
+                             return level.param == Checks::full ? "full" : "basic";
+                         });
+
+TEST_P(CheckedSizeDeathTest, SizeOfAnotherBucket) {
+    void* const block = pool_.allocate(100);
+    for (const std::size_t bytes : {1, 64, 129, 4096}) {
+        EXPECT_EXIT(pool_.deallocate(block, bytes), by_abort(),
+                    one_line("mine", block, "belongs to bucket 128 B",
+                             "not to the bucket of " + std::to_string(bytes) + " B"));
+    }
+    for (const std::size_t bytes : {64 * kib + 1, 10 * kib * kib, std::size_t{0}}) {
+        EXPECT_EXIT(pool_.deallocate(block, bytes), by_abort(),
+                    one_line("mine", block, "belongs to bucket 128 B",
+                             "not to whole pages of " + std::to_string(bytes) + " B"));
+    }
+    pool_.deallocate(block);
+}
+
+TEST_P(CheckedSizeDeathTest, LargeBlockWithASizeThatIsNotIts) {
+    void* const block = pool_.allocate(300 * kib);
+    for (const std::size_t bytes : {std::size_t{64}, 64 * kib}) {
+        EXPECT_EXIT(pool_.deallocate(block, bytes), by_abort(),
+                    one_line("mine", block, "belongs to whole pages of 320 KiB",
+                             "not to the bucket of " + std::to_string(bytes) + " B"));
+    }
+    EXPECT_EXIT(pool_.deallocate(block, 321 * kib), by_abort(),
+                one_line("mine", block, "belongs to whole pages of 320 KiB",
+                         "not to whole pages of 328704 B"));
+    pool_.deallocate(block);
+}
+
+TEST_P(CheckedSizeDeathTest, AlignedBlockWithoutItsAlignment) {
+    void* const block = pool_.allocate(100, 4096);
+    EXPECT_EXIT(pool_.deallocate(block, 100), by_abort(),
+                one_line("mine", block, "belongs to whole pages of 4 KiB",
+                         "not to the bucket of 100 B"));
+    pool_.deallocate(block, 100, 4096);
+}
+
+TEST_P(CheckedSizeDeathTest, AlignedBlockWithASizeThatIsNotIts) {
+    void* const block = pool_.allocate(100, 4096);
+    EXPECT_EXIT(pool_.deallocate(block, 5000, 4096), by_abort(),
+                one_line("mine", block, "belongs to whole pages of 4 KiB",
+                         "not to whole pages of 5000 B"));
+    pool_.deallocate(block, 100, 4096);
+}
+
+TEST(BasicChecks, LessThanWasAskedInTheSameBucketIsNotSeen) {
+    MemoryPool pool(PoolOptions{.checks = Checks::basic});
+    pool.deallocate(pool.allocate(120), 70);
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST(FullChecksDeathTest, LessThanWasAsked) {
+    MemoryPool pool(PoolOptions{.name = "mine", .checks = Checks::full});
+    void* const small = pool.allocate(120);
+    void* const large = pool.allocate(300 * kib);
+    void* const aligned = pool.allocate(200, 256);
+    void* const on_pages = pool.allocate(3000, 4096);
+    EXPECT_EXIT(pool.deallocate(small, 119), by_abort(),
+                one_line("mine", small, "was asked for with 120 B", "freed with 119 B"));
+    EXPECT_EXIT(pool.deallocate(large, 299 * kib), by_abort(),
+                one_line("mine", large, "was asked for with 307200 B", "freed with 306176 B"));
+    EXPECT_EXIT(pool.deallocate(aligned, 199, 256), by_abort(),
+                one_line("mine", aligned, "was asked for with 200 B", "freed with 199 B"));
+    EXPECT_EXIT(pool.deallocate(on_pages, 2999, 4096), by_abort(),
+                one_line("mine", on_pages, "was asked for with 3000 B", "freed with 2999 B"));
+    pool.deallocate(small, 120);
+    pool.deallocate(large, 300 * kib);
+    pool.deallocate(aligned, 200, 256);
+    pool.deallocate(on_pages, 3000, 4096);
+}
+
+TEST(FullChecksDeathTest, LessThanAReallocationAskedForLast) {
+    MemoryPool pool(PoolOptions{.name = "mine", .checks = Checks::full});
+    void* const block = pool.allocate(70);
+    ASSERT_EQ(pool.reallocate(block, 70, 120), block);
+    EXPECT_EXIT(pool.deallocate(block, 119), by_abort(),
+                one_line("mine", block, "was asked for with 120 B", "freed with 119 B"));
+    pool.deallocate(block, 120);
+}
+
+TEST(FullChecksDeathTest, PoolThatEndsWithBlocksInUse) {
+    const auto end_with_blocks = [] {
+        MemoryPool pool(PoolOptions{.name = "mine", .checks = Checks::full});
+        pool.allocate(100);
+        pool.allocate(100 * kib);
+    };
+    EXPECT_EXIT(end_with_blocks(), by_abort(),
+                ::testing::MatchesRegex("tensorpool: pool 'mine': destroyed with 2 blocks of "
+                                        "[0-9.]+ KiB in use; expected none\n"));
+}
+
+TEST(BasicChecks, PoolMayEndWithBlocksInUse) {
+    MemoryPool pool(PoolOptions{.checks = Checks::basic});
+    EXPECT_NE(pool.allocate(100), nullptr);
+}
+
+}  // namespace
+}  // namespace tensorpool
