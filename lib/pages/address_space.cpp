@@ -74,6 +74,15 @@ void AddressSpace::take_back(unsigned pool_number) noexcept {
     }
 }
 
+bool AddressSpace::is_lent_to(unsigned pool_number, const void* p) noexcept {
+    const std::lock_guard guard(mutex_);
+    if (granules_ == 0) return false;
+    const auto offset = reinterpret_cast<std::uintptr_t>(p) -
+                        reinterpret_cast<std::uintptr_t>(address_of(0));
+    const std::size_t granule = offset / granule_bytes;
+    return granule < granules_ && lenders_[granule] == static_cast<Lender>(pool_number + 1);
+}
+
 PageCount AddressSpace::usual_loan() noexcept {
     const std::lock_guard guard(mutex_);
     if (granules_ == 0 && !set_up()) return granule_pages;

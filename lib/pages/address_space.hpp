@@ -26,6 +26,9 @@ public:
     /// Takes back all that was lent to the pool, and drops its pages and their entries.
     void take_back(unsigned pool_number) noexcept;
 
+    /// Whether `p` lies in what was lent to this pool.
+    bool is_lent_to(unsigned pool_number, const void* p) noexcept;
+
     /// Pages that one pool should ask for at a time: a thousandth of all, 1 GiB at most.
     PageCount usual_loan() noexcept;
 

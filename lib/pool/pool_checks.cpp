@@ -36,9 +36,11 @@ Pool::Finding Pool::find(const void* p) noexcept {
 
 Pool::Finding Pool::find_pages(const void* p) noexcept {
     const std::lock_guard guard(heap_);
+    // Records of other pools may go at any time.
+    if (!heap_.space().is_lent_to(heap_.pool_number(), p)) return {};
     const pages::PageMap& map = heap_.space().map();
     const PageEntry entry = map.find(p);
-    if (entry.empty() || entry.is_bucket() || entry.pool_number() != heap_.pool_number()) return {};
+    if (entry.empty() || entry.is_bucket()) return {};
     const Span& span = *entry.span();
     Finding finding{.block = map.address_of(span.first_page),
                     .usable = span.bytes(),
