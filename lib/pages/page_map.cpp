@@ -21,8 +21,9 @@ void store(PageMap::Word& word, PageEntry entry) noexcept {
 PageEntry PageMap::find(const void* p) const noexcept {
     const PageEntry own = at(p);
     if (!own.empty()) return own;
+    const std::size_t pages = page_count();
     const std::size_t page = (reinterpret_cast<std::uintptr_t>(p) - base_) >> page_shift;
-    if (page >= page_count()) return PageEntry();
+    if (page >= pages) return PageEntry();
     const auto wanted = static_cast<PageNumber>(page);
     const PageNumber granule = wanted / granule_pages;
     for (PageNumber before = wanted; before-- > granule * granule_pages;) {

@@ -76,8 +76,10 @@ public:
 
     /// The entry of the page at `p`, empty outside of the reservation.
     PageEntry at(const void* p) const noexcept {
+        // First of all: before it no other word may be read.
+        const std::size_t pages = pages_.load(std::memory_order_acquire);
         const std::size_t page = (reinterpret_cast<std::uintptr_t>(p) - base_) >> page_shift;
-        if (page >= pages_.load(std::memory_order_acquire)) [[unlikely]] return PageEntry();
+        if (page >= pages) [[unlikely]] return PageEntry();
         return at(static_cast<PageNumber>(page));
     }
     PageEntry at(PageNumber page) const noexcept {
