@@ -67,7 +67,7 @@ public:
 
     /// `entries` and `granules` are zeros to begin with.
     void set_up(std::uintptr_t base, PageCount pages, Word* entries, Word* granules) noexcept {
-        base_ = base;
+        base_.store(base, std::memory_order_relaxed);
         entries_ = entries;
         granules_ = granules;
         // Released last: who sees the pages sees the rest.
@@ -76,9 +76,9 @@ public:
 
     /// The entry of the page at `p`, empty outside of the reservation.
     PageEntry at(const void* p) const noexcept {
-        // First of all: before it no other word may be read.
+        // First of all: what is there of the rest is known after it.
         const std::size_t pages = pages_.load(std::memory_order_acquire);
-        const std::size_t page = (reinterpret_cast<std::uintptr_t>(p) - base_) >> page_shift;
+        const std::size_t page = (reinterpret_cast<std::uintptr_t>(p) - base()) >> page_shift;
         if (page >= pages) [[unlikely]] return PageEntry();
         return at(static_cast<PageNumber>(page));
     }
@@ -98,17 +98,20 @@ public:
     void set_first(const Span& span, PageEntry entry) noexcept;
 
     char* address_of(PageNumber page) const noexcept {
-        return reinterpret_cast<char*>(base_ + (std::uintptr_t{page} << page_shift));
+        return reinterpret_cast<char*>(base() + (std::uintptr_t{page} << page_shift));
     }
     PageNumber page_of(const void* p) const noexcept {
-        return static_cast<PageNumber>((reinterpret_cast<std::uintptr_t>(p) - base_) >> page_shift);
+        return static_cast<PageNumber>((reinterpret_cast<std::uintptr_t>(p) - base()) >> page_shift);
     }
     PageCount page_count() const noexcept { return pages_.load(std::memory_order_acquire); }
     Word* entries() const noexcept { return entries_; }
     Word* granules() const noexcept { return granules_; }
 
 private:
-    std::uintptr_t base_ = 0;
+    std::uintptr_t base() const noexcept { return base_.load(std::memory_order_relaxed); }
+
+    // Relaxed: pages_ orders it, and while that is 0 its value does not matter.
+    std::atomic<std::uintptr_t> base_ = 0;
     Word* entries_ = nullptr;
     Word* granules_ = nullptr;
     // Pairs with itself: set_up releases, look-ups acquire. Before set-up it is 0: nothing is ours.
