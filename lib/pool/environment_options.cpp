@@ -80,9 +80,20 @@ void read(const char* variable, Option& option, const char* expected, const std:
     base::say("%s is '%.60s'; expected %s; used instead: %s", variable, text, expected, used.c_str());
 }
 
+std::string text_of(std::size_t bytes) {
+    if (bytes == 0) return "none";
+    return bytes == SIZE_MAX ? "no limit" : base::BytesText(bytes).c_str();
+}
+
 void read_bytes(const char* variable, std::size_t& option) {
-    const std::string used = option == 0 ? "none" : base::BytesText(option).c_str();
-    read(variable, option, "a size such as 512MiB or 2GiB", used, parse_bytes);
+    read(variable, option, "a size such as 512MiB or 2GiB", text_of(option), parse_bytes);
+}
+
+void read_bytes_above_0(const char* variable, std::size_t& option) {
+    read(variable, option, "a size above 0 such as 512MiB or 2GiB", text_of(option), [](Text text) {
+        const std::optional<std::size_t> bytes = parse_bytes(text);
+        return bytes != 0U ? bytes : std::nullopt;
+    });
 }
 
 void read_number(const char* variable, double& option, double most, const char* expected) {
@@ -97,7 +108,7 @@ void read_number(const char* variable, double& option, double most, const char* 
 PoolOptions options_from_environment(PoolOptions options) {
     read_bytes("TENSORPOOL_INITIAL_CAPACITY", options.initial_capacity);
     read_bytes("TENSORPOOL_MAX_CAPACITY", options.max_capacity);
-    read_bytes("TENSORPOOL_MAX_ALLOCATION", options.max_allocation);
+    read_bytes_above_0("TENSORPOOL_MAX_ALLOCATION", options.max_allocation);
     read_bytes("TENSORPOOL_GROWTH_STEP", options.growth.step);
     read_number("TENSORPOOL_GROWTH_FACTOR", options.growth.factor, 1024, "a number from 0 to 1024");
     read_number("TENSORPOOL_GROWTH_FRACTION", options.growth.fraction, 1, "a number from 0 to 1");

@@ -1,0 +1,183 @@
+#include "pool/environment_options.hpp"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tensorpool {
+namespace {
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+constexpr std::size_t gib = 1024 * mib;
+
+class EnvironmentOptions : public ::testing::Test {
+protected:
+    ~EnvironmentOptions() override {
+        for (const std::string& name : set_) unsetenv(name.c_str());
+    }
+
+    void set(const std::string& name, const std::string& value) {
+        ASSERT_EQ(setenv(name.c_str(), value.c_str(), 1), 0);
+        set_.push_back(name);
+    }
+
+    /// What is read, silently or not.
+    PoolOptions read() {
+        ::testing::internal::CaptureStderr();
+        const PoolOptions options = options_from_environment(given_);
+        told_ = ::testing::internal::GetCapturedStderr();
+        return options;
+    }
+    PoolOptions read_with(const std::string& name, const std::string& value) {
+        set(name, value);
+        return read();
+    }
+
+    /// The value is told in one line, and everything stays as it was given.
+    void expect_refused(const std::string& name, const std::string& value, const std::string& expected,
+                        const std::string& used) {
+        const PoolOptions options = read_with(name, value);
+        unsetenv(name.c_str());
+        EXPECT_EQ(told_, "tensorpool: " + name + " is '" + value + "'; expected " + expected +
+                             "; used instead: " + used + "\n");
+        EXPECT_EQ(options.initial_capacity, given_.initial_capacity);
+        EXPECT_EQ(options.max_capacity, given_.max_capacity);
+        EXPECT_EQ(options.max_allocation, given_.max_allocation);
+        EXPECT_EQ(options.growth.step, given_.growth.step);
+        EXPECT_EQ(options.growth.factor, given_.growth.factor);
+        EXPECT_EQ(options.growth.fraction, given_.growth.fraction);
+        EXPECT_EQ(options.retain.bytes, given_.retain.bytes);
+        EXPECT_EQ(options.retain.milliseconds, given_.retain.milliseconds);
+        EXPECT_EQ(options.huge_pages, given_.huge_pages);
+        EXPECT_EQ(options.numa.placement, given_.numa.placement);
+        EXPECT_EQ(options.checks, given_.checks);
+    }
+
+    PoolOptions given_{.checks = Checks::off};
+    std::string told_;
+
+private:
+    std::vector<std::string> set_;
+};
+
+TEST_F(EnvironmentOptions, WithoutVariablesAllStaysAndNothingIsTold) {
+    given_ = {.name = "mine", .max_capacity = 77, .checks = Checks::full};
+    const PoolOptions options = read();
+    EXPECT_EQ(options.name, "mine");
+    EXPECT_EQ(options.max_capacity, 77U);
+    EXPECT_EQ(options.checks, Checks::full);
+    EXPECT_EQ(told_, "");
+}
+
+TEST_F(EnvironmentOptions, EveryVariableReachesItsOption) {
+    set("TENSORPOOL_INITIAL_CAPACITY", "64KiB");
+    set("TENSORPOOL_MAX_CAPACITY", "2GiB");
+    set("TENSORPOOL_MAX_ALLOCATION", "512MiB");
+    set("TENSORPOOL_GROWTH_STEP", "1TiB");
+    set("TENSORPOOL_GROWTH_FACTOR", "0.5");
+    set("TENSORPOOL_GROWTH_FRACTION", "0.25");
+    set("TENSORPOOL_RETAIN_BYTES", "1.5GiB");
+    set("TENSORPOOL_RETAIN_MS", "250");
+    set("TENSORPOOL_HUGE_PAGES", "always");
+    set("TENSORPOOL_NUMA", "interleave");
+    set("TENSORPOOL_CHECKS", "full");
+    const PoolOptions options = read();
+    EXPECT_EQ(options.initial_capacity, 64 * kib);
+    EXPECT_EQ(options.max_capacity, 2 * gib);
+    EXPECT_EQ(options.max_allocation, 512 * mib);
+    EXPECT_EQ(options.growth.step, 1024 * gib);
+    EXPECT_EQ(options.growth.factor, 0.5);
+    EXPECT_EQ(options.growth.fraction, 0.25);
+    EXPECT_EQ(options.retain.bytes, 1536 * mib);
+    EXPECT_EQ(options.retain.milliseconds, 250U);
+    EXPECT_EQ(options.huge_pages, HugePages::always);
+    EXPECT_EQ(options.numa.placement, NumaPolicy::Placement::interleave);
+    EXPECT_EQ(options.checks, Checks::full);
+    EXPECT_EQ(told_, "");
+}
+
+TEST_F(EnvironmentOptions, SizesAreNumbersWithAUnitOf1024) {
+    for (const auto& [text, bytes] : {std::pair{"0", std::size_t{0}}, {"100", 100}, {"100B", 100},
+                                      {"0.5KiB", 512}, {"3MiB", 3 * mib}, {".5GiB", 512 * mib}}) {
+        EXPECT_EQ(read_with("TENSORPOOL_MAX_CAPACITY", text).max_capacity, bytes) << text;
+        EXPECT_EQ(told_, "");
+    }
+}
+
+TEST_F(EnvironmentOptions, EveryChoiceIsKnownByItsName) {
+    EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "never").huge_pages, HugePages::never);
+    EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "auto").huge_pages, HugePages::automatic);
+    given_.checks = Checks::full;
+    EXPECT_EQ(read_with("TENSORPOOL_CHECKS", "off").checks, Checks::off);
+    EXPECT_EQ(read_with("TENSORPOOL_CHECKS", "basic").checks, Checks::basic);
+    EXPECT_EQ(read_with("TENSORPOOL_NUMA", "system").numa.placement, NumaPolicy::Placement::system);
+    const NumaPolicy numa = read_with("TENSORPOOL_NUMA", "0").numa;
+    EXPECT_EQ(numa.placement, NumaPolicy::Placement::prefer);
+    EXPECT_EQ(numa.node, 0U);
+    EXPECT_EQ(told_, "");
+}
+
+TEST_F(EnvironmentOptions, SenselessSizesAreToldAndNotUsed) {
+    const std::string expected = "a size such as 512MiB or 2GiB";
+    for (const char* const text : {"", "much", "-1", "2GB", "2 GiB", "2gib", "GiB", "1.2.3MiB", "0x10",
+                                   "99999999TiB", "1e3", "nan", "inf"}) {
+        expect_refused("TENSORPOOL_INITIAL_CAPACITY", text, expected, "none");
+        expect_refused("TENSORPOOL_MAX_CAPACITY", text, expected, "none");
+        expect_refused("TENSORPOOL_GROWTH_STEP", text, expected, "4 MiB");
+        expect_refused("TENSORPOOL_RETAIN_BYTES", text, expected, "no limit");
+    }
+}
+
+TEST_F(EnvironmentOptions, LimitUnderWhichNothingCouldBeAllocatedIsToldAndNotUsed) {
+    for (const char* const text : {"0", "0.1", "0KiB", "-1", "much"}) {
+        expect_refused("TENSORPOOL_MAX_ALLOCATION", text, "a size above 0 such as 512MiB or 2GiB",
+                       "8 GiB");
+    }
+}
+
+TEST_F(EnvironmentOptions, SenselessNumbersAreToldAndNotUsed) {
+    for (const char* const text : {"", "much", "-0.1", "1025", "nan", "inf", "0.5x"}) {
+        expect_refused("TENSORPOOL_GROWTH_FACTOR", text, "a number from 0 to 1024", "0.125000");
+        expect_refused("TENSORPOOL_GROWTH_FRACTION", text, "a number from 0 to 1", "0.750000");
+    }
+    for (const char* const text : {"", "-1", "1.5", "10s", "4294967296"}) {
+        expect_refused("TENSORPOOL_RETAIN_MS", text, "a whole number of milliseconds", "10000");
+    }
+}
+
+TEST_F(EnvironmentOptions, SenselessChoicesAreToldAndNotUsed) {
+    for (const char* const text : {"", "Off", "2", "full "}) {
+        expect_refused("TENSORPOOL_CHECKS", text, "off, basic or full", "off");
+        expect_refused("TENSORPOOL_HUGE_PAGES", text, "never, auto or always", "auto");
+    }
+    for (const char* const text : {"", "all", "-1", "4096", "0.5"}) {
+        expect_refused("TENSORPOOL_NUMA", text, "system, interleave or the number of a node", "system");
+    }
+}
+
+TEST_F(EnvironmentOptions, LongValuesAreCutInTheMessage) {
+    read_with("TENSORPOOL_CHECKS", std::string(1000, 'x'));
+    EXPECT_EQ(told_, "tensorpool: TENSORPOOL_CHECKS is '" + std::string(60, 'x') +
+                         "'; expected off, basic or full; used instead: off\n");
+}
+
+TEST_F(EnvironmentOptions, ReportIsWantedByOneAlone) {
+    EXPECT_FALSE(report_wanted_by_environment());
+    for (const auto& [text, wanted] : {std::pair{"1", true}, {"0", false}, {"", false}}) {
+        set("TENSORPOOL_REPORT", text);
+        EXPECT_EQ(report_wanted_by_environment(), wanted);
+    }
+    set("TENSORPOOL_REPORT", "yes");
+    ::testing::internal::CaptureStderr();
+    EXPECT_FALSE(report_wanted_by_environment());
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+              "tensorpool: TENSORPOOL_REPORT is 'yes'; expected 1 or 0; used instead: 0\n");
+}
+
+}  // namespace
+}  // namespace tensorpool
