@@ -45,6 +45,16 @@ pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
     return heap;
 }
 
+// The name as statistics can hold it, cut before a character of UTF-8 that does not fit whole.
+PoolOptions with_short_name(PoolOptions options) {
+    constexpr std::size_t most = sizeof PoolStatistics::name - 1;
+    std::size_t length = std::min(options.name.size(), most);
+    const auto continues = [&](std::size_t at) { return (options.name[at] & 0xC0) == 0x80; };
+    while (length != 0 && length < options.name.size() && continues(length)) --length;
+    options.name.resize(length);
+    return options;
+}
+
 std::size_t whole_pages(std::size_t bytes) noexcept {
     return base::align_up(bytes, platform::page_bytes());
 }
@@ -86,7 +96,7 @@ void Pool::destroy(Pool& pool) noexcept {
 }
 
 Pool::Pool(const PoolOptions& options, unsigned number)
-    : options_(options),
+    : options_(with_short_name(options)),
       heap_(pages::address_space(), pages::commit_budget(), number, heap_options(options), totals_),
       large_(heap_, totals_),
       buckets_(options_.name.c_str(),

@@ -1,0 +1,196 @@
+#include <tensorpool/memory_pool.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "pages/commit_budget.hpp"
+#include "pool/check_levels.hpp"
+
+namespace tensorpool {
+namespace {
+
+static_assert(!std::is_copy_constructible_v<MemoryPool>);
+static_assert(!std::is_move_constructible_v<MemoryPool>);
+static_assert(!std::is_copy_assignable_v<MemoryPool>);
+static_assert(!std::is_move_assignable_v<MemoryPool>);
+static_assert(!std::is_convertible_v<std::size_t, MemoryPool>);
+static_assert(std::is_base_of_v<std::bad_alloc, AllocationError>);
+static_assert(noexcept(std::declval<MemoryPool&>().try_allocate(1)));
+static_assert(noexcept(std::declval<MemoryPool&>().deallocate(nullptr)));
+static_assert(noexcept(get_global_memory_pool()));
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+
+std::string text_of_failure(MemoryPool& pool, std::size_t bytes) {
+    try {
+        pool.deallocate(pool.allocate(bytes));
+        return "";
+    } catch (const AllocationError& error) {
+        EXPECT_EQ(error.asked(), bytes);
+        EXPECT_EQ(error.in_use(), pool.get_total_allocated());
+        return error.what();
+    }
+}
+
+class MemoryPoolFigures : public ::testing::TestWithParam<Checks> {
+protected:
+    MemoryPool pool_{PoolOptions{.max_allocation = 64 * mib, .checks = GetParam()}};
+};
+
+INSTANTIATE_TEST_SUITE_P(Checks, MemoryPoolFigures, testing::all_check_levels(),
+                         testing::name_of_level);
+
+TEST_P(MemoryPoolFigures, NewPoolHoldsNothing) {
+    EXPECT_EQ(pool_.get_total_allocated(), 0U);
+    EXPECT_EQ(pool_.get_total_capacity(), 0U);
+    EXPECT_EQ(pool_.get_utilization_ratio(), 0.0);
+    EXPECT_EQ(pool_.get_allocation_count(), 0U);
+    EXPECT_EQ(pool_.get_deallocation_count(), 0U);
+    EXPECT_EQ(pool_.trim(), 0U);
+    EXPECT_FALSE(pool_.owns(&pool_));
+}
+
+TEST_P(MemoryPoolFigures, TotalAllocatedIsTheBytesOfTheBlocksInUse) {
+    void* const small = pool_.allocate(65);
+    EXPECT_EQ(pool_.get_total_allocated(), 128U);
+    void* const large = pool_.allocate(65 * kib);
+    EXPECT_EQ(pool_.get_total_allocated(), 128 + pool_.usable_size(large));
+    void* const aligned = pool_.allocate(100, 4096);
+    EXPECT_EQ(pool_.get_total_allocated(), 128 + pool_.usable_size(large) + 4096);
+    pool_.deallocate(aligned);
+    pool_.deallocate(small);
+    EXPECT_EQ(pool_.get_total_allocated(), pool_.usable_size(large));
+    pool_.deallocate(large);
+    EXPECT_EQ(pool_.get_total_allocated(), 0U);
+}
+
+TEST_P(MemoryPoolFigures, CountsEveryCallThatGaveOrTookABlock) {
+    void* blocks[] = {pool_.allocate(10), pool_.allocate(10, 256), pool_.try_allocate(mib),
+                      pool_.try_allocate(10, 4096), pool_.allocate_zeroed(3, 5)};
+    EXPECT_EQ(pool_.get_allocation_count(), 5U);
+    EXPECT_EQ(pool_.get_deallocation_count(), 0U);
+    pool_.deallocate(blocks[0], 10);
+    pool_.deallocate(blocks[1], 10, 256);
+    for (unsigned i = 2; i < 5; ++i) pool_.deallocate(blocks[i]);
+    EXPECT_EQ(pool_.get_deallocation_count(), 5U);
+}
+
+TEST_P(MemoryPoolFigures, UtilizationIsBytesInUseOverBytesCommitted) {
+    void* const block = pool_.allocate(5 * mib);
+    EXPECT_EQ(pool_.get_utilization_ratio(), static_cast<double>(pool_.get_total_allocated()) /
+                                                 static_cast<double>(pool_.get_total_capacity()));
+    EXPECT_GT(pool_.get_utilization_ratio(), 0.0);
+    EXPECT_LE(pool_.get_utilization_ratio(), 1.0);
+    pool_.deallocate(block);
+    EXPECT_EQ(pool_.get_utilization_ratio(), 0.0);
+}
+
+TEST_P(MemoryPoolFigures, CountsExactlyOverThreadsThatEnded) {
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 4; ++i) {
+        threads.emplace_back([this] {
+            for (unsigned round = 0; round < 1000; ++round) {
+                pool_.deallocate(pool_.allocate(round * 100 + 1), round * 100 + 1);
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(pool_.get_allocation_count(), 4000U);
+    EXPECT_EQ(pool_.get_deallocation_count(), 4000U);
+    EXPECT_EQ(pool_.get_total_allocated(), 0U);
+}
+
+// Made and ended ---------------------------------------------------------------------------------
+
+TEST(MemoryPool, InitialCapacityIsCommittedWhenItIsMade) {
+    const MemoryPool pool(10 * mib);
+    EXPECT_EQ(pool.get_total_capacity(), 10 * mib);
+    EXPECT_EQ(pool.name(), "pool");
+}
+
+TEST(MemoryPool, InitialCapacityThatCannotBeHadLeavesNothingBehind) {
+    const std::size_t before = pages::commit_budget().committed();
+    const PoolOptions options{.name = "vast", .initial_capacity = std::size_t{1} << 50};
+    try {
+        const MemoryPool pool(options);
+        FAIL();
+    } catch (const AllocationError& error) {
+        EXPECT_EQ(error.asked(), std::size_t{1} << 50);
+        EXPECT_EQ(std::strncmp(error.what(), "tensorpool: vast: ", 18), 0) << error.what();
+    }
+    EXPECT_EQ(pages::commit_budget().committed(), before);
+}
+
+TEST(MemoryPool, NameIsKeptUpTo47Bytes) {
+    const std::string most(47, 'n');
+    EXPECT_EQ(MemoryPool(PoolOptions{.name = most}).name(), most);
+    const MemoryPool pool(PoolOptions{.name = most + "more"});
+    EXPECT_EQ(pool.name(), most);
+    EXPECT_EQ(pool.statistics().name, most);
+}
+
+TEST(MemoryPool, NameIsNotCutInsideACharacter) {
+    const MemoryPool pool(PoolOptions{.name = std::string(46, 'n') + "é"});
+    EXPECT_EQ(pool.name(), std::string(46, 'n'));
+    EXPECT_EQ(MemoryPool(PoolOptions{.name = std::string(45, 'n') + "é!"}).name(),
+              std::string(45, 'n') + "é");
+    EXPECT_EQ(MemoryPool(PoolOptions{.name = ""}).name(), "");
+}
+
+TEST(MemoryPool, EndsWithBlocksInUseAndGivesTheirMemoryBack) {
+    const std::size_t before = pages::commit_budget().committed();
+    {
+        MemoryPool pool(PoolOptions{.checks = Checks::off});
+        std::memset(pool.allocate(100), 1, 100);
+        std::memset(pool.allocate(10 * mib), 1, 10 * mib);
+    }
+    EXPECT_EQ(pages::commit_budget().committed(), before);
+}
+
+// Failures ---------------------------------------------------------------------------------------
+
+TEST(MemoryPool, FailureTellsPoolRequestUseAndLimit) {
+    MemoryPool pool(PoolOptions{.name = "mine", .max_capacity = 8 * mib, .max_allocation = 64 * mib});
+    void* const block = pool.allocate(mib);
+    EXPECT_EQ(text_of_failure(pool, 64 * mib + 1),
+              "tensorpool: mine: allocate: 67108865 B (64 MiB) asked with 1 MiB in use and 4 MiB "
+              "committed; limit met: max_allocation (64 MiB)");
+    const std::string text = text_of_failure(pool, 8 * mib);
+    EXPECT_EQ(text.find("tensorpool: mine: allocate: 8388608 B (8 MiB) asked with 1 MiB in use"), 0U);
+    EXPECT_NE(text.find("; limit met: max_capacity (8 MiB)"), std::string::npos) << text;
+    pool.deallocate(block);
+}
+
+TEST(MemoryPool, LargestRequestIsMetExactly) {
+    MemoryPool pool(PoolOptions{.max_allocation = 10 * mib});
+    EXPECT_EQ(text_of_failure(pool, 10 * mib), "");
+    EXPECT_NE(text_of_failure(pool, 10 * mib + 1), "");
+    EXPECT_EQ(MemoryPool(PoolOptions{.max_allocation = 1}).try_allocate(2), nullptr);
+}
+
+TEST(MemoryPool, LimitOfARequestIs8GiBUnlessTold) {
+    MemoryPool pool;
+    const std::string text = text_of_failure(pool, (std::size_t{8} << 30) + 1);
+    EXPECT_NE(text.find("limit met: max_allocation (8 GiB)"), std::string::npos) << text;
+}
+
+TEST(MemoryPool, TryAllocateReturnsNothingWhereAllocateThrows) {
+    MemoryPool pool(PoolOptions{.max_capacity = mib, .max_allocation = 2 * mib});
+    for (const std::size_t bytes : {2 * mib, 2 * mib + 1, SIZE_MAX}) {
+        EXPECT_EQ(pool.try_allocate(bytes), nullptr);
+        EXPECT_THROW(pool.allocate(bytes), AllocationError);
+        EXPECT_THROW(pool.allocate(bytes, 4096), std::bad_alloc);
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool
