@@ -1,0 +1,216 @@
+#include "models/pool_model.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+
+#include "models/pattern.hpp"
+
+namespace tensorpool::testing {
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t default_alignment = 64;
+// More cannot be had anywhere: the pool reserves 1 TiB for the whole process.
+constexpr std::size_t address_space_bytes = std::size_t{1} << 40;
+
+// What is in use of a block, by its size and alignment: a bucket's size, or whole pages of which at
+// most an eighth is rounding.
+bool is_usable_size(std::size_t usable, std::size_t asked, std::size_t alignment) {
+    const std::size_t at_least = std::max({asked, alignment, default_alignment});
+    const bool by_bucket =
+        alignment <= default_alignment ? asked <= detail::largest_block_bytes : at_least <= 2048;
+    if (by_bucket) return usable == std::bit_ceil(at_least);
+    const std::size_t pages = (asked + page_bytes - 1) / page_bytes;
+    return usable % page_bytes == 0 && usable >= pages * page_bytes &&
+           usable <= (pages + pages / 8) * page_bytes;
+}
+
+unsigned bucket_of_usable(std::size_t usable, std::size_t asked, std::size_t alignment) {
+    const bool by_bucket = alignment <= default_alignment ? asked <= detail::largest_block_bytes
+                                                          : std::max(asked, alignment) <= 2048;
+    return by_bucket ? detail::bucket_of(usable) : detail::bucket_count;
+}
+
+}  // namespace
+
+PoolModel::PoolModel(Subject& subject, const PoolOptions& options, Refusals refusals)
+    : subject_(subject), options_(options), refusals_(refusals) {
+    check_figures();
+}
+
+template <class Call>
+void* PoolModel::call(Call&& call) {
+    try {
+        return call();
+    } catch (const AllocationError& error) {
+        if (error.in_use() != in_use_bytes_) {
+            mismatch("an error tells %zu B in use, not %zu", error.in_use(), in_use_bytes_);
+        }
+        return nullptr;
+    }
+}
+
+bool PoolModel::allocate(std::size_t bytes) {
+    return keep(call([&] { return subject_.allocate(bytes); }), bytes, 0);
+}
+
+bool PoolModel::allocate(std::size_t bytes, std::size_t alignment) {
+    return keep(call([&] { return subject_.allocate(bytes, alignment); }), bytes, alignment);
+}
+
+bool PoolModel::try_allocate(std::size_t bytes, std::size_t alignment) {
+    return keep(subject_.pool().try_allocate(bytes, alignment), bytes, alignment);
+}
+
+bool PoolModel::allocate_zeroed(std::size_t count, std::size_t element_bytes) {
+    const std::size_t bytes = count * element_bytes;
+    void* const p = call([&] { return subject_.allocate_zeroed(count, element_bytes); });
+    const std::size_t zeros = p == nullptr ? 0 : first_not_zero(p, bytes);
+    if (p != nullptr && zeros != bytes) mismatch("byte %zu of %zu is not zero", zeros, bytes);
+    return keep(p, bytes, 0);
+}
+
+bool PoolModel::reallocate(std::size_t k, std::size_t new_bytes) {
+    const auto found = nth(k);
+    if (found == blocks_.end() || found->second.alignment > default_alignment) return false;
+    const Block block = found->second;
+    void* const p = reinterpret_cast<void*>(found->first);
+    check_block(found->first, block);
+    void* const moved = call([&] { return subject_.reallocate(p, block.asked, new_bytes); });
+    if (moved == nullptr && new_bytes != 0) return refused(new_bytes, 0);
+    const std::size_t kept = std::min(block.asked, new_bytes);
+    const std::size_t same =
+        moved == nullptr ? 0 : Pattern(block.mark).first_difference(moved, kept, block.asked);
+    if (same != kept) mismatch("reallocate kept %zu B of %zu", same, kept);
+    blocks_.erase(found);
+    count_in_use(block, -1);
+    if (moved != p) {
+        ++totals_.deallocations;
+        return keep(moved, new_bytes, 0);
+    }
+    // In place the size stays, of which half may be waste now; the call is not counted.
+    const bool same_bucket = is_usable_size(block.usable, new_bytes, 0);
+    if (!same_bucket && (new_bytes > block.usable || new_bytes < block.usable / 2)) {
+        mismatch("%zu B stay in a block of %zu", new_bytes, block.usable);
+    }
+    insert(p, {new_bytes, block.usable, 0, next_mark_++});
+    return true;
+}
+
+void PoolModel::deallocate(std::size_t k, How how) {
+    const auto found = nth(k);
+    if (found == blocks_.end()) return;
+    const auto [at, block] = *found;
+    check_block(at, block);
+    blocks_.erase(found);
+    count_in_use(block, -1);
+    ++totals_.deallocations;
+    give_back(reinterpret_cast<void*>(at), block, how);
+    check_figures();
+}
+
+void PoolModel::give_back(void* p, const Block& block, How how) {
+    const bool aligned = block.alignment > default_alignment;
+    if (how == How::unsized || (aligned && how != How::with_alignment)) {
+        subject_.deallocate(p);
+    } else if (how == How::with_alignment) {
+        subject_.deallocate(p, block.asked, std::max(block.alignment, std::size_t{1}));
+    } else {
+        subject_.deallocate(p, how == How::with_size ? block.asked : block.usable);
+    }
+}
+
+void PoolModel::deallocate_all() {
+    while (!blocks_.empty()) deallocate(blocks_.size() * 7 / 11, static_cast<How>(count() % 4));
+}
+
+bool PoolModel::reserve(std::size_t capacity) {
+    try {
+        subject_.pool().reserve(capacity);
+    } catch (const AllocationError&) {
+        return refused(capacity, capacity);
+    }
+    const std::size_t got = subject_.pool().get_total_capacity();
+    if (got < capacity) mismatch("%zu B were reserved, capacity is %zu", capacity, got);
+    check_figures();
+    return true;
+}
+
+void PoolModel::trim() {
+    const PoolStatistics before = subject_.pool().statistics();
+    const std::size_t given_back = subject_.pool().trim();
+    const PoolStatistics after = subject_.pool().statistics();
+    if (before.capacity_bytes - given_back != after.capacity_bytes) {
+        mismatch("trim gave back %zu B of %zu, capacity is now %zu", given_back,
+                 std::size_t{before.capacity_bytes}, std::size_t{after.capacity_bytes});
+    }
+    if (refusals_ == Refusals::none && after.free_bytes + after.cached_bytes != 0) {
+        mismatch("%zu B are free after trim", std::size_t{after.free_bytes + after.cached_bytes});
+    }
+    check_figures();
+}
+
+void PoolModel::count_others(std::uint64_t calls, std::size_t bytes) {
+    totals_.allocations += calls;
+    totals_.deallocations += calls;
+    totals_.requested += calls * bytes;
+    totals_.allocated += calls * detail::bucket_bytes(detail::bucket_of(bytes));
+    check_figures();
+}
+
+bool PoolModel::keep(void* p, std::size_t bytes, std::size_t alignment) {
+    if (bytes == 0 && p != nullptr) mismatch("0 bytes gave a block at %p", p);
+    if (p == nullptr) return bytes == 0 || refused(std::max(bytes, alignment), 0);
+    const Block block{bytes, subject_.pool().usable_size(p), alignment, next_mark_++};
+    if (reinterpret_cast<std::uintptr_t>(p) % std::max(alignment, default_alignment) != 0) {
+        mismatch("%p is not aligned to %zu", p, std::max(alignment, default_alignment));
+    }
+    if (!is_usable_size(block.usable, bytes, alignment)) {
+        mismatch("usable size is %zu of %zu aligned to %zu", block.usable, bytes, alignment);
+    }
+    ++totals_.allocations;
+    totals_.requested += bytes;
+    totals_.allocated += block.usable;
+    insert(p, block);
+    return true;
+}
+
+void PoolModel::insert(void* p, const Block& block) {
+    const auto at = reinterpret_cast<std::uintptr_t>(p);
+    const auto next = blocks_.lower_bound(at);
+    if ((next != blocks_.end() && next->first - at < block.usable) ||
+        (next != blocks_.begin() && at - std::prev(next)->first < std::prev(next)->second.usable)) {
+        mismatch("the block at %p of %zu B overlaps another", p, block.usable);
+    }
+    Pattern(block.mark).write(p, block.asked);
+    blocks_.emplace_hint(next, at, block);
+    count_in_use(block, 1);
+    ask_about(p);
+    ask_about(static_cast<char*>(p) + block.usable - 1);
+    check_figures();
+}
+
+// `limit` is what capacity would have become, where that is known.
+bool PoolModel::refused(std::size_t bytes, std::size_t limit) {
+    const bool with_reason =
+        bytes > std::min(options_.max_allocation, address_space_bytes) ||
+        (limit != 0 && options_.max_capacity != 0 && limit > options_.max_capacity);
+    if (refusals_ == Refusals::none && !with_reason) mismatch("%zu B were refused", bytes);
+    ++totals_.failures;
+    check_figures();
+    return false;
+}
+
+void PoolModel::count_in_use(const Block& block, std::ptrdiff_t sign) {
+    const auto bytes = static_cast<std::size_t>(sign * static_cast<std::ptrdiff_t>(block.usable));
+    in_use_bytes_ += bytes;
+    in_use_by_bucket_[bucket_of_usable(block.usable, block.asked, block.alignment)] += bytes;
+}
+
+PoolModel::Blocks::iterator PoolModel::nth(std::size_t k) {
+    if (blocks_.empty()) return blocks_.end();
+    return std::next(blocks_.begin(), static_cast<std::ptrdiff_t>(k % blocks_.size()));
+}
+
+}  // namespace tensorpool::testing
