@@ -35,9 +35,7 @@ void Cache::begin(BucketSet& set, statistics::CounterSlot& slot) noexcept {
 
 void* Cache::pop_slow(unsigned bucket, std::size_t requested_bytes, pages::Changes& changes,
                       pages::Refusal& refusal) noexcept {
-    if (!refill(bucket, changes, refusal)) return nullptr;
-    detail::add(counters->buckets[bucket].misses, 1);
-    return pop(bucket, requested_bytes);
+    return refill(bucket, changes, refusal) ? pop(bucket, requested_bytes) : nullptr;
 }
 
 void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept {
@@ -59,7 +57,9 @@ bool Cache::refill(unsigned bucket, pages::Changes& changes, pages::Refusal& ref
     }
     count_trip();
     grow(bucket);
-    return load_from_depot(bucket) || load_from_spans(bucket, changes, refusal);
+    if (!load_from_depot(bucket) && !load_from_spans(bucket, changes, refusal)) return false;
+    detail::add(counters->buckets[bucket].misses, 1);
+    return true;
 }
 
 bool Cache::load_from_depot(unsigned bucket) noexcept {
@@ -164,7 +164,9 @@ void Cache::abandon() noexcept {
         lost += blocks * detail::bucket_bytes(bucket);
     }
     set_->totals().lost_bytes.fetch_add(lost, std::memory_order_relaxed);
-    set_->totals().let_go(lost + std::exchange(credit_bytes_, 0));
+    // Nor had it to have counted as held all that it had counted as taken.
+    const std::uint64_t held = set_->totals().held_bytes.load(std::memory_order_relaxed);
+    set_->totals().let_go(std::min(held, lost + std::exchange(credit_bytes_, 0)));
 }
 
 void Cache::load(unsigned bucket, Magazine& magazine) noexcept {
@@ -255,8 +257,8 @@ void Cache::refund(std::size_t bytes) noexcept {
 }
 
 void Cache::count_taken(unsigned bucket, std::size_t blocks) noexcept {
-    detail::add(counters->buckets[bucket].taken, blocks);
     charge(blocks * detail::bucket_bytes(bucket));
+    detail::add(counters->buckets[bucket].taken, blocks);
 }
 
 void Cache::count_returned(unsigned bucket, std::size_t blocks) noexcept {

@@ -64,6 +64,16 @@ public:
         for (void* const block : blocks) deallocate(cache, bucket, block);
     }
 
+    /// Blocks in use that came from no cache.
+    std::vector<void*> allocate_direct(unsigned bucket, std::size_t count) {
+        std::vector<void*> blocks(count);
+        for (void*& block : blocks) {
+            block = set.allocate_direct(bucket, detail::bucket_bytes(bucket), changes(), refusal());
+        }
+        return blocks;
+    }
+
+    /// Blocks that nobody counts, from the spans and back.
     std::vector<void*> take(unsigned bucket, unsigned count) {
         std::vector<void*> blocks(count);
         blocks.resize(set[bucket].take(blocks.data(), count, changes(), refusal()));

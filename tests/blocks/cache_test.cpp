@@ -1,0 +1,218 @@
+#include "blocks/cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "blocks/pool_parts.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using testing::LooseCache;
+using testing::PoolParts;
+
+constexpr unsigned bucket_64 = 0;
+constexpr unsigned bucket_1k = 4;
+constexpr unsigned bucket_64k = 10;
+constexpr std::size_t most_parked_bytes = std::size_t{4} << 20;
+
+class CacheTest : public ::testing::Test {
+protected:
+    // Enough pairs of allocations and frees to go to the depot often, whatever the capacity.
+    static void make_busy(LooseCache& cache, unsigned bucket) {
+        for (unsigned round = 0; round < 20; ++round) {
+            PoolParts::deallocate(cache, bucket, PoolParts::allocate(cache, bucket, 4 * magazine_room));
+        }
+    }
+    static std::size_t capacity_bytes(const LooseCache& cache) {
+        std::size_t bytes = 0;
+        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+            bytes += 2 * cache.capacity(bucket) * detail::bucket_bytes(bucket);
+        }
+        return bytes;
+    }
+
+    PoolParts pool_;
+    LooseCache cache_{pool_};
+};
+
+class CacheOfBucket : public CacheTest, public ::testing::WithParamInterface<unsigned> {
+protected:
+    const unsigned bucket_ = GetParam();
+    const BucketLayout& layout_ = bucket_layouts[bucket_];
+};
+
+INSTANTIATE_TEST_SUITE_P(Bucket, CacheOfBucket, ::testing::Range(0U, detail::bucket_count));
+
+TEST_P(CacheOfBucket, ParksNothingBeforeItsFirstBlock) {
+    EXPECT_EQ(cache_.capacity(bucket_), 0U);
+    EXPECT_EQ(pool_.parked_bytes(), 0U);
+    EXPECT_EQ(pool_.held_bytes(), 0U);
+}
+
+TEST_P(CacheOfBucket, FirstRefillTakesWhatSixteenKibibytesHold) {
+    PoolParts::allocate(cache_, bucket_);
+    EXPECT_EQ(cache_.capacity(bucket_), layout_.first_refill);
+    EXPECT_EQ(pool_.parked_bytes(), (layout_.first_refill - 1) * detail::bucket_bytes(bucket_));
+}
+
+TEST_P(CacheOfBucket, FirstFreeOfAThreadThatNeverAllocatedParksOneBlock) {
+    void* const block = pool_.allocate_direct(bucket_, 1)[0];
+    PoolParts::deallocate(cache_, bucket_, block);
+    EXPECT_TRUE(cache_.parks(bucket_, block));
+    EXPECT_EQ(cache_.capacity(bucket_), layout_.first_refill);
+}
+
+TEST_P(CacheOfBucket, CapacityDoublesWithTripsToTheDepotAndEndsAtItsMost) {
+    std::set<unsigned> seen;
+    for (unsigned i = 0; i < 40 * magazine_room; ++i) {
+        PoolParts::allocate(cache_, bucket_);
+        seen.insert(cache_.capacity(bucket_));
+    }
+    std::set<unsigned> doubled;
+    for (unsigned capacity = layout_.first_refill; capacity < layout_.most_in_magazine; capacity *= 2) {
+        doubled.insert(capacity);
+    }
+    doubled.insert(layout_.most_in_magazine);
+    EXPECT_EQ(seen, doubled);
+}
+
+TEST_P(CacheOfBucket, CapacityGrowsForAThreadThatOnlyFreesToo) {
+    const std::vector<void*> blocks = pool_.allocate_direct(bucket_, 40 * magazine_room);
+    PoolParts::deallocate(cache_, bucket_, blocks);
+    EXPECT_EQ(cache_.capacity(bucket_), layout_.most_in_magazine);
+}
+
+TEST_P(CacheOfBucket, HandsOutEachBlockOnceWhateverTheOrder) {
+    std::set<void*> out;
+    std::vector<void*> order;
+    for (unsigned round = 0; round < 60; ++round) {
+        for (unsigned i = 0; i < (round * 37) % 90 + 1; ++i) {
+            order.push_back(PoolParts::allocate(cache_, bucket_));
+            ASSERT_TRUE(out.insert(order.back()).second);
+        }
+        for (unsigned i = 0; i < (round * 53) % 80 && !order.empty(); ++i) {
+            const std::size_t at = (round * 7 + i * 13) % order.size();
+            PoolParts::deallocate(cache_, bucket_, order[at]);
+            out.erase(order[at]);
+            order.erase(order.begin() + static_cast<std::ptrdiff_t>(at));
+        }
+    }
+    EXPECT_EQ(pool_.in_use_bytes(), out.size() * detail::bucket_bytes(bucket_));
+}
+
+TEST_P(CacheOfBucket, FindsTheBlocksOfBothMagazines) {
+    const std::vector<void*> blocks = pool_.allocate_direct(bucket_, 3 * layout_.first_refill / 2 + 1);
+    PoolParts::deallocate(cache_, bucket_, blocks);
+    for (void* const block : blocks) EXPECT_TRUE(cache_.parks(bucket_, block));
+    void* const again = PoolParts::allocate(cache_, bucket_);
+    EXPECT_FALSE(cache_.parks(bucket_, again));
+}
+
+TEST_P(CacheOfBucket, GivesAllBackOnRequest) {
+    const std::vector<void*> blocks = PoolParts::allocate(cache_, bucket_, 3 * magazine_room);
+    PoolParts::deallocate(cache_, bucket_, blocks);
+    cache_.give_back_all();
+    EXPECT_EQ(pool_.parked_bytes(), 0U);
+    EXPECT_EQ(pool_.held_bytes(), 0U);
+    EXPECT_EQ(cache_.capacity(bucket_), 0U);
+    pool_.drain();
+    EXPECT_EQ(pool_.capacity_of(bucket_), 0U);
+    EXPECT_EQ(pool_.set.magazine_bytes(), 0U);
+}
+
+TEST_P(CacheOfBucket, WorksOnAfterItGaveAllBack) {
+    PoolParts::allocate(cache_, bucket_, 100);
+    cache_.give_back_all();
+    EXPECT_EQ(PoolParts::allocate(cache_, bucket_, 100).size(), 100U);
+    EXPECT_EQ(pool_.in_use_bytes(), 200 * detail::bucket_bytes(bucket_));
+}
+
+TEST_F(CacheTest, OneBlockOfEachBucketParksLessThanHalfAMebibyte) {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        PoolParts::allocate(cache_, bucket);
+    }
+    EXPECT_GT(pool_.parked_bytes(), 0U);
+    EXPECT_LT(pool_.parked_bytes(), std::size_t{512} << 10);
+}
+
+TEST_F(CacheTest, BothMagazinesOfAllBucketsStayWithinFourMebibytes) {
+    for (unsigned round = 0; round < 3; ++round) {
+        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+            make_busy(cache_, bucket);
+            ASSERT_LE(capacity_bytes(cache_), most_parked_bytes) << bucket;
+            ASSERT_LE(pool_.parked_bytes(), most_parked_bytes) << bucket;
+        }
+    }
+}
+
+TEST_F(CacheTest, BucketWithoutRoomToGrowWorksOnWithASmallerCapacity) {
+    // The large ones first: they leave no room for what comes later.
+    for (unsigned bucket = detail::bucket_count; bucket-- > 0;) make_busy(cache_, bucket);
+    EXPECT_LE(capacity_bytes(cache_), most_parked_bytes);
+    const std::vector<void*> blocks = PoolParts::allocate(cache_, bucket_64, 1000);
+    EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), 1000U);
+}
+
+TEST_F(CacheTest, IdleBucketGivesItsBlocksBackWhileAnotherIsBusy) {
+    make_busy(cache_, bucket_64k);
+    ASSERT_GT(pool_.sums().buckets[bucket_64k].parked_bytes, 0U);
+    ASSERT_GT(cache_.capacity(bucket_64k), bucket_layouts[bucket_64k].first_refill);
+    for (unsigned round = 0; round < 100; ++round) make_busy(cache_, bucket_64);
+    EXPECT_EQ(pool_.sums().buckets[bucket_64k].parked_bytes, 0U);
+    PoolParts::allocate(cache_, bucket_64k);
+    EXPECT_LE(cache_.capacity(bucket_64k), bucket_layouts[bucket_64k].most_in_magazine);
+}
+
+TEST_F(CacheTest, RoomOfAnIdleBucketServesOthers) {
+    make_busy(cache_, bucket_64k);
+    make_busy(cache_, bucket_64k - 1);
+    make_busy(cache_, bucket_64k - 2);
+    for (unsigned round = 0; round < 100; ++round) make_busy(cache_, bucket_64);
+    for (unsigned bucket = 0; bucket <= bucket_64k - 3; ++bucket) {
+        make_busy(cache_, bucket);
+        EXPECT_EQ(cache_.capacity(bucket), bucket_layouts[bucket].most_in_magazine) << bucket;
+    }
+}
+
+TEST_F(CacheTest, MagazineThatHoldsMoreThanItsOwnCapacityIsEmptiedToTheLastBlock) {
+    LooseCache other(pool_);
+    make_busy(other, bucket_1k);
+    const std::vector<void*> blocks = pool_.allocate_direct(bucket_1k, 2 * magazine_room);
+    PoolParts::deallocate(other, bucket_1k, blocks);
+    other.give_back_all();
+    const std::size_t taken_before = pool_.sums().buckets[bucket_1k].capacity_bytes;
+
+    PoolParts::allocate(cache_, bucket_1k);
+    ASSERT_GT(cache_.capacity(bucket_1k), bucket_layouts[bucket_1k].first_refill);
+    std::set<void*> out;
+    while (void* const block = cache_.pop(bucket_1k, 1)) EXPECT_TRUE(out.insert(block).second);
+    PoolParts::deallocate(cache_, bucket_1k, {out.begin(), out.end()});
+    EXPECT_EQ(pool_.sums().buckets[bucket_1k].capacity_bytes, taken_before);
+}
+
+TEST_F(CacheTest, MagazineOfABusierThreadAddsWhatOneHoldsToABucketAtMost) {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        LooseCache busy(pool_);
+        make_busy(busy, bucket);
+        const unsigned full = bucket_layouts[bucket].most_in_magazine;
+        busy.give_back_all();
+        pool_.set[bucket].drain(Bucket::Magazines::destroy, PoolParts::changes());
+        PoolParts::deallocate(busy, bucket, pool_.allocate_direct(bucket, full));
+        busy.give_back_all();
+    }
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        // A busier thread's magazine, and a first one of its own.
+        PoolParts::deallocate(cache_, bucket, PoolParts::allocate(cache_, bucket));
+        const unsigned first = bucket_layouts[bucket].first_refill;
+        PoolParts::deallocate(cache_, bucket, pool_.allocate_direct(bucket, first));
+        const std::size_t most = first + bucket_layouts[bucket].most_in_magazine;
+        EXPECT_LE(pool_.sums().buckets[bucket].parked_bytes, most * detail::bucket_bytes(bucket));
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks

@@ -1,0 +1,178 @@
+#include "blocks/depot.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+#include <vector>
+
+#include "models/exclusive_ownership.hpp"
+#include "pages/record_arena.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using testing::OwnershipFindings;
+using testing::OwnershipModel;
+
+class DepotTest : public ::testing::Test {
+protected:
+    DepotTest() { make_room(8); }
+
+    void make_room(unsigned magazines) {
+        for (unsigned i = 0; i < magazines; ++i) EXPECT_TRUE(depot_.make_room());
+    }
+
+    pages::RecordArena records_;
+    Depot depot_{records_};
+    std::vector<Magazine> magazines_{8};
+};
+
+TEST_F(DepotTest, HasNothingToBeginWith) {
+    EXPECT_EQ(depot_.take_full(), nullptr);
+    EXPECT_EQ(depot_.take_empty(), nullptr);
+}
+
+TEST_F(DepotTest, KeepsFullAndEmptyMagazinesApart) {
+    depot_.give_full(magazines_[0]);
+    depot_.give_empty(magazines_[1]);
+    EXPECT_EQ(depot_.take_empty(), &magazines_[1]);
+    EXPECT_EQ(depot_.take_empty(), nullptr);
+    EXPECT_EQ(depot_.take_full(), &magazines_[0]);
+    EXPECT_EQ(depot_.take_full(), nullptr);
+}
+
+TEST_F(DepotTest, GivesEveryMagazineOnce) {
+    for (Magazine& magazine : magazines_) depot_.give_full(magazine);
+    std::set<Magazine*> taken;
+    while (Magazine* const magazine = depot_.take_full()) {
+        EXPECT_TRUE(taken.insert(magazine).second);
+    }
+    EXPECT_EQ(taken.size(), magazines_.size());
+}
+
+TEST_F(DepotTest, HasRoomForAllMagazinesInEitherList) {
+    for (unsigned round = 0; round < 3; ++round) {
+        for (Magazine& magazine : magazines_) depot_.give_full(magazine);
+        for (unsigned i = 0; i < magazines_.size(); ++i) depot_.give_empty(*depot_.take_full());
+        for (unsigned i = 0; i < magazines_.size(); ++i) ASSERT_NE(depot_.take_empty(), nullptr);
+    }
+}
+
+TEST_F(DepotTest, TakesNoMoreRecordsOnceThereIsRoom) {
+    const std::size_t held = records_.bytes_held();
+    for (unsigned round = 0; round < 100'000; ++round) {
+        depot_.give_full(magazines_[round % 8]);
+        depot_.give_empty(*depot_.take_full());
+        ASSERT_NE(depot_.take_empty(), nullptr);
+    }
+    EXPECT_EQ(records_.bytes_held(), held);
+}
+
+using DepotDeathTest = DepotTest;
+
+TEST_F(DepotDeathTest, MagazineWithoutRoomStopsTheProgram) {
+    for (Magazine& magazine : magazines_) depot_.give_full(magazine);
+    Magazine one_more;
+    EXPECT_DEATH(depot_.give_full(one_more), "tensorpool: depot: no node");
+}
+
+// Exclusive ownership ----------------------------------------------------------------------------
+// The thread sanitizer is told to look away from Boost.Lockfree, so this is what looks.
+
+constexpr unsigned magazine_count = 24;
+constexpr unsigned steps = 100'000;
+
+class DepotOwnership : public DepotTest {
+protected:
+    DepotOwnership() { make_room(magazine_count); }
+};
+
+TEST_F(DepotOwnership, EveryMagazineHasOneHolderAtATimeAndNoneIsLost) {
+    OwnershipModel<Depot> model(depot_, magazine_count);
+    EXPECT_EQ(model.run(4, steps), OwnershipFindings{});
+}
+
+TEST_F(DepotOwnership, HoldsWhereThreadsFightForOneMagazine) {
+    OwnershipModel<Depot> model(depot_, 1);
+    EXPECT_EQ(model.run(4, steps), OwnershipFindings{});
+}
+
+/// A depot that goes wrong once in a while.
+class FaultyDepot {
+public:
+    enum class Fault { none, gives_again, loses, stranger, keeps_twice };
+    FaultyDepot(Depot& depot, Fault fault) : depot_(depot), fault_(fault) {}
+
+    Magazine* take_full() { return take(depot_.take_full()); }
+    Magazine* take_empty() { return take(depot_.take_empty()); }
+    void give_full(Magazine& magazine) {
+        depot_.give_full(magazine);
+        if (fault_ == Fault::keeps_twice && is_time()) depot_.give_full(magazine);
+    }
+    void give_empty(Magazine& magazine) { depot_.give_empty(magazine); }
+
+private:
+    bool is_time() { return ++calls_ % 1000 == 0; }
+
+    Magazine* take(Magazine* magazine) {
+        if (fault_ == Fault::gives_again) {
+            Magazine* const before = last_.exchange(magazine);
+            if (before != nullptr && magazine != nullptr && is_time()) {
+                depot_.give_full(*magazine);
+                return before;
+            }
+        }
+        if (fault_ == Fault::loses && is_time()) return nullptr;
+        if (fault_ == Fault::stranger && is_time()) {
+            if (magazine != nullptr) depot_.give_full(*magazine);
+            return &stranger_;
+        }
+        return magazine;
+    }
+
+    Depot& depot_;
+    const Fault fault_;
+    std::atomic<unsigned> calls_ = 0;
+    std::atomic<Magazine*> last_ = nullptr;
+    Magazine stranger_;
+};
+
+class DepotOwnershipModel : public DepotOwnership {
+protected:
+    OwnershipFindings findings_with(FaultyDepot::Fault fault, unsigned threads) {
+        // For those that are there twice.
+        make_room(1000);
+        FaultyDepot faulty(depot_, fault);
+        OwnershipModel<FaultyDepot> model(faulty, magazine_count, std::memory_order_seq_cst);
+        return model.run(threads, steps / 10);
+    }
+};
+
+TEST_F(DepotOwnershipModel, FindsNothingWhereNothingIsWrong) {
+    EXPECT_EQ(findings_with(FaultyDepot::Fault::none, 4), OwnershipFindings{});
+}
+
+TEST_F(DepotOwnershipModel, FindsAMagazineThatIsGivenToTwo) {
+    EXPECT_GT(findings_with(FaultyDepot::Fault::gives_again, 1).held_by_two, 0U);
+}
+
+TEST_F(DepotOwnershipModel, FindsAMagazineThatIsGivenToTwoThreads) {
+    EXPECT_GT(findings_with(FaultyDepot::Fault::gives_again, 4).held_by_two, 0U);
+}
+
+TEST_F(DepotOwnershipModel, FindsAMagazineThatLiesInTheDepotTwice) {
+    const OwnershipFindings found = findings_with(FaultyDepot::Fault::keeps_twice, 1);
+    EXPECT_GT(found.held_by_two + found.there_twice, 0U);
+}
+
+TEST_F(DepotOwnershipModel, FindsAMagazineThatIsLost) {
+    EXPECT_GT(findings_with(FaultyDepot::Fault::loses, 1).lost, 0U);
+}
+
+TEST_F(DepotOwnershipModel, FindsAMagazineThatNobodyMade) {
+    EXPECT_GT(findings_with(FaultyDepot::Fault::stranger, 1).strangers, 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks

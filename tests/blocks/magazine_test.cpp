@@ -1,0 +1,149 @@
+#include "blocks/magazine.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "platform/platform.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+/// Whether the page at `p` belongs to the process still.
+bool is_mapped(const void* p) {
+    const std::size_t page = platform::page_bytes();
+    const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(p) / page * page;
+    unsigned char state = 0;
+    return mincore(reinterpret_cast<void*>(begin), page, &state) == 0 || errno != ENOMEM;
+}
+
+class MagazineStoreTest : public ::testing::Test {
+protected:
+    std::vector<Magazine*> make(unsigned count) {
+        std::vector<Magazine*> magazines(count);
+        for (Magazine*& magazine : magazines) magazine = store_.make();
+        return magazines;
+    }
+
+    void destroy(const std::vector<Magazine*>& magazines) {
+        MagazineList list;
+        for (Magazine* const magazine : magazines) list.push_front(*magazine);
+        store_.destroy(list);
+        EXPECT_TRUE(list.empty());
+    }
+
+    static std::size_t mapped(const std::vector<Magazine*>& magazines) {
+        return static_cast<std::size_t>(std::count_if(magazines.begin(), magazines.end(), is_mapped));
+    }
+
+    MagazineStore store_;
+};
+
+TEST_F(MagazineStoreTest, MakesEmptyMagazinesThatDoNotOverlap) {
+    std::vector<Magazine*> magazines = make(1000);
+    std::sort(magazines.begin(), magazines.end());
+    for (Magazine* const magazine : magazines) {
+        ASSERT_NE(magazine, nullptr);
+        EXPECT_EQ(magazine->count, 0U);
+        std::fill(std::begin(magazine->blocks), std::end(magazine->blocks), magazine);
+    }
+    for (std::size_t i = 1; i < magazines.size(); ++i) {
+        ASSERT_GE(magazines[i], magazines[i - 1] + 1);
+        ASSERT_EQ(magazines[i]->blocks[magazine_room - 1], magazines[i]);
+    }
+}
+
+TEST_F(MagazineStoreTest, CountsTheBytesOfMagazinesThatWereMadeAndNotDestroyed) {
+    EXPECT_EQ(store_.bytes_in_use(), 0U);
+    const std::vector<Magazine*> magazines = make(100);
+    EXPECT_EQ(store_.bytes_in_use(), 100 * sizeof(Magazine));
+    destroy({magazines.begin(), magazines.begin() + 40});
+    EXPECT_EQ(store_.bytes_in_use(), 60 * sizeof(Magazine));
+    destroy({magazines.begin() + 40, magazines.end()});
+    EXPECT_EQ(store_.bytes_in_use(), 0U);
+}
+
+TEST_F(MagazineStoreTest, GivesAllMemoryBackOnceAllAreDestroyed) {
+    const std::vector<Magazine*> magazines = make(1000);
+    ASSERT_EQ(mapped(magazines), magazines.size());
+    destroy(magazines);
+    EXPECT_EQ(mapped(magazines), 0U);
+}
+
+TEST_F(MagazineStoreTest, GivesMemoryBackWhateverTheOrder) {
+    std::vector<Magazine*> magazines = make(1000);
+    std::vector<Magazine*> shuffled;
+    for (std::size_t from = 0; from < 7; ++from) {
+        for (std::size_t i = from; i < magazines.size(); i += 7) shuffled.push_back(magazines[i]);
+    }
+    destroy({shuffled.begin() + 500, shuffled.end()});
+    destroy({shuffled.begin(), shuffled.begin() + 500});
+    EXPECT_EQ(mapped(magazines), 0U);
+}
+
+TEST_F(MagazineStoreTest, KeepsTheMemoryOfMagazinesThatLive) {
+    const std::vector<Magazine*> magazines = make(1000);
+    std::vector<Magazine*> kept;
+    std::vector<Magazine*> others;
+    for (std::size_t i = 0; i < magazines.size(); ++i) (i % 200 == 0 ? kept : others).push_back(magazines[i]);
+    for (Magazine* const magazine : kept) magazine->count = 7;
+    destroy(others);
+    for (Magazine* const magazine : kept) EXPECT_EQ(magazine->count, 7U);
+    // A chunk holds far less than 200: most have none of these five.
+    EXPECT_LT(mapped(magazines), magazines.size() / 2);
+    destroy(kept);
+    EXPECT_EQ(mapped(magazines), 0U);
+}
+
+TEST_F(MagazineStoreTest, MemoryOfDestroyedMagazinesServesNewOnes) {
+    const std::vector<Magazine*> magazines = make(10);
+    destroy({magazines.begin() + 1, magazines.end()});
+    const std::vector<Magazine*> again = make(9);
+    EXPECT_EQ(std::set<Magazine*>(again.begin(), again.end()),
+              std::set<Magazine*>(magazines.begin() + 1, magazines.end()));
+}
+
+TEST_F(MagazineStoreTest, DestroyingNothingIsHarmless) {
+    destroy({});
+    EXPECT_NE(store_.make(), nullptr);
+}
+
+TEST(MagazineStore, GivesAllMemoryBackWhenItEndsMagazinesInUseIncluded) {
+    Magazine* magazine = nullptr;
+    {
+        MagazineStore store;
+        magazine = store.make();
+        EXPECT_TRUE(is_mapped(magazine));
+    }
+    EXPECT_FALSE(is_mapped(magazine));
+}
+
+TEST(MagazineStore, ThreadsMayMakeAndDestroyAtOnce) {
+    MagazineStore store;
+    std::vector<std::thread> threads;
+    for (unsigned thread = 0; thread < 4; ++thread) {
+        threads.emplace_back([&store] {
+            for (unsigned round = 0; round < 200; ++round) {
+                MagazineList list;
+                for (unsigned i = 0; i < 10; ++i) {
+                    Magazine& magazine = *store.make();
+                    std::fill(std::begin(magazine.blocks), std::end(magazine.blocks), &list);
+                    list.push_front(magazine);
+                }
+                for (const Magazine& magazine : list) ASSERT_EQ(magazine.blocks[9], &list);
+                store.destroy(list);
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(store.bytes_in_use(), 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks
