@@ -40,9 +40,10 @@ Span* LargeBlocks::allocate_tightly(std::size_t bytes, std::size_t alignment, Ch
 }
 
 void LargeBlocks::free(Span& span, Changes& changes) noexcept {
-    const std::uint64_t cached = totals_.large_cached_bytes.load(std::memory_order_relaxed);
+    const std::uint64_t kept = totals_.large_cached_bytes.load(std::memory_order_relaxed) +
+                               totals_.free_bytes.load(std::memory_order_relaxed);
     if (round_large(span.pages) == span.pages &&
-        cached + span.bytes() <= heap_.options().retain.bytes) {
+        kept + span.bytes() <= heap_.options().retain.bytes) {
         span.period = heap_.period();
         span.clean = false;
         mark(span, PageKind::large_cached);

@@ -40,7 +40,8 @@ void PageHeap::free(Span& span, Changes& changes) noexcept {
         span.clean = false;
         add_extent(span, PageKind::extent_hot);
         count_free();
-        free_bytes = hot_.total_pages() * page_bytes;
+        free_bytes = hot_.total_pages() * page_bytes +
+                     totals_.large_cached_bytes.load(std::memory_order_relaxed);
     }
     if (free_bytes > options_.retain.bytes) give_back(free_bytes - options_.retain.bytes, changes);
 }

@@ -1,16 +1,129 @@
+// What is free: limits, reserve, trim, retention.
+
 #include <tensorpool/memory_pool.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "pool/check_levels.hpp"
+#include "pool/fill.hpp"
 
 namespace tensorpool {
 namespace {
 
+using testing::fill;
+using testing::free_all;
+
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 constexpr std::size_t tib = mib * mib;
+constexpr std::size_t sizes[] = {64, 1000, 16 * kib, 64 * kib, 100 * kib, 3 * mib};
+
+class PoolMemory : public ::testing::TestWithParam<Checks> {
+protected:
+    PoolOptions limited(std::size_t max_capacity) const {
+        return {.max_capacity = max_capacity, .checks = GetParam()};
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Checks, PoolMemory, testing::all_check_levels(), testing::name_of_level);
+
+// Limits -----------------------------------------------------------------------------------------
+
+TEST_P(PoolMemory, CapacityReachesItsLimitAndNeverExceedsIt) {
+    for (const std::size_t bytes : sizes) {
+        MemoryPool pool(limited(16 * mib));
+        const std::vector<void*> blocks = fill(pool, bytes);
+        const PoolStatistics figures = pool.statistics();
+        EXPECT_LE(figures.peak_capacity_bytes, 16 * mib) << bytes;
+        // What is left is less than one more block needs.
+        EXPECT_GE(figures.in_use_bytes + figures.in_use_bytes / 50 + bytes + 4 * kib, 15 * mib) << bytes;
+        free_all(pool, blocks, bytes);
+        EXPECT_EQ(pool.get_total_allocated(), 0U);
+    }
+}
+
+TEST_P(PoolMemory, LimitOfOnePageServesThatPage) {
+    MemoryPool pool(limited(4 * kib));
+    void* const block = pool.allocate(100);
+    EXPECT_EQ(pool.try_allocate(4097), nullptr);
+    pool.deallocate(block, 100);
+    void* const page = pool.try_allocate(100, 4 * kib);
+    EXPECT_NE(page, nullptr);
+    pool.deallocate(page);
+    EXPECT_EQ(MemoryPool(limited(1)).try_allocate(1), nullptr);
+}
+
+TEST_P(PoolMemory, WhatWasFreedInOneSizeServesEveryOther) {
+    for (const std::size_t freed : sizes) {
+        for (const std::size_t wanted : sizes) {
+            MemoryPool pool(limited(16 * mib));
+            free_all(pool, fill(pool, freed), freed);
+            const std::vector<void*> blocks = fill(pool, wanted);
+            EXPECT_GE(pool.get_total_allocated(), 12 * mib) << freed << " then " << wanted;
+            free_all(pool, blocks, wanted);
+        }
+    }
+}
+
+TEST_P(PoolMemory, SmallBlocksFreedHereServeOneLargeBlock) {
+    MemoryPool pool(limited(64 * mib));
+    free_all(pool, fill(pool, 64), 64);
+    void* const block = pool.try_allocate(48 * mib);
+    ASSERT_NE(block, nullptr);
+    pool.deallocate(block, 48 * mib);
+}
+
+TEST_P(PoolMemory, SmallBlocksFreedByAThreadThatEndedServeOneLargeBlock) {
+    MemoryPool pool(limited(64 * mib));
+    std::vector<void*> blocks;
+    std::thread([&] { blocks = fill(pool, 64); }).join();
+    std::thread([&] { free_all(pool, blocks, 64); }).join();
+    void* const block = pool.try_allocate(48 * mib);
+    ASSERT_NE(block, nullptr);
+    pool.deallocate(block, 48 * mib);
+}
+
+TEST_P(PoolMemory, RequestThatFailsLeavesBlocksAndTotalsAsTheyWere) {
+    for (const std::size_t bytes : sizes) {
+        MemoryPool pool(limited(16 * mib));
+        const std::vector<void*> blocks = fill(pool, bytes);
+        for (void* const block : blocks) std::memset(block, 0x5A, bytes);
+        const PoolStatistics before = pool.statistics();
+        EXPECT_EQ(pool.try_allocate(8 * mib), nullptr);
+        EXPECT_EQ(pool.try_allocate(bytes), nullptr);
+        EXPECT_THROW(pool.allocate(8 * mib, 4096), AllocationError);
+        const PoolStatistics after = pool.statistics();
+        EXPECT_EQ(after.failures, before.failures + 3);
+        EXPECT_EQ(after.in_use_bytes, before.in_use_bytes);
+        EXPECT_EQ(after.peak_in_use_bytes, before.peak_in_use_bytes);
+        EXPECT_EQ(after.allocations, before.allocations);
+        EXPECT_EQ(after.deallocations, before.deallocations);
+        EXPECT_EQ(after.requested_bytes, before.requested_bytes);
+        EXPECT_EQ(after.allocated_bytes, before.allocated_bytes);
+        EXPECT_EQ(after.cache_hits, before.cache_hits);
+        EXPECT_EQ(after.cache_misses, before.cache_misses);
+        for (void* const block : blocks) {
+            EXPECT_EQ(static_cast<unsigned char*>(block)[bytes - 1], 0x5A);
+        }
+        free_all(pool, blocks, bytes);
+    }
+}
+
+TEST_P(PoolMemory, RequestAboveTheLargestChangesNothingButTheCountOfFailures) {
+    MemoryPool pool(PoolOptions{.max_allocation = mib, .checks = GetParam()});
+    free_all(pool, {pool.allocate(100), pool.allocate(100)}, 100);
+    free_all(pool, {pool.allocate(mib)}, mib);
+    PoolStatistics before = pool.statistics();
+    EXPECT_EQ(pool.try_allocate(mib + 1), nullptr);
+    before.failures += 1;
+    EXPECT_EQ(to_json(pool.statistics()), to_json(before));
+}
 
 // Reserve ----------------------------------------------------------------------------------------
 
@@ -21,6 +134,99 @@ TEST(PoolReserve, BeyondTheAddressSpaceIsRefusedNotCutOff) {
         EXPECT_THROW(pool.reserve(bytes), AllocationError) << bytes;
     }
     EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
+TEST_P(PoolMemory, ReserveCommitsUntilCapacityIsThatMuchInAll) {
+    MemoryPool pool(limited(32 * mib));
+    pool.reserve(10 * mib);
+    EXPECT_EQ(pool.get_total_capacity(), 10 * mib);
+    pool.reserve(5 * mib);
+    EXPECT_EQ(pool.get_total_capacity(), 10 * mib);
+    void* const block = pool.allocate(6 * mib);
+    EXPECT_EQ(pool.get_total_capacity(), 10 * mib);
+    pool.reserve(32 * mib);
+    EXPECT_EQ(pool.get_total_capacity(), 32 * mib);
+    pool.deallocate(block);
+}
+
+TEST_P(PoolMemory, ReserveBeyondTheLimitThrowsAndChangesNothing) {
+    MemoryPool pool(limited(32 * mib));
+    pool.reserve(10 * mib);
+    PoolStatistics before = pool.statistics();
+    EXPECT_THROW(pool.reserve(32 * mib + 1), AllocationError);
+    before.failures += 1;
+    EXPECT_EQ(to_json(pool.statistics()), to_json(before));
+}
+
+TEST_P(PoolMemory, WhatIsReservedStaysUntilItIsTrimmed) {
+    MemoryPool pool(PoolOptions{.retain = {.bytes = 0}, .checks = GetParam()});
+    pool.reserve(16 * mib);
+    free_all(pool, {pool.allocate(10 * mib)}, 10 * mib);
+    free_all(pool, {pool.allocate(100 * kib), pool.allocate(100 * kib)}, 100 * kib);
+    EXPECT_GE(pool.get_total_capacity(), 16 * mib);
+    EXPECT_GE(pool.trim(), 16 * mib);
+    EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
+// Trim -------------------------------------------------------------------------------------------
+
+TEST_P(PoolMemory, TrimGivesBackAllOfAnIdlePool) {
+    for (const std::size_t bytes : sizes) {
+        MemoryPool pool(limited(16 * mib));
+        free_all(pool, fill(pool, bytes), bytes);
+        const std::size_t capacity = pool.get_total_capacity();
+        EXPECT_EQ(pool.trim(), capacity) << bytes;
+        const PoolStatistics figures = pool.statistics();
+        EXPECT_EQ(figures.capacity_bytes, 0U);
+        EXPECT_EQ(figures.parked_bytes, 0U);
+        EXPECT_EQ(figures.cached_bytes, 0U);
+        EXPECT_EQ(figures.free_bytes, 0U);
+        EXPECT_EQ(figures.given_back_bytes, figures.grown_bytes);
+        EXPECT_EQ(pool.trim(), 0U);
+    }
+}
+
+TEST_P(PoolMemory, TrimLeavesBlocksInUseAndThePoolWorking) {
+    MemoryPool pool(PoolOptions{.checks = GetParam()});
+    for (const std::size_t bytes : sizes) {
+        std::vector<void*> blocks;
+        for (unsigned i = 0; i < 40; ++i) blocks.push_back(pool.allocate(bytes));
+        for (void* const block : blocks) std::memset(block, 0x5A, bytes);
+        for (unsigned i = 1; i < 40; i += 2) pool.deallocate(blocks[i], bytes);
+        pool.trim();
+        for (unsigned i = 1; i < 40; i += 2) blocks[i] = pool.allocate(bytes);
+        for (unsigned i = 0; i < 40; i += 2) {
+            EXPECT_EQ(static_cast<unsigned char*>(blocks[i])[bytes - 1], 0x5A);
+        }
+        free_all(pool, blocks, bytes);
+    }
+    pool.trim();
+    EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
+// Retention --------------------------------------------------------------------------------------
+
+TEST_P(PoolMemory, KeepsNoMoreFreeMemoryThanItIsTold) {
+    for (const std::size_t bytes : sizes) {
+        MemoryPool pool(PoolOptions{.max_capacity = 64 * mib,
+                                    .retain = {.bytes = 8 * mib, .milliseconds = UINT32_MAX},
+                                    .checks = GetParam()});
+        free_all(pool, fill(pool, bytes), bytes);
+        const PoolStatistics figures = pool.statistics();
+        EXPECT_LE(figures.cached_bytes + figures.free_bytes, 8 * mib) << bytes;
+    }
+}
+
+TEST_P(PoolMemory, KeepsNothingOfLargeBlocksForNoTime) {
+    MemoryPool pool(PoolOptions{.retain = {.milliseconds = 0}, .checks = GetParam()});
+    free_all(pool, {pool.allocate(10 * mib), pool.allocate(100 * kib)}, 0);
+    EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
+TEST_P(PoolMemory, KeepsAllFreeMemoryUnlessTold) {
+    MemoryPool pool(PoolOptions{.checks = GetParam()});
+    free_all(pool, {pool.allocate(40 * mib), pool.allocate(30 * mib)}, 0);
+    EXPECT_GE(pool.get_total_capacity(), 70 * mib);
 }
 
 }  // namespace
