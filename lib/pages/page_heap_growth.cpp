@@ -138,7 +138,7 @@ PageCount PageHeap::affordable(Place place, Surplus surplus, Refusal& refusal,
         const auto by_factor =
             static_cast<std::size_t>(static_cast<double>(capacity()) * options_.growth.factor);
         const std::size_t whole = bytes_of(place.cold->pages);
-        wanted = std::max({options_.growth.step, by_factor, needed});
+        wanted = std::min(std::max({options_.growth.step, by_factor, needed}), whole);
         wanted = std::min({base::align_up(wanted, bytes_of(commit_unit)), whole,
                            base::align_down(room, page_bytes)});
     }
