@@ -20,16 +20,16 @@ Span* PageHeap::allocate(const PageRequest& request, Changes& changes, Refusal& 
         refusal = {"the largest alignment", space_.most_alignment() * page_bytes};
         return nullptr;
     }
+    // Free memory in pieces that are too small counts against a limit: room is made of it, until
+    // there is enough or nothing is left. What goes may be a piece that the growth counted on.
     std::size_t shortage = 0;
-    {
+    do {
         const std::lock_guard guard(mutex_);
+        shortage = 0;
         Span* const span = take(request, changes, refusal, shortage);
-        if (span != nullptr || shortage == 0) return span;
-    }
-    // Free memory in pieces that are too small counts against a limit: make room of it.
-    if (shed(shortage, changes) == 0) return nullptr;
-    const std::lock_guard guard(mutex_);
-    return take(request, changes, refusal, shortage);
+        if (span != nullptr) return span;
+    } while (shortage != 0 && shed(shortage, changes) != 0);
+    return nullptr;
 }
 
 void PageHeap::free(Span& span, Changes& changes) noexcept {

@@ -106,6 +106,17 @@ TEST(PageHeapGrowth, FreeMemoryInPiecesIsShedUnderALimit) {
     EXPECT_EQ(heap.given_back(), 50U);
 }
 
+// What is shed first may be the very piece that the growth counted on.
+TEST(PageHeapGrowth, PieceBesideTheColdPagesIsShedToo) {
+    TestHeap heap(limited_options(100));
+    std::vector<Span*> spans;
+    for (int i = 0; i < 10; ++i) spans.push_back(heap.allocate(10));
+    heap.free(spans[1]);
+    heap.free(spans[9]);
+    ASSERT_NE(heap.allocate(20), nullptr);
+    EXPECT_EQ(heap.capacity(), 100U);
+}
+
 TEST(PageHeapGrowth, RequestBeyondTheLimitIsRefusedAndLeavesSpansInUseAlone) {
     TestHeap heap(limited_options(100));
     Span* const kept = heap.allocate(50);
