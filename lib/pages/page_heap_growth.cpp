@@ -33,7 +33,7 @@ bool PageHeap::reserve(std::size_t bytes, Changes& changes, Refusal& refusal) no
         const bool huge = missing >= platform::huge_page_bytes;
         if (!commit_place(place, huge, Surplus::no, changes, refusal, shortage)) return false;
     }
-    floor_ = std::max(floor_, bytes);
+    floor_ = std::max(floor_, base::align_up(bytes, page_bytes));
     hot_.for_each([this](Span& extent) {
         platform::prefault(space_.address_of(extent.first_page), extent.bytes());
     });

@@ -1,0 +1,219 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "pages/test_heap.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+using testing::FakeSystem;
+using testing::limited_options;
+using testing::plain_options;
+using testing::TestHeap;
+
+HeapOptions keeping_at_most(std::size_t pages) {
+    HeapOptions options = plain_options();
+    options.retain.bytes = pages * page_bytes;
+    return options;
+}
+
+TEST(PageHeapTrim, GivesBackAllThatIsFreeAndNothingElse) {
+    TestHeap heap;
+    const std::vector<Span*> spans = heap.allocate_all({10, 20, 30});
+    heap.address_of(*spans[1])[0] = 9;
+    heap.free(spans[0]);
+    heap.free(spans[2]);
+    EXPECT_EQ(heap.trim(), 40U);
+    EXPECT_EQ(heap.capacity(), 20U);
+    EXPECT_EQ(heap.committed(), 20U);
+    EXPECT_EQ(heap.free_pages(), 0U);
+    EXPECT_EQ(heap.given_back(), 40U);
+    EXPECT_EQ(heap.totals.give_backs, 2U);
+    EXPECT_EQ(heap.totals.given_back_bytes, 40 * page_bytes);
+    EXPECT_EQ(heap.address_of(*spans[1])[0], 9);
+    EXPECT_EQ(heap.trim(), 0U);
+}
+
+TEST(PageHeapTrim, MemoryIsGoneAndReadsAsZerosWhenItComesAgain) {
+    TestHeap heap;
+    Span* span = heap.allocate(4096);
+    std::memset(heap.address_of(*span), 1, span->bytes());
+    const std::size_t resident = platform::resident_memory();
+    heap.free(span);
+    heap.trim();
+    EXPECT_LE(platform::resident_memory() + 3000 * page_bytes, resident);
+    span = heap.allocate(4096);
+    EXPECT_TRUE(span->clean);
+    for (std::size_t at = 0; at < span->bytes(); at += page_bytes / 2) {
+        ASSERT_EQ(heap.address_of(*span)[at], 0);
+    }
+}
+
+TEST(PageHeapTrim, ForgetsWhatReservePrepared) {
+    TestHeap heap;
+    ASSERT_TRUE(heap.reserve(100));
+    EXPECT_EQ(heap.trim(), 100U);
+    heap.free(heap.allocate(10));
+    heap.give_back(10);
+    EXPECT_EQ(heap.capacity(), 0U) << "no floor is left";
+}
+
+TEST(PageHeapGiving, GivesBackNoMoreThanAskedFor) {
+    TestHeap heap;
+    const std::vector<Span*> spans = heap.allocate_all({50, 1, 30});
+    heap.free(spans[0]);
+    heap.free(spans[2]);
+    heap.give_back(60);
+    EXPECT_EQ(heap.given_back(), 60U);
+    EXPECT_EQ(heap.capacity(), 21U);
+    EXPECT_EQ(heap.free_pages(), 20U);
+    heap.give_back(100);
+    EXPECT_EQ(heap.capacity(), 1U);
+}
+
+TEST(PageHeapGiving, KeepsTheFrontOfAnExtentThatGoesInPart) {
+    TestHeap heap;
+    Span* const span = heap.allocate(50);
+    const PageNumber first = span->first_page;
+    heap.free(span);
+    heap.give_back(20);
+    const std::size_t grown = heap.grown();
+    EXPECT_EQ(heap.allocate(30)->first_page, first);
+    EXPECT_EQ(heap.grown(), grown);
+}
+
+TEST(PageHeapGiving, NeverGoesBelowWhatReservePrepared) {
+    TestHeap heap;
+    ASSERT_TRUE(heap.reserve(40));
+    Span* const span = heap.allocate(60);
+    heap.free(span);
+    heap.give_back(60);
+    EXPECT_EQ(heap.capacity(), 40U);
+    heap.give_back(1);
+    EXPECT_EQ(heap.capacity(), 40U);
+}
+
+TEST(PageHeapGiving, NeverGoesBelowAReserveThatEndsWithinAPage) {
+    TestHeap heap;
+    const std::size_t bytes = 40 * page_bytes + 100;
+    ASSERT_TRUE(heap.heap.reserve(bytes, heap.changes, heap.refusal));
+    heap.free(heap.allocate(60));
+    heap.give_back(60);
+    EXPECT_GE(heap.capacity() * page_bytes, bytes);
+}
+
+TEST(PageHeapGiving, SmallerReserveDoesNotLowerTheFloor) {
+    TestHeap heap;
+    ASSERT_TRUE(heap.reserve(40));
+    ASSERT_TRUE(heap.reserve(10));
+    heap.give_back(40);
+    EXPECT_EQ(heap.capacity(), 40U);
+}
+
+TEST(PageHeapRetention, KeepsAtMostSoManyFreeBytes) {
+    TestHeap heap(keeping_at_most(32));
+    const std::vector<Span*> spans = heap.allocate_all({20, 1, 20, 1, 20});
+    heap.free(spans[0]);
+    EXPECT_EQ(heap.free_pages(), 20U);
+    heap.free(spans[2]);
+    EXPECT_EQ(heap.free_pages(), 32U);
+    heap.free(spans[4]);
+    EXPECT_EQ(heap.free_pages(), 32U);
+    EXPECT_EQ(heap.capacity(), 34U);
+}
+
+TEST(PageHeapRetention, KeepsNothingWhereNoFreeBytesAreAllowed) {
+    TestHeap heap(keeping_at_most(0));
+    heap.free(heap.allocate(100));
+    EXPECT_EQ(heap.capacity(), 0U);
+}
+
+TEST(PageHeapRetention, GivesBackWhatWasFreeForAWholePeriod) {
+    TestHeap heap;
+    heap.free(heap.allocate(100));
+    EXPECT_TRUE(heap.end_period());
+    EXPECT_EQ(heap.capacity(), 100U) << "in use during the first period";
+    EXPECT_TRUE(heap.end_period());
+    EXPECT_EQ(heap.capacity(), 0U);
+    EXPECT_EQ(heap.given_back(), 100U);
+}
+
+TEST(PageHeapRetention, KeepsWhatWasNeededAtAnyMomentOfThePeriod) {
+    TestHeap heap;
+    heap.free(heap.allocate(100));
+    heap.end_period();
+    Span* const needed = heap.allocate(70);
+    heap.free(needed);
+    heap.end_period();
+    EXPECT_EQ(heap.capacity(), 70U) << "the least that was free is 30 pages";
+    heap.free(heap.allocate(70));
+    heap.end_period();
+    EXPECT_EQ(heap.capacity(), 70U);
+    heap.end_period();
+    EXPECT_EQ(heap.capacity(), 0U);
+}
+
+TEST(PageHeapRetention, DoesNothingWithinAPeriod) {
+    TestHeap heap;
+    heap.free(heap.allocate(100));
+    heap.end_period();
+    const std::uint32_t period = heap.heap.period();
+    FakeSystem::pass_ms(999);
+    EXPECT_FALSE(heap.heap.keep_to_retention(heap.changes));
+    EXPECT_EQ(heap.heap.period(), period);
+    EXPECT_EQ(heap.capacity(), 100U);
+    FakeSystem::pass_ms(1);
+    EXPECT_TRUE(heap.heap.keep_to_retention(heap.changes));
+    EXPECT_EQ(heap.heap.period(), period + 1);
+    EXPECT_EQ(heap.capacity(), 0U);
+}
+
+TEST(PageHeapRetention, PeriodsOfNoTimeEndAtEveryLook) {
+    HeapOptions options = plain_options();
+    options.retain.milliseconds = 0;
+    TestHeap heap(options);
+    heap.free(heap.allocate(100));
+    EXPECT_TRUE(heap.heap.keep_to_retention(heap.changes));
+    EXPECT_TRUE(heap.heap.keep_to_retention(heap.changes));
+    EXPECT_EQ(heap.capacity(), 0U);
+}
+
+TEST(PageHeapRetention, KeepsTheReserve) {
+    TestHeap heap;
+    ASSERT_TRUE(heap.reserve(40));
+    heap.free(heap.allocate(100));
+    heap.end_period();
+    heap.end_period();
+    EXPECT_EQ(heap.capacity(), 40U);
+    heap.end_period();
+    EXPECT_EQ(heap.capacity(), 40U);
+}
+
+TEST(PageHeapRetention, PeriodIsATenthWhileMemoryIsShort) {
+    TestHeap heap;
+    heap.free(heap.allocate(100));
+    FakeSystem::set(std::size_t{1} << 20, std::size_t{1} << 30);
+    heap.end_period();
+    FakeSystem::pass_ms(99);
+    EXPECT_FALSE(heap.heap.keep_to_retention(heap.changes));
+    FakeSystem::pass_ms(1);
+    EXPECT_TRUE(heap.heap.keep_to_retention(heap.changes));
+    EXPECT_EQ(heap.capacity(), 0U);
+}
+
+TEST(PageHeapRetention, PageInUseBetweenFreeOnesStays) {
+    TestHeap heap;
+    const std::vector<Span*> spans = heap.allocate_all({30, 1, 30});
+    std::memset(heap.address_of(*spans[1]), 5, page_bytes);
+    heap.free(spans[0]);
+    heap.free(spans[2]);
+    heap.end_period();
+    heap.end_period();
+    EXPECT_EQ(heap.capacity(), 1U);
+    EXPECT_EQ(heap.address_of(*spans[1])[page_bytes - 1], 5);
+}
+
+}  // namespace
+}  // namespace tensorpool::pages
