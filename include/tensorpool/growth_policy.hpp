@@ -13,8 +13,9 @@ namespace tensorpool {
 struct GrowthPolicy {
     /// The smallest growth, in bytes.
     std::size_t step = std::size_t{4} << 20;
-    /// The smallest growth as a multiple of the present capacity: 0.125 grows by an eighth.
-    double factor = 0.125;
+    /// The smallest growth as a multiple of the present capacity: 0.125 grows by an eighth. Larger
+    /// ones save calls to the system and commit what may not be needed.
+    double factor = 0.0;
     /// Of the available memory, from 0 to 1: how far the surplus may go.
     double fraction = 0.75;
 

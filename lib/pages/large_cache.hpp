@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 #include "pages/large_sizes.hpp"
@@ -11,7 +12,7 @@
 namespace tensorpool::pages {
 
 /// Free large blocks by size, committed and warm. Taking and keeping is one atomic exchange; no
-/// lock. What is kept belongs to whoever exchanges it out. Spans here are `large_cached`.
+/// lock. A span in a slot is nobody's; who exchanges it out owns it. Spans here are `large_cached`.
 class LargeCache {
 public:
     explicit LargeCache(statistics::PoolTotals& totals) noexcept : totals_(totals) {}
@@ -20,39 +21,48 @@ public:
     Span* take(PageCount pages) noexcept;
     /// False when there is no room for one more of its size: then it is still the caller's.
     bool keep(Span& span) noexcept;
-    /// Takes out all spans freed in a period before `period`, one by one.
+    /// Takes out all spans freed in a period before `period`, and hands them to `function`.
     template <class Function>
     void empty(std::uint32_t period, Function function) noexcept;
 
 private:
     static constexpr unsigned ways = 4;
     using Slot = std::atomic<Span*>;
+    using Ways = std::array<Slot, ways>;
+    static constexpr unsigned hint_words = (large_class_count + 63) / 64;
 
     Span* take_out(Slot& slot) noexcept;
     bool put_in(Slot& slot, Span& span) noexcept;
+    void hint(unsigned large_class) noexcept;
 
     statistics::PoolTotals& totals_;
     // Acquire and release: what the one who freed did to the span's record comes before what the
     // one who takes it does.
-    std::array<std::array<Slot, ways>, large_class_count> slots_ = {};
+    std::array<Ways, large_class_count> slots_ = {};
+    // A bit for each class that may hold a span; clear only where it holds none. Set after the slot
+    // is filled and cleared before the slots are looked through: no span is overlooked for good.
+    std::array<std::atomic<std::uint64_t>, hint_words> hints_ = {};
 };
 
 inline Span* LargeCache::take(PageCount pages) noexcept {
     for (Slot& slot : slots_[large_class_of(pages)]) {
-        if (slot.load(std::memory_order_relaxed) == nullptr) continue;
-        if (Span* const span = take_out(slot); span != nullptr) return span;
+        if (Span* const span = take_out(slot)) return span;
     }
     return nullptr;
 }
 
 inline bool LargeCache::keep(Span& span) noexcept {
-    for (Slot& slot : slots_[large_class_of(span.pages)]) {
-        if (slot.load(std::memory_order_relaxed) == nullptr && put_in(slot, span)) return true;
+    const unsigned large_class = large_class_of(span.pages);
+    for (Slot& slot : slots_[large_class]) {
+        if (!put_in(slot, span)) continue;
+        hint(large_class);
+        return true;
     }
     return false;
 }
 
 inline Span* LargeCache::take_out(Slot& slot) noexcept {
+    if (slot.load(std::memory_order_relaxed) == nullptr) return nullptr;
     Span* const span = slot.exchange(nullptr, std::memory_order_acquire);
     if (span != nullptr) {
         totals_.large_cached_bytes.fetch_sub(span->bytes(), std::memory_order_relaxed);
@@ -61,25 +71,36 @@ inline Span* LargeCache::take_out(Slot& slot) noexcept {
 }
 
 inline bool LargeCache::put_in(Slot& slot, Span& span) noexcept {
+    if (slot.load(std::memory_order_relaxed) != nullptr) return false;
     // Counted before it can be taken out, so that the figure never reads negative.
-    totals_.large_cached_bytes.fetch_add(span.bytes(), std::memory_order_relaxed);
+    const std::size_t bytes = span.bytes();
+    totals_.large_cached_bytes.fetch_add(bytes, std::memory_order_relaxed);
     Span* free_slot = nullptr;
     if (slot.compare_exchange_strong(free_slot, &span, std::memory_order_release,
                                      std::memory_order_relaxed)) {
         return true;
     }
-    totals_.large_cached_bytes.fetch_sub(span.bytes(), std::memory_order_relaxed);
+    totals_.large_cached_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
+}
+
+inline void LargeCache::hint(unsigned large_class) noexcept {
+    std::atomic<std::uint64_t>& word = hints_[large_class / 64];
+    const std::uint64_t bit = std::uint64_t{1} << large_class % 64;
+    if ((word.load(std::memory_order_relaxed) & bit) == 0) {
+        word.fetch_or(bit, std::memory_order_relaxed);
+    }
 }
 
 template <class Function>
 void LargeCache::empty(std::uint32_t period, Function function) noexcept {
-    for (auto& size : slots_) {
-        for (Slot& slot : size) {
-            if (slot.load(std::memory_order_relaxed) == nullptr) continue;
-            Span* const span = take_out(slot);
-            if (span == nullptr) continue;
-            if (span->period < period || !put_in(slot, *span)) function(*span);
+    for (unsigned word = 0; word < hint_words; ++word) {
+        if (hints_[word].load(std::memory_order_relaxed) == 0) continue;
+        for (std::uint64_t bits = hints_[word].exchange(0); bits != 0; bits &= bits - 1) {
+            for (Slot& slot : slots_[word * 64 + static_cast<unsigned>(std::countr_zero(bits))]) {
+                Span* const span = take_out(slot);
+                if (span != nullptr && (span->period < period || !keep(*span))) function(*span);
+            }
         }
     }
 }

@@ -7,23 +7,36 @@
 
 namespace tensorpool::pages {
 
-/// Sizes of large blocks, in pages: eight to each doubling, so at most an eighth is rounding, and a
-/// tensor of a slightly different size finds the block of the last one.
-inline constexpr unsigned large_steps = 8;
+/// Sizes of large blocks, in pages. Up to 1 MiB there are eight to each doubling: at most an eighth
+/// is rounding, and a tensor of a slightly different size finds the block of the last one. Above,
+/// thirty-two: there the search costs nothing beside touching the block, and memory counts.
+inline constexpr PageCount finer_above_pages = 256;
+
+constexpr unsigned large_step_shift(PageCount pages) noexcept {
+    if (pages <= 16) return 0;
+    return static_cast<unsigned>(std::bit_width(pages - 1)) - (pages <= finer_above_pages ? 4 : 6);
+}
 
 /// Pages rounded up to the next of these sizes.
 constexpr PageCount round_large(PageCount pages) noexcept {
-    if (pages <= 2 * large_steps) return pages;
-    const unsigned shift = static_cast<unsigned>(std::bit_width(pages - 1)) - 4;
-    const PageCount step = PageCount{1} << shift;
+    const PageCount step = PageCount{1} << large_step_shift(pages);
     return (pages + step - 1) & ~(step - 1);
 }
 
-/// A number for each of these sizes, without gaps from `2 * large_steps` pages on.
+/// A number for each of these sizes, in order and without gaps.
 constexpr unsigned large_class_of(PageCount rounded_pages) noexcept {
-    if (rounded_pages <= 2 * large_steps) return rounded_pages;
-    const unsigned shift = static_cast<unsigned>(std::bit_width(rounded_pages - 1)) - 4;
-    return shift * large_steps + (rounded_pages >> shift);
+    const unsigned shift = large_step_shift(rounded_pages);
+    if (rounded_pages <= finer_above_pages) return shift * 8 + (rounded_pages >> shift);
+    // 48 sizes up to 1 MiB; above, the shift begins at 3 and the step's number at 33.
+    return 48 + (shift - 3) * 32 + (rounded_pages >> shift) - 32;
+}
+
+/// The size of a class.
+constexpr PageCount pages_of_large_class(unsigned large_class) noexcept {
+    if (large_class <= 16) return large_class;
+    if (large_class <= 48) return ((large_class - 9) % 8 + 9) << ((large_class - 9) / 8);
+    const unsigned above = large_class - 49;
+    return (above % 32 + 33) << (above / 32 + 3);
 }
 
 inline constexpr PageCount most_large_pages = PageCount{1} << 28;
@@ -32,16 +45,18 @@ inline constexpr unsigned large_class_count = large_class_of(most_large_pages) +
 
 namespace laws {
 consteval bool rounding_wastes_at_most_an_eighth_and_classes_have_no_gaps() {
-    unsigned last = large_class_of(round_large(1));
-    for (PageCount pages = 2; pages < 5000; ++pages) {
+    unsigned last = 0;
+    for (PageCount pages = 1; pages < 5000; ++pages) {
         const PageCount rounded = round_large(pages);
-        if (rounded < pages || (rounded - pages) * large_steps > pages) return false;
+        const PageCount parts = pages > finer_above_pages ? 32 : 8;
+        if (rounded < pages || (rounded - pages) * parts > pages) return false;
         if (round_large(rounded) != rounded) return false;
-        const unsigned size_class = large_class_of(rounded);
-        if (size_class != last && size_class != last + 1) return false;
-        last = size_class;
+        const unsigned large_class = large_class_of(rounded);
+        if (large_class != last && large_class != last + 1) return false;
+        if (pages_of_large_class(large_class) != rounded) return false;
+        last = large_class;
     }
-    return true;
+    return pages_of_large_class(large_class_count - 1) == most_large_pages;
 }
 static_assert(rounding_wastes_at_most_an_eighth_and_classes_have_no_gaps());
 }  // namespace laws
