@@ -34,8 +34,9 @@ namespace {
 
 constinit base::NeverDestroyed<ThreadRegistry> the_registry;
 
-// POSIX calls thread-exit handlers in four rounds at most: a thread that frees in its third gets no
-// new cache, which nobody would take back.
+// POSIX calls thread-exit handlers in four rounds at most: after its third a thread gets no new
+// cache, which nobody would take back. Ours asks for the first three, so that it knows which one it
+// is in when another's handler frees.
 constexpr unsigned last_round = 2;
 constinit thread_local unsigned ended_rounds TENSORPOOL_INITIAL_EXEC = 0;
 
@@ -173,6 +174,7 @@ void ThreadRegistry::free_table(Table& table) noexcept {
 }
 
 void ThreadRegistry::end_thread() noexcept {
+    if (++ended_rounds <= last_round) (void)platform::call_at_thread_exit();
     if (detail::thread_table == &detail::no_caches) return;
     const std::lock_guard guard(mutex_);
     Table& table = *reinterpret_cast<Table*>(detail::thread_table);
@@ -182,7 +184,6 @@ void ThreadRegistry::end_thread() noexcept {
     });
     free_table(table);
     detail::thread_table = &detail::no_caches;
-    ++ended_rounds;
 }
 
 // Without both no thread gets a cache: its blocks would be lost, or a child of a fork would hang.

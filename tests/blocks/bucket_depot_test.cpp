@@ -1,0 +1,198 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "blocks/bucket.hpp"
+#include "blocks/pool_parts.hpp"
+#include "platform/platform.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using testing::exit_code_of_child;
+using testing::LooseCache;
+using testing::PoolParts;
+using MayMake = Bucket::MayMake;
+
+constexpr unsigned bucket_64 = 0;
+constexpr unsigned bucket_1k = 4;
+constexpr std::size_t least_array_bytes = std::size_t{256} << 10;
+
+class BucketDepot : public ::testing::Test {
+protected:
+    Magazine* filled_magazine(unsigned blocks) {
+        Magazine* const magazine = bucket_.take_empty(MayMake::always);
+        magazine->count = bucket_.take(magazine->blocks, blocks, PoolParts::changes(), PoolParts::refusal());
+        EXPECT_EQ(magazine->count, blocks);
+        return magazine;
+    }
+    void drain(Bucket::Magazines magazines) { bucket_.drain(magazines, PoolParts::changes()); }
+
+    /// From now on the system grants no memory, and the pool's records are used up.
+    void use_up_memory() {
+        set_data_limit(platform::page_bytes());  // none at all would be no limit to the kernel
+        while (pool_.records.allocate(8, 8) != nullptr) {
+        }
+    }
+    static void grant_memory() { set_data_limit(RLIM_INFINITY); }
+    static void set_data_limit(rlim_t bytes) {
+        rlimit limit{};
+        getrlimit(RLIMIT_DATA, &limit);
+        limit.rlim_cur = std::min(bytes, limit.rlim_max);
+        setrlimit(RLIMIT_DATA, &limit);
+    }
+
+    PoolParts pool_;
+    Bucket& bucket_ = pool_.set[bucket_1k];
+};
+
+TEST_F(BucketDepot, HasNoMagazinesBeforeItsFirstUse) {
+    const std::size_t records = pool_.records.bytes_held();
+    EXPECT_EQ(bucket_.take_full(), nullptr);
+    drain(Bucket::Magazines::keep);
+    drain(Bucket::Magazines::destroy);
+    EXPECT_EQ(pool_.records.bytes_held(), records);
+    EXPECT_EQ(pool_.set.magazine_bytes(), 0U);
+}
+
+TEST_F(BucketDepot, MagazineWithBlocksIsFullAndOneWithoutIsEmpty) {
+    Magazine* const magazine = filled_magazine(1);
+    bucket_.give(*magazine);
+    EXPECT_NE(bucket_.take_empty(MayMake::always), magazine);
+    EXPECT_EQ(bucket_.take_full(), magazine);
+    EXPECT_EQ(bucket_.take_full(), nullptr);
+    bucket_.bring_home(magazine->blocks, magazine->count, PoolParts::changes());
+    magazine->count = 0;
+    bucket_.give(*magazine);
+    EXPECT_EQ(bucket_.take_full(), nullptr);
+    EXPECT_EQ(bucket_.take_empty(MayMake::always), magazine);
+}
+
+TEST_F(BucketDepot, MagazineOfOneBucketIsNotAnothers) {
+    Bucket& other = pool_.set[bucket_64];
+    bucket_.give(*filled_magazine(3));
+    EXPECT_EQ(other.take_full(), nullptr);
+    other.drain(Bucket::Magazines::destroy, PoolParts::changes());
+    EXPECT_NE(bucket_.take_full(), nullptr);
+}
+
+TEST_F(BucketDepot, DrainBringsAllBlocksHomeAndMayKeepTheMagazines) {
+    Magazine* const first = filled_magazine(16);
+    Magazine* const second = filled_magazine(5);
+    bucket_.give(*first);
+    bucket_.give(*second);
+    drain(Bucket::Magazines::keep);
+    EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
+    EXPECT_EQ(pool_.set.magazine_bytes(), 2 * sizeof(Magazine));
+    EXPECT_EQ(bucket_.take_full(), nullptr);
+    Magazine* const one = bucket_.take_empty(MayMake::within_limit);
+    EXPECT_TRUE(one == first || one == second);
+    EXPECT_EQ(one->count, 0U);
+}
+
+TEST_F(BucketDepot, DrainMayEndTheMagazinesToo) {
+    bucket_.give(*filled_magazine(16));
+    bucket_.give(*filled_magazine(5));
+    bucket_.give(*bucket_.take_empty(MayMake::always));
+    Magazine* const in_use = filled_magazine(1);
+    drain(Bucket::Magazines::destroy);
+    EXPECT_EQ(pool_.set.magazine_bytes(), sizeof(Magazine));
+    bucket_.give(*in_use);
+    drain(Bucket::Magazines::destroy);
+    EXPECT_EQ(pool_.set.magazine_bytes(), 0U);
+    EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
+}
+
+TEST_F(BucketDepot, PointerArraysOfASmallBucketEndAtAQuarterOfAMebibyte) {
+    std::vector<Magazine*> magazines;
+    while (Magazine* const magazine = bucket_.take_empty(MayMake::within_limit)) {
+        ASSERT_LT(magazines.size(), 10'000U);
+        magazines.push_back(magazine);
+    }
+    EXPECT_GE(magazines.size() * sizeof(Magazine), least_array_bytes);
+    EXPECT_LT((magazines.size() - 1) * sizeof(Magazine), least_array_bytes);
+    // A thread's own two are made whatever there is.
+    EXPECT_NE(bucket_.take_empty(MayMake::always), nullptr);
+    // One that comes back is taken again.
+    bucket_.give(*magazines.back());
+    EXPECT_EQ(bucket_.take_empty(MayMake::within_limit), magazines.back());
+    EXPECT_EQ(bucket_.take_empty(MayMake::within_limit), nullptr);
+}
+
+TEST_F(BucketDepot, PointerArraysGrowWithTheBucketToOnePartIn256) {
+    pool_.take(bucket_1k, 128 * 1024);
+    const std::size_t capacity = pool_.capacity_of(bucket_1k);
+    std::size_t magazines = 0;
+    while (bucket_.take_empty(MayMake::within_limit) != nullptr) ++magazines;
+    EXPECT_GT(magazines * sizeof(Magazine), least_array_bytes);
+    EXPECT_LE((magazines - 1) * sizeof(Magazine), capacity / 256);
+}
+
+TEST_F(BucketDepot, BlocksThatFindNoMagazineGoHome) {
+    LooseCache cache(pool_);
+    constexpr std::size_t blocks = 200'000;
+    std::vector<void*> all = pool_.allocate_direct(bucket_64, blocks);
+    ASSERT_LT(pool_.capacity_of(bucket_64), std::size_t{64} << 20);
+    PoolParts::deallocate(cache, bucket_64, all);
+    EXPECT_LE(pool_.set.magazine_bytes(), least_array_bytes + 3 * sizeof(Magazine));
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    // What the depot cannot hold has come home, and its spans with it.
+    const std::size_t most_magazines = least_array_bytes / sizeof(Magazine) + 3;
+    EXPECT_LE(pool_.parked_bytes(), 2 * magazine_room * 64U);
+    EXPECT_LT(pool_.capacity_of(bucket_64), 2 * most_magazines * magazine_room * 64);
+    cache.give_back_all();
+    pool_.drain();
+    EXPECT_EQ(pool_.capacity_of(bucket_64), 0U);
+}
+
+TEST_F(BucketDepot, TrimmingAgainAndAgainTakesNoMoreRecords) {
+    std::size_t records = 0;
+    for (unsigned cycle = 0; cycle < 1000; ++cycle) {
+        std::vector<Magazine*> magazines;
+        for (unsigned i = 0; i < 40; ++i) magazines.push_back(filled_magazine(4));
+        for (Magazine* const magazine : magazines) bucket_.give(*magazine);
+        drain(Bucket::Magazines::destroy);
+        if (cycle == 0) records = pool_.records.bytes_held();
+        ASSERT_EQ(pool_.set.magazine_bytes(), 0U);
+    }
+    EXPECT_EQ(pool_.records.bytes_held(), records);
+    EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
+}
+
+TEST_F(BucketDepot, WithoutMemoryThereIsNoMagazineAndLaterThereIs) {
+    EXPECT_EQ(exit_code_of_child([this] {
+        use_up_memory();
+        for (unsigned i = 0; i < 100; ++i) {
+            if (bucket_.take_empty(MayMake::always) != nullptr) return 1;
+        }
+        grant_memory();
+        Magazine* const magazine = bucket_.take_empty(MayMake::always);
+        if (magazine == nullptr) return 2;
+        bucket_.give(*magazine);
+        return bucket_.take_empty(MayMake::within_limit) == magazine ? 0 : 3;
+    }), 0);
+}
+
+TEST_F(BucketDepot, BlocksFreedWithoutMemoryForAMagazineGoStraightHome) {
+    EXPECT_EQ(exit_code_of_child([this] {
+        LooseCache cache(pool_);
+        const std::vector<void*> blocks = pool_.allocate_direct(bucket_1k, 100);
+        use_up_memory();
+        PoolParts::deallocate(cache, bucket_1k, blocks);
+        if (pool_.in_use_bytes() != 0 || pool_.parked_bytes() != 0) return 1;
+        if (pool_.capacity_of(bucket_1k) != 0) return 2;
+        cache.give_back_all();
+        if (pool_.held_bytes() != 0) return 3;
+        PoolParts::refusal() = {};
+        if (PoolParts::allocate(cache, bucket_1k) != nullptr) return 4;
+        if (PoolParts::refusal().limit[0] == '\0') return 5;
+        grant_memory();
+        return PoolParts::allocate(cache, bucket_1k) != nullptr ? 0 : 6;
+    }), 0);
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks

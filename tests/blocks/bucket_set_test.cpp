@@ -1,0 +1,154 @@
+#include "blocks/bucket_set.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "blocks/pool_parts.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using testing::PoolParts;
+
+constexpr unsigned bucket_1k = 4;
+
+TEST(BucketSet, HasABucketOfEachSize) {
+    PoolParts pool;
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        EXPECT_EQ(pool.set[bucket].number(), bucket);
+        EXPECT_EQ(pool.set[bucket].block_bytes(), detail::bucket_bytes(bucket));
+    }
+}
+
+TEST(BucketSet, BlockWithoutACacheComesFromASpanAndGoesHome) {
+    PoolParts pool;
+    void* const block = pool.allocate_direct(bucket_1k, 1)[0];
+    EXPECT_EQ(pool.in_use_bytes(), 1024U);
+    EXPECT_EQ(pool.held_bytes(), 1024U);
+    EXPECT_EQ(pool.parked_bytes(), 0U);
+    EXPECT_TRUE(pool.set[bucket_1k].find(block).in_span);
+    pool.set.deallocate_direct(bucket_1k, block, PoolParts::changes());
+    EXPECT_EQ(pool.in_use_bytes(), 0U);
+    EXPECT_EQ(pool.held_bytes(), 0U);
+    EXPECT_EQ(pool.parked_bytes(), 0U);
+    EXPECT_EQ(pool.capacity_of(bucket_1k), 0U);
+    const BucketStatistics figures = pool.sums().buckets[bucket_1k];
+    EXPECT_EQ(figures.allocations, 1U);
+    EXPECT_EQ(figures.deallocations, 1U);
+    EXPECT_EQ(figures.requested_bytes, 1024U);
+    EXPECT_EQ(figures.cache_misses, 1U);
+}
+
+TEST(BucketSet, RefusedBlockCountsNothing) {
+    PoolParts pool({.max_capacity = 4096});
+    EXPECT_EQ(pool.allocate_direct(detail::bucket_count - 1, 1)[0], nullptr);
+    EXPECT_EQ(pool.sums().buckets[detail::bucket_count - 1].allocations, 0U);
+    EXPECT_EQ(pool.held_bytes(), 0U);
+}
+
+TEST(BucketSet, PoolWithoutCachesGivesNoThreadOne) {
+    PoolParts pool({.caching = BucketSet::Caching::off});
+    EXPECT_FALSE(pool.set.may_cache());
+    EXPECT_EQ(thread_registry().attach(pool.set), nullptr);
+    void* const block = pool.allocate(bucket_1k);
+    pool.deallocate(bucket_1k, block);
+    EXPECT_EQ(pool.capacity_of(bucket_1k), 0U);
+    EXPECT_EQ(pool.slots.taken_count(), 0U);
+}
+
+TEST(BucketSet, DrainBringsHomeWhatLiesInAllDepots) {
+    PoolParts pool;
+    testing::LooseCache cache(pool);
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        PoolParts::deallocate(cache, bucket, PoolParts::allocate(cache, bucket, 300));
+    }
+    cache.give_back_all();
+    pool.drain();
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        EXPECT_EQ(pool.capacity_of(bucket), 0U) << bucket;
+    }
+    EXPECT_EQ(pool.set.magazine_bytes(), 0U);
+    EXPECT_EQ(pool.totals.free_bytes, pool.heap.capacity());
+}
+
+/// Blocks on their way from one thread to another.
+class Exchange {
+public:
+    void put(void* block) {
+        const std::lock_guard guard(mutex_);
+        blocks_.push_back(block);
+    }
+    void* take() {
+        const std::lock_guard guard(mutex_);
+        if (blocks_.empty()) return nullptr;
+        void* const block = blocks_.back();
+        blocks_.pop_back();
+        return block;
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<void*> blocks_;
+};
+
+/// In a block in use: which thread holds it, or that none does.
+std::atomic<unsigned>& owner_of(void* block) { return *static_cast<std::atomic<unsigned>*>(block); }
+
+class BucketSetThreads : public ::testing::Test {
+protected:
+    // A fresh block's first word is 0; a free one's is set back to it before it is freed.
+    void work(unsigned self, unsigned steps, bool drains) {
+        std::minstd_rand random(self);
+        for (unsigned step = 0; step < steps; ++step) {
+            const auto bucket = static_cast<unsigned>(random() % detail::bucket_count);
+            if (random() % 2 == 0) {
+                void* const block = pool_.allocate(bucket);
+                if (owner_of(block).exchange(self, std::memory_order_relaxed) != 0) ++violations_;
+                exchanges_[bucket].put(block);
+            } else if (void* const block = exchanges_[bucket].take()) {
+                free(bucket, block);
+            }
+            if (drains && step % 512 == 0) pool_.set.drain(Bucket::Magazines::destroy, PoolParts::changes());
+        }
+    }
+    void free(unsigned bucket, void* block) {
+        if (owner_of(block).exchange(0, std::memory_order_relaxed) == 0) ++violations_;
+        pool_.deallocate(bucket, block);
+    }
+
+    PoolParts pool_;
+    Exchange exchanges_[detail::bucket_count];
+    std::atomic<unsigned> violations_ = 0;
+};
+
+TEST_F(BucketSetThreads, EveryBlockHasOneHolderWhileThreadsExchangeAndTrim) {
+    constexpr unsigned threads = 4;
+    std::vector<std::thread> workers;
+    for (unsigned i = 0; i < threads; ++i) {
+        workers.emplace_back([this, i] { work(i + 1, 20'000, i == 0); });
+    }
+    for (std::thread& worker : workers) worker.join();
+    EXPECT_EQ(violations_, 0U);
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        while (void* const block = exchanges_[bucket].take()) free(bucket, block);
+    }
+    Cache* const cache = ThreadRegistry::attached(pool_.set);
+    ASSERT_NE(cache, nullptr);
+    cache->give_back_all();
+    pool_.drain();
+    EXPECT_EQ(violations_, 0U);
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    EXPECT_EQ(pool_.parked_bytes(), 0U);
+    EXPECT_EQ(pool_.held_bytes(), 0U);
+    EXPECT_EQ(pool_.totals.free_bytes, pool_.heap.capacity());
+    EXPECT_EQ(pool_.set.magazine_bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks

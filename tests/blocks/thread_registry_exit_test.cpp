@@ -1,0 +1,193 @@
+// Threads that end.
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <array>
+#include <thread>
+#include <vector>
+
+#include "blocks/pool_parts.hpp"
+#include "blocks/thread_registry.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using testing::PoolParts;
+
+constexpr unsigned bucket_1k = 4;
+
+class ThreadExit : public ::testing::Test {
+protected:
+    template <class Function>
+    static void in_thread(Function function) {
+        std::thread(function).join();
+    }
+    void expect_nothing_left_of_threads() {
+        EXPECT_EQ(pool_.slots.taken_count(), 0U);
+        EXPECT_EQ(pool_.parked_bytes(), 0U);
+        EXPECT_EQ(pool_.held_bytes(), pool_.in_use_bytes());
+        pool_.drain();
+        EXPECT_EQ(pool_.set.magazine_bytes(), 0U);
+    }
+
+    PoolParts pool_;
+};
+
+TEST_F(ThreadExit, ThreadThatEndsHandsItsBlocksToTheNext) {
+    std::vector<void*> freed;
+    in_thread([&] {
+        for (unsigned i = 0; i < 10; ++i) freed.push_back(pool_.allocate(bucket_1k));
+        for (void* const block : freed) pool_.deallocate(bucket_1k, block);
+    });
+    EXPECT_EQ(pool_.parked_bytes(), 0U);
+    const std::size_t capacity = pool_.capacity_of(bucket_1k);
+    in_thread([&] {
+        void* const block = pool_.allocate(bucket_1k);
+        EXPECT_EQ(block, freed.back());
+        EXPECT_EQ(pool_.sums().buckets[bucket_1k].depot_hits, 1U);
+        pool_.deallocate(bucket_1k, block);
+    });
+    EXPECT_EQ(pool_.capacity_of(bucket_1k), capacity);
+    expect_nothing_left_of_threads();
+    EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
+}
+
+TEST_F(ThreadExit, ThreadThatEndsHandsItsCacheAndCountersToTheNext) {
+    Cache* first = nullptr;
+    statistics::CounterSlot* slot = nullptr;
+    in_thread([&] {
+        first = thread_registry().attach(pool_.set);
+        slot = &first->slot();
+        pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
+    });
+    in_thread([&] {
+        EXPECT_EQ(thread_registry().attach(pool_.set), first);
+        EXPECT_EQ(&first->slot(), slot);
+        pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
+    });
+    EXPECT_EQ(pool_.sums().buckets[bucket_1k].allocations, 2U);
+    EXPECT_EQ(pool_.sums().buckets[bucket_1k].deallocations, 2U);
+    expect_nothing_left_of_threads();
+}
+
+TEST_F(ThreadExit, AThousandThreadsOneAfterAnotherTakeTheRecordsOfOne) {
+    const auto live = [&] {
+        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+            pool_.deallocate(bucket, pool_.allocate(bucket));
+        }
+    };
+    in_thread(live);
+    const std::size_t records = pool_.records.bytes_held();
+    const std::size_t counters = pool_.slots.bytes_held();
+    const std::size_t magazines = pool_.set.magazine_bytes();
+    const std::size_t capacity = pool_.heap.capacity();
+    for (unsigned i = 0; i < 1000; ++i) in_thread(live);
+    EXPECT_EQ(pool_.records.bytes_held(), records);
+    EXPECT_EQ(pool_.slots.bytes_held(), counters);
+    EXPECT_EQ(pool_.set.magazine_bytes(), magazines);
+    EXPECT_EQ(pool_.heap.capacity(), capacity);
+    expect_nothing_left_of_threads();
+}
+
+TEST_F(ThreadExit, BlocksThatAnEndedThreadAllocatedAreStillInUse) {
+    void* block = nullptr;
+    in_thread([&] { block = pool_.allocate(bucket_1k); });
+    EXPECT_EQ(pool_.in_use_bytes(), 1024U);
+    in_thread([&] { pool_.deallocate(bucket_1k, block); });
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    expect_nothing_left_of_threads();
+}
+
+struct FreesWhenItEnds {
+    PoolParts* pool = nullptr;
+    void* block = nullptr;
+    ~FreesWhenItEnds() {
+        if (pool != nullptr) pool->deallocate(bucket_1k, block);
+    }
+};
+
+TEST_F(ThreadExit, ThreadLocalObjectMayFreeWhenItsThreadEnds) {
+    in_thread([&] {
+        static thread_local FreesWhenItEnds object;
+        object.pool = &pool_;
+        object.block = pool_.allocate(bucket_1k);
+    });
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    expect_nothing_left_of_threads();
+}
+
+/// A value for a pthread key whose destructor allocates and frees, in some of the rounds in which
+/// POSIX calls destructors.
+class FreesInRounds {
+public:
+    FreesInRounds(PoolParts& pool, unsigned first, unsigned last)
+        : pool_(pool), first_(first), last_(last) {
+        EXPECT_EQ(pthread_key_create(&key_, run), 0);
+    }
+    ~FreesInRounds() { pthread_key_delete(key_); }
+    FreesInRounds(const FreesInRounds&) = delete;
+    FreesInRounds& operator=(const FreesInRounds&) = delete;
+
+    void arm() { pthread_setspecific(key_, this); }
+    unsigned rounds() const { return round_; }
+
+private:
+    static void run(void* self) { static_cast<FreesInRounds*>(self)->run_round(); }
+    void run_round() {
+        ++round_;
+        if (round_ >= first_) {
+            void* const block = pool_.allocate(bucket_1k);
+            EXPECT_NE(block, nullptr);
+            pool_.deallocate(bucket_1k, block);
+        }
+        if (round_ < last_) arm();
+    }
+
+    PoolParts& pool_;
+    const unsigned first_;
+    const unsigned last_;
+    unsigned round_ = 0;
+    pthread_key_t key_{};
+};
+
+class ThreadExitRounds : public ThreadExit,
+                         public ::testing::WithParamInterface<std::array<unsigned, 2>> {};
+
+INSTANTIATE_TEST_SUITE_P(FirstAndLast, ThreadExitRounds,
+                         ::testing::Values(std::array{1U, 1U}, std::array{1U, 2U}, std::array{1U, 3U},
+                                           std::array{1U, 4U}, std::array{2U, 2U}, std::array{2U, 4U},
+                                           std::array{3U, 3U}, std::array{3U, 4U}, std::array{4U, 4U}));
+
+TEST_P(ThreadExitRounds, KeysDestructorThatUsesThePoolLosesNothing) {
+    // The registry's own key is older: in each round its turn has passed when this one's comes.
+    FreesInRounds value(pool_, GetParam()[0], GetParam()[1]);
+    in_thread([&] {
+        pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
+        value.arm();
+    });
+    EXPECT_EQ(value.rounds(), GetParam()[1]);
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    expect_nothing_left_of_threads();
+}
+
+TEST_F(ThreadExit, ThreadsMayEndWhilePoolsComeAndGo) {
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 2; ++i) {
+        threads.emplace_back([this] {
+            for (unsigned round = 0; round < 100; ++round) {
+                in_thread([this] { pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k)); });
+            }
+        });
+    }
+    for (unsigned round = 0; round < 100; ++round) {
+        PoolParts pool;
+        in_thread([&] { pool.deallocate(bucket_1k, pool.allocate(bucket_1k)); });
+        EXPECT_EQ(pool.slots.taken_count(), 0U);
+    }
+    for (std::thread& thread : threads) thread.join();
+    expect_nothing_left_of_threads();
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks

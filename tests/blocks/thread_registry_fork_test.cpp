@@ -1,0 +1,174 @@
+// Processes that fork.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "blocks/pool_parts.hpp"
+#include "blocks/thread_registry.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using testing::exit_code_of_child;
+using testing::PoolParts;
+
+constexpr unsigned bucket_1k = 4;
+
+class Fork : public ::testing::Test {
+protected:
+    void use(unsigned pairs) {
+        for (unsigned i = 0; i < pairs; ++i) {
+            const unsigned bucket = i % detail::bucket_count;
+            pool_.deallocate(bucket, pool_.allocate(bucket));
+        }
+    }
+
+    PoolParts pool_;
+};
+
+/// Threads that hold what they have parked while the process forks.
+class ParkingThreads {
+public:
+    ParkingThreads(PoolParts& pool, unsigned count) : parked_(count), done_(1) {
+        for (unsigned i = 0; i < count; ++i) {
+            threads_.emplace_back([&pool, this] {
+                pool.deallocate(bucket_1k, pool.allocate(bucket_1k));
+                parked_.count_down();
+                done_.wait();
+            });
+        }
+        parked_.wait();
+    }
+    ~ParkingThreads() {
+        done_.count_down();
+        for (std::thread& thread : threads_) thread.join();
+    }
+
+private:
+    std::latch parked_;
+    std::latch done_;
+    std::vector<std::thread> threads_;
+};
+
+TEST_F(Fork, ChildGoesOnWithItsOwnCacheAndBlocks) {
+    void* const block = pool_.allocate(bucket_1k);
+    const std::size_t parked = pool_.parked_bytes();
+    EXPECT_EQ(exit_code_of_child([&] {
+        if (pool_.in_use_bytes() != 1024 || pool_.parked_bytes() != parked) return 1;
+        if (ThreadRegistry::attached(pool_.set) == nullptr) return 2;
+        if (pool_.totals.lost_bytes != 0) return 3;
+        pool_.deallocate(bucket_1k, block);
+        use(1000);
+        ThreadRegistry::attached(pool_.set)->give_back_all();
+        pool_.drain();
+        return pool_.held_bytes() == 0 && pool_.capacity_of(bucket_1k) == 0 ? 0 : 4;
+    }), 0);
+    EXPECT_EQ(pool_.in_use_bytes(), 1024U);
+    EXPECT_EQ(pool_.parked_bytes(), parked);
+}
+
+TEST_F(Fork, WhatOtherThreadsParkedIsLostToTheChildAndTheParentKeepsIt) {
+    use(1);
+    const std::size_t own = pool_.parked_bytes();
+    {
+        const ParkingThreads threads(pool_, 3);
+        const std::size_t parked = pool_.parked_bytes();
+        ASSERT_GT(parked, own);
+        EXPECT_EQ(exit_code_of_child([&] {
+            if (pool_.totals.lost_bytes != parked - own) return 1;
+            if (pool_.parked_bytes() != own || pool_.in_use_bytes() != 0) return 2;
+            if (pool_.slots.taken_count() != 1) return 3;
+            if (pool_.held_bytes() < own) return 4;
+            use(1000);
+            return pool_.in_use_bytes() == 0 ? 0 : 5;
+        }), 0);
+        EXPECT_EQ(pool_.totals.lost_bytes, 0U);
+        EXPECT_EQ(pool_.parked_bytes(), parked);
+        EXPECT_EQ(pool_.slots.taken_count(), 4U);
+    }
+    EXPECT_EQ(pool_.parked_bytes(), own);
+}
+
+TEST_F(Fork, BlocksThatOtherThreadsHoldAreStillInUseInTheChild) {
+    void* block = nullptr;
+    std::thread([&] { block = pool_.allocate(bucket_1k); }).join();
+    EXPECT_EQ(exit_code_of_child([&] {
+        if (pool_.in_use_bytes() != 1024) return 1;
+        pool_.deallocate(bucket_1k, block);
+        return pool_.in_use_bytes() == 0 ? 0 : 2;
+    }), 0);
+}
+
+TEST_F(Fork, ChildOfAThreadWithoutACacheGetsOne) {
+    std::thread([this] {
+        EXPECT_EQ(exit_code_of_child([this] {
+            use(100);
+            return ThreadRegistry::attached(pool_.set) != nullptr && pool_.in_use_bytes() == 0 ? 0 : 1;
+        }), 0);
+    }).join();
+}
+
+TEST_F(Fork, ChildMayForkAgain) {
+    use(10);
+    const ParkingThreads threads(pool_, 1);
+    EXPECT_EQ(exit_code_of_child([this] {
+        use(10);
+        const std::uint64_t lost = pool_.totals.lost_bytes;
+        return exit_code_of_child([this, lost] {
+            use(10);
+            return pool_.totals.lost_bytes == lost && pool_.in_use_bytes() == 0 ? 0 : 1;
+        });
+    }), 0);
+}
+
+TEST_F(Fork, ChildMayEndPoolsThatOtherThreadsUsed) {
+    auto pool = std::make_unique<PoolParts>();
+    const ParkingThreads threads(*pool, 2);
+    EXPECT_EQ(exit_code_of_child([&] {
+        const unsigned number = pool->set.number();
+        pool.reset();
+        PoolParts next;
+        if (next.set.number() != number) return 1;
+        next.deallocate(bucket_1k, next.allocate(bucket_1k));
+        return next.in_use_bytes() == 0 ? 0 : 2;
+    }), 0);
+}
+
+TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
+    std::atomic<bool> done = false;
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 2; ++i) {
+        threads.emplace_back([&] {
+            std::vector<void*> blocks;
+            while (!done) {
+                for (unsigned n = 0; n < 300; ++n) blocks.push_back(pool_.allocate(bucket_1k));
+                for (void* const block : blocks) pool_.deallocate(bucket_1k, block);
+                blocks.clear();
+                pool_.drain();
+            }
+        });
+    }
+    for (unsigned i = 0; i < 50; ++i) {
+        EXPECT_EQ(exit_code_of_child([&] {
+            if (pool_.slots.taken_count() > 1) return 1;
+            use(1000);
+            if (Cache* const cache = ThreadRegistry::attached(pool_.set)) cache->give_back_all();
+            pool_.drain();
+            // Whatever a thread was about when the fork came, no figure has gone below zero.
+            return pool_.held_bytes() < (std::size_t{64} << 20) ? 0 : 2;
+        }), 0);
+    }
+    done = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    EXPECT_EQ(pool_.totals.lost_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks
