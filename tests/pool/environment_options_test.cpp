@@ -58,7 +58,9 @@ protected:
         EXPECT_EQ(options.checks, given_.checks);
     }
 
-    PoolOptions given_{.checks = Checks::off};
+    // Not the defaults, which are measured and may change.
+    PoolOptions given_{.growth = {.step = 3 * mib, .factor = 0.5, .fraction = 0.25},
+                       .checks = Checks::off};
     std::string told_;
 
 private:
@@ -128,7 +130,7 @@ TEST_F(EnvironmentOptions, SenselessSizesAreToldAndNotUsed) {
                                    "99999999TiB", "1e3", "nan", "inf"}) {
         expect_refused("TENSORPOOL_INITIAL_CAPACITY", text, expected, "none");
         expect_refused("TENSORPOOL_MAX_CAPACITY", text, expected, "none");
-        expect_refused("TENSORPOOL_GROWTH_STEP", text, expected, "4 MiB");
+        expect_refused("TENSORPOOL_GROWTH_STEP", text, expected, "3 MiB");
         expect_refused("TENSORPOOL_RETAIN_BYTES", text, expected, "no limit");
     }
 }
@@ -142,8 +144,8 @@ TEST_F(EnvironmentOptions, LimitUnderWhichNothingCouldBeAllocatedIsToldAndNotUse
 
 TEST_F(EnvironmentOptions, SenselessNumbersAreToldAndNotUsed) {
     for (const char* const text : {"", "much", "-0.1", "1025", "nan", "inf", "0.5x"}) {
-        expect_refused("TENSORPOOL_GROWTH_FACTOR", text, "a number from 0 to 1024", "0.125000");
-        expect_refused("TENSORPOOL_GROWTH_FRACTION", text, "a number from 0 to 1", "0.750000");
+        expect_refused("TENSORPOOL_GROWTH_FACTOR", text, "a number from 0 to 1024", "0.500000");
+        expect_refused("TENSORPOOL_GROWTH_FRACTION", text, "a number from 0 to 1", "0.250000");
     }
     for (const char* const text : {"", "-1", "1.5", "10s", "4294967296"}) {
         expect_refused("TENSORPOOL_RETAIN_MS", text, "a whole number of milliseconds", "10000");

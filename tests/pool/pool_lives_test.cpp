@@ -1,0 +1,274 @@
+// Pools beside each other and after each other, and the threads that come and go meanwhile.
+
+#include <tensorpool/memory_pool.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pages/commit_budget.hpp"
+#include "pool/check_levels.hpp"
+#include "pool/fill.hpp"
+#include "support/child_process.hpp"
+#include "support/process_figures.hpp"
+
+namespace tensorpool {
+namespace {
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+constexpr std::size_t sizes[] = {64, 1000, 16 * kib, 64 * kib, 100 * kib, 3 * mib};
+
+void use(MemoryPool& pool) {
+    for (const std::size_t bytes : sizes) {
+        void* const block = pool.allocate(bytes);
+        std::memset(block, 1, bytes);
+        pool.deallocate(block, bytes);
+    }
+}
+
+class PoolLives : public ::testing::TestWithParam<Checks> {
+protected:
+    PoolOptions options() const { return {.checks = GetParam()}; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Checks, PoolLives, testing::all_check_levels(), testing::name_of_level);
+
+// Pools ------------------------------------------------------------------------------------------
+
+TEST_P(PoolLives, PoolsAtOnceKnowTheirOwnBlocksAndCountTheirOwnCalls) {
+    std::vector<std::unique_ptr<MemoryPool>> pools;
+    std::vector<void*> blocks;
+    for (unsigned i = 0; i < 10; ++i) {
+        pools.push_back(std::make_unique<MemoryPool>(options()));
+        for (unsigned j = 0; j <= i; ++j) blocks.push_back(pools.back()->allocate(1000));
+    }
+    for (unsigned i = 0; i < 10; ++i) {
+        EXPECT_EQ(pools[i]->get_allocation_count(), i + 1);
+        const auto owned = [&](void* block) { return pools[i]->owns(block); };
+        EXPECT_EQ(std::count_if(blocks.begin(), blocks.end(), owned), i + 1);
+    }
+    for (void* const block : blocks) {
+        for (const auto& pool : pools) {
+            if (pool->owns(block)) pool->deallocate(block, 1000);
+        }
+    }
+    for (const auto& pool : pools) EXPECT_EQ(pool->get_total_allocated(), 0U);
+}
+
+TEST_P(PoolLives, ThreeHundredPoolsAtOnceAllWork) {
+    const std::size_t before = pages::commit_budget().committed();
+    {
+        std::vector<std::unique_ptr<MemoryPool>> pools;
+        std::vector<std::string*> blocks;
+        for (unsigned i = 0; i < 300; ++i) {
+            pools.push_back(std::make_unique<MemoryPool>(options()));
+            blocks.push_back(new (pools[i]->allocate(sizeof(std::string))) std::string(50, 'p'));
+            use(*pools[i]);
+        }
+        std::thread([&] {
+            for (const auto& pool : pools) use(*pool);
+        }).join();
+        for (unsigned i = 0; i < 300; ++i) {
+            EXPECT_TRUE(pools[i]->owns(blocks[i]));
+            EXPECT_EQ(*blocks[i], std::string(50, 'p'));
+            std::destroy_at(blocks[i]);
+            pools[i]->deallocate(blocks[i], sizeof(std::string));
+            EXPECT_EQ(pools[i]->get_allocation_count(), 13U);
+            EXPECT_EQ(pools[i]->get_total_allocated(), 0U);
+        }
+    }
+    EXPECT_EQ(pages::commit_budget().committed(), before);
+}
+
+TEST_P(PoolLives, TwoThousandPoolsOneAfterAnotherLeaveNothing) {
+    const std::size_t committed = pages::commit_budget().committed();
+    for (unsigned i = 0; i < 10; ++i) use(*std::make_unique<MemoryPool>(options()));
+    const testing::MemoryFigures before = testing::memory_figures();
+    const std::size_t mappings = testing::mapping_count();
+    for (unsigned i = 0; i < 2000; ++i) {
+        MemoryPool pool(options());
+        pool.deallocate(pool.allocate(1000), 1000);
+        pool.deallocate(pool.allocate(100 * kib), 100 * kib);
+    }
+    EXPECT_EQ(pages::commit_budget().committed(), committed);
+    if constexpr (!testing::sanitized()) {
+        const testing::MemoryFigures after = testing::memory_figures();
+        EXPECT_LE(after.resident, before.resident + 256 * kib);
+        EXPECT_LE(after.address_space, before.address_space + 256 * kib);
+        EXPECT_LE(testing::mapping_count(), mappings + 4);
+    }
+}
+
+TEST_P(PoolLives, MemoryOfAPoolThatEndedReadsAsZerosInTheNext) {
+    for (unsigned round = 0; round < 3; ++round) {
+        MemoryPool pool(options());
+        auto* const zeros = static_cast<char*>(pool.allocate_zeroed(3, mib));
+        EXPECT_TRUE(std::all_of(zeros, zeros + 3 * mib, [](char byte) { return byte == 0; }));
+        std::memset(zeros, 0xFF, 3 * mib);
+        if (GetParam() == Checks::full) pool.deallocate(zeros);
+    }
+}
+
+// Threads ----------------------------------------------------------------------------------------
+
+TEST_P(PoolLives, BlockMayBeFreedOnAnyThread) {
+    MemoryPool pool(options());
+    for (const std::size_t bytes : sizes) {
+        std::vector<void*> blocks;
+        for (unsigned i = 0; i < 300; ++i) blocks.push_back(pool.allocate(bytes));
+        std::thread([&] { testing::free_all(pool, blocks, bytes); }).join();
+        EXPECT_EQ(pool.get_total_allocated(), 0U);
+        pool.trim();
+        EXPECT_EQ(pool.get_total_capacity(), 0U) << bytes;
+    }
+}
+
+TEST_P(PoolLives, ThreadThatEndsLeavesNothingParked) {
+    MemoryPool pool(options());
+    for (unsigned round = 0; round < 20; ++round) std::thread([&] { use(pool); }).join();
+    const PoolStatistics figures = pool.statistics();
+    EXPECT_EQ(figures.parked_bytes, 0U);
+    EXPECT_EQ(figures.threads, 0U);
+    pool.trim();
+    EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
+TEST_P(PoolLives, PoolMayEndWhileThreadsHoldCachesForIt) {
+    auto first = std::make_unique<MemoryPool>(options());
+    std::promise<void> used;
+    std::promise<MemoryPool*> next;
+    std::thread thread([&] {
+        use(*first);
+        used.set_value();
+        use(*next.get_future().get());
+    });
+    used.get_future().wait();
+    use(*first);
+    first.reset();
+    MemoryPool second(options());
+    next.set_value(&second);
+    use(second);
+    thread.join();
+    EXPECT_EQ(second.get_allocation_count(), 12U);
+    EXPECT_EQ(second.get_total_allocated(), 0U);
+}
+
+/// Uses a pool when its thread ends.
+struct UsesPoolAtItsEnd {
+    MemoryPool* pool = nullptr;
+    ~UsesPoolAtItsEnd() { use(*pool); }
+};
+
+TEST_P(PoolLives, ThreadLocalObjectsMayUseThePoolWhenTheyGo) {
+    MemoryPool pool(options());
+    std::thread([&] {
+        static thread_local UsesPoolAtItsEnd at_end;
+        at_end.pool = &pool;
+        use(pool);
+    }).join();
+    EXPECT_EQ(pool.get_allocation_count(), 12U);
+    EXPECT_EQ(pool.statistics().parked_bytes, 0U);
+}
+
+TEST_P(PoolLives, ThreadExitHandlersMayUseThePoolInEveryRound) {
+    static MemoryPool* used = nullptr;
+    static pthread_key_t key;
+    MemoryPool pool(options());
+    used = &pool;
+    ASSERT_EQ(pthread_key_create(&key, [](void* rounds) {
+        use(*used);
+        if (rounds != &key) pthread_setspecific(key, static_cast<char*>(rounds) - 1);
+    }), 0);
+    std::thread([&] {
+        use(pool);
+        pthread_setspecific(key, reinterpret_cast<char*>(&key) + 3);
+    }).join();
+    pthread_key_delete(key);
+    EXPECT_GE(pool.get_allocation_count(), 12U);
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+    EXPECT_EQ(pool.statistics().threads, 0U);
+    pool.trim();
+    EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
+// Fork -------------------------------------------------------------------------------------------
+
+TEST_P(PoolLives, ChildOfAForkUsesThePoolAsItsParentDid) {
+    MemoryPool pool(options());
+    auto* const block = new (pool.allocate(100)) std::string("from the parent, on its own heap");
+    use(pool);
+    EXPECT_TRUE(testing::holds_in_child([&] {
+        if (!pool.owns(block) || *block != "from the parent, on its own heap") return false;
+        use(pool);
+        pool.deallocate(block, 100);
+        MemoryPool own(options());
+        use(own);
+        return pool.get_total_allocated() == 0 && pool.trim() != 0 && pool.get_total_capacity() == 0;
+    }));
+    EXPECT_TRUE(pool.owns(block));
+    std::destroy_at(block);
+    pool.deallocate(block, 100);
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST_P(PoolLives, ChildOfAForkCountsWhatOtherThreadsParkedAsLost) {
+    MemoryPool pool(options());
+    std::promise<void> used;
+    std::promise<void> end;
+    std::thread thread([&] {
+        use(pool);
+        used.set_value();
+        end.get_future().wait();
+    });
+    used.get_future().wait();
+    const PoolStatistics before = pool.statistics();
+    EXPECT_TRUE(testing::holds_in_child([&] {
+        const PoolStatistics figures = pool.statistics();
+        if (figures.lost_bytes != before.parked_bytes || figures.parked_bytes != 0) return false;
+        if (figures.in_use_bytes != 0 || figures.threads != 0) return false;
+        use(pool);
+        return pool.get_total_allocated() == 0;
+    }));
+    EXPECT_EQ(pool.statistics().lost_bytes, 0U);
+    end.set_value();
+    thread.join();
+}
+
+TEST_P(PoolLives, ForkWhileOthersAllocateLeavesTheChildNoLockedPool) {
+    MemoryPool pool(options());
+    std::promise<void> end;
+    const std::shared_future<void> ended = end.get_future().share();
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 2; ++i) {
+        threads.emplace_back([&, ended] {
+            while (ended.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+                use(pool);
+                MemoryPool own(options());
+                use(own);
+                pool.trim();
+            }
+        });
+    }
+    for (unsigned i = 0; i < 30; ++i) {
+        EXPECT_TRUE(testing::holds_in_child([&] {
+            use(pool);
+            pool.trim();
+            use(*std::make_unique<MemoryPool>(options()));
+            return true;
+        }));
+    }
+    end.set_value();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool

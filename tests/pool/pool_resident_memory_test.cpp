@@ -1,0 +1,136 @@
+// What a pool takes of the machine, in resident bytes: each measured in a child process of its own.
+// Built out under sanitizers, see `sanitized()`.
+
+#include <tensorpool/memory_pool.hpp>
+
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+
+#include <cstddef>
+#include <iostream>
+#include <thread>
+#include <vector>
+
+#include "pool/fill.hpp"
+#include "support/child_process.hpp"
+#include "support/process_figures.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::free_all;
+using testing::touched_blocks;
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+
+std::size_t resident() { return testing::memory_figures().resident; }
+
+bool at_most(const char* what, std::size_t bytes, std::size_t most) {
+    if (bytes > most) std::cerr << what << ": " << bytes << " B; expected at most " << most << " B\n";
+    return bytes <= most;
+}
+
+std::size_t grown_since(std::size_t before) {
+    const std::size_t now = resident();
+    return now > before ? now - before : 0;
+}
+
+PoolOptions without_checks() { return {.checks = Checks::off}; }
+
+/// What all pools of a process share is set up, and this thread's stack is touched.
+void use_another_pool() {
+    MemoryPool pool(without_checks());
+    for (std::size_t bytes = 64; bytes <= mib; bytes *= 2) {
+        pool.deallocate(pool.allocate(bytes), bytes);
+    }
+}
+
+class PoolResidentMemory : public ::testing::TestWithParam<std::size_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Sizes, PoolResidentMemory,
+                         ::testing::Values(64, kib, 16 * kib, 100 * kib, 5 * mib));
+
+TEST(PoolResidentMemory, IdlePoolIsBelow1MiB) {
+    if constexpr (testing::sanitized()) return;
+    EXPECT_TRUE(testing::holds_in_child([] {
+        const std::size_t before = resident();
+        MemoryPool pool(without_checks());
+        pool.deallocate(pool.allocate(100), 100);
+        return at_most("idle pool", grown_since(before), mib);
+    }));
+}
+
+TEST(PoolResidentMemory, ThreadThatAllocatesOneBlockOfEachBucketParksLessThan512KiB) {
+    MemoryPool pool(without_checks());
+    std::thread([&] {
+        std::vector<void*> blocks;
+        for (std::size_t bytes = 64; bytes <= 64 * kib; bytes *= 2) blocks.push_back(pool.allocate(bytes));
+        EXPECT_LT(pool.statistics().parked_bytes, 512 * kib);
+        free_all(pool, blocks, 0);
+        EXPECT_LT(pool.statistics().parked_bytes, 512 * kib);
+    }).join();
+}
+
+TEST_P(PoolResidentMemory, TrimmedPoolIsBackWithin1MiBOfWhereItBegan) {
+    if constexpr (testing::sanitized()) return;
+    EXPECT_TRUE(testing::holds_in_child([] {
+        use_another_pool();
+        const std::size_t bytes = GetParam();
+        // The list of blocks is touched before, and stays.
+        std::vector<void*> blocks(200 * mib / bytes, &blocks);
+        const std::size_t before = resident();
+        MemoryPool pool(without_checks());
+        for (void*& block : blocks) {
+            block = pool.allocate(bytes);
+            for (std::size_t at = 0; at < bytes; at += 4096) static_cast<char*>(block)[at] = 1;
+        }
+        if (grown_since(before) < 190 * mib) return false;
+        free_all(pool, blocks, bytes);
+        pool.trim();
+        return at_most("trimmed pool", grown_since(before), mib);
+    }));
+}
+
+TEST_P(PoolResidentMemory, TrimmedPoolIsBackThoughOtherThreadsFilledAndFreed) {
+    if constexpr (testing::sanitized()) return;
+    EXPECT_TRUE(testing::holds_in_child([] {
+        use_another_pool();
+        std::thread(use_another_pool).join();
+        const std::size_t bytes = GetParam();
+        const std::size_t before = resident();
+        MemoryPool pool(without_checks());
+        std::thread([&] { free_all(pool, touched_blocks(pool, 100 * mib, bytes), bytes); }).join();
+        std::thread([&] { free_all(pool, touched_blocks(pool, 100 * mib, bytes), bytes); }).join();
+        pool.trim();
+        // The threads' lists of blocks may stay in malloc's heap.
+        const std::size_t lists = 2 * 100 * mib / bytes * sizeof(void*);
+        return at_most("trimmed pool", grown_since(before), mib + lists);
+    }));
+}
+
+TEST_P(PoolResidentMemory, RecordsStayBelowOnePercentOfCapacity) {
+    if constexpr (testing::sanitized()) return;
+    EXPECT_TRUE(testing::holds_in_child([] {
+        // Huge pages take more than is touched, so that what is asked here could not be told.
+        if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return false;
+        use_another_pool();
+        const std::size_t bytes = GetParam();
+        std::vector<void*> blocks(128 * mib / bytes, &blocks);
+        MemoryPool pool(without_checks());
+        const std::size_t before = resident();
+        for (void*& block : blocks) {
+            block = pool.allocate(bytes);
+            for (std::size_t at = 0; at < bytes; at += 4096) static_cast<char*>(block)[at] = 1;
+        }
+        const std::size_t blocks_themselves = blocks.size() * bytes;
+        const std::size_t records = grown_since(before) - blocks_themselves;
+        if (!at_most("records while in use", records, pool.get_total_capacity() / 100)) return false;
+        free_all(pool, blocks, bytes);
+        return at_most("records when freed", grown_since(before) - blocks_themselves,
+                       pool.get_total_capacity() / 100);
+    }));
+}
+
+}  // namespace
+}  // namespace tensorpool
