@@ -12,8 +12,8 @@ std::set<PageCount> telling_page_counts() {
     std::set<PageCount> counts;
     for (PageCount pages = 1; pages <= 5000; ++pages) counts.insert(pages);
     for (PageCount power = 1; power <= most_large_pages; power *= 2) {
-        for (PageCount eighth = 0; eighth < 8; ++eighth) {
-            const PageCount at = power + power / 8 * eighth;
+        for (PageCount part = 0; part < 32; ++part) {
+            const PageCount at = power + power / 32 * part;
             for (const PageCount pages : {at - 1, at, at + 1}) {
                 if (pages >= 1 && pages <= most_large_pages) counts.insert(pages);
             }
@@ -54,6 +54,21 @@ TEST(LargeSizes, ClassesNumberTheSizesInOrderWithoutGaps) {
     EXPECT_EQ(last_class + 1, large_class_count);
 }
 
+TEST(LargeSizes, EveryClassKnowsItsSize) {
+    for (unsigned large_class = 1; large_class < large_class_count; ++large_class) {
+        const PageCount pages = pages_of_large_class(large_class);
+        ASSERT_EQ(round_large(pages), pages) << large_class;
+        ASSERT_EQ(large_class_of(pages), large_class);
+    }
+}
+
+TEST(LargeSizes, RoundingAboveAMebibyteWastesAtMostAThirtySecond) {
+    for (const PageCount pages : telling_page_counts()) {
+        if (pages <= finer_above_pages) continue;
+        ASSERT_LE((std::uint64_t{round_large(pages)} - pages) * 32, pages) << pages;
+    }
+}
+
 TEST(LargeSizes, UpTo64KiBEverySizeHasAClassOfItsOwn) {
     for (PageCount pages = 1; pages <= 16; ++pages) {
         EXPECT_EQ(round_large(pages), pages);
@@ -62,8 +77,8 @@ TEST(LargeSizes, UpTo64KiBEverySizeHasAClassOfItsOwn) {
 }
 
 TEST(LargeSizes, ATensorOfASlightlyDifferentSizeSharesTheClass) {
-    EXPECT_EQ(round_large(1000), round_large(1020));
-    EXPECT_EQ(large_class_of(round_large(1000)), large_class_of(round_large(961)));
+    EXPECT_EQ(round_large(250), round_large(241));
+    EXPECT_EQ(round_large(10'000), round_large(10'200));
 }
 
 }  // namespace
