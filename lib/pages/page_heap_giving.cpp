@@ -89,6 +89,7 @@ std::size_t PageHeap::drop(SpanList& leaving, Changes& changes) noexcept {
         add_extent(extent, gone ? PageKind::extent_cold : PageKind::extent_hot);
         if (!gone) {
             detail::add(totals_.capacity_bytes, bytes);
+            count_free();
             continue;
         }
         budget_.give_back(bytes);

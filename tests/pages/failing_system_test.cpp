@@ -1,0 +1,81 @@
+#include "pages/failing_system.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "pages/address_space.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::testing {
+namespace {
+
+bool is_in_reservation(const void* address) {
+    const pages::PageMap& map = pages::address_space().map();
+    return map.page_count() != 0 && address >= map.address_of(0) &&
+           address < map.address_of(0) + std::size_t{map.page_count()} * pages::page_bytes;
+}
+
+int refuse() {
+    errno = ENOMEM;
+    return -1;
+}
+
+}  // namespace
+}  // namespace tensorpool::testing
+
+// In place of the C library's, in this program.
+extern "C" int mprotect(void* address, std::size_t bytes, int protection) noexcept {
+    using namespace tensorpool::testing;
+    const SystemCall call =
+        is_in_reservation(address) ? SystemCall::commit_pages : SystemCall::commit_records;
+    if (Failing::fails(call)) return refuse();
+    return static_cast<int>(syscall(SYS_mprotect, address, bytes, protection));
+}
+
+extern "C" int madvise(void* address, std::size_t bytes, int advice) noexcept {
+    using namespace tensorpool::testing;
+    if (advice == MADV_DONTNEED) {
+        const SystemCall call =
+            is_in_reservation(address) ? SystemCall::decommit_pages : SystemCall::decommit_map;
+        if (Failing::fails(call)) return refuse();
+    }
+    return static_cast<int>(syscall(SYS_madvise, address, bytes, advice));
+}
+
+extern "C" int getpagesize() noexcept {
+    const int claimed = tensorpool::testing::claimed_page_bytes;
+    return claimed != 0 ? claimed : static_cast<int>(getauxval(AT_PAGESZ));
+}
+
+namespace tensorpool::testing {
+namespace {
+
+TEST(Failing, MakesTheChosenCallsFailAndNoOthers) {
+    const std::size_t bytes = platform::page_bytes();
+    void* const page = platform::map(bytes, bytes);
+    ASSERT_NE(page, nullptr);
+    {
+        const Failing failing(SystemCall::commit_records, 1, 2);
+        EXPECT_TRUE(platform::commit(page, bytes));
+        EXPECT_FALSE(platform::commit(page, bytes));
+        EXPECT_FALSE(platform::commit(page, bytes));
+        EXPECT_TRUE(platform::commit(page, bytes));
+        EXPECT_TRUE(platform::decommit(page, bytes));
+        EXPECT_EQ(Failing::seen(), 4U);
+    }
+    {
+        const Failing failing(SystemCall::decommit_map);
+        EXPECT_FALSE(platform::decommit(page, bytes));
+        EXPECT_TRUE(platform::commit(page, bytes));
+    }
+    EXPECT_TRUE(platform::decommit(page, bytes));
+    platform::unmap(page, bytes);
+}
+
+}  // namespace
+}  // namespace tensorpool::testing

@@ -1,0 +1,153 @@
+// What the page heap does when the system refuses.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "pages/failing_system.hpp"
+#include "pages/page_heap_model.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+using testing::Failing;
+using testing::limited_options;
+using testing::PageHeapModel;
+using testing::plain_options;
+using testing::SystemCall;
+using testing::TestHeap;
+
+TEST(PageHeapFailures, RefusedCommitIsToldAndLeavesNothingBehind) {
+    TestHeap heap;
+    heap.allocate(10);
+    {
+        const Failing failing(SystemCall::commit_pages);
+        EXPECT_EQ(heap.allocate(20), nullptr);
+        EXPECT_STREQ(heap.refusal.limit, "what the system commits");
+        EXPECT_FALSE(heap.reserve(50));
+    }
+    EXPECT_EQ(heap.capacity(), 10U);
+    EXPECT_EQ(heap.committed(), 10U);
+    EXPECT_EQ(heap.grown(), 10U);
+    EXPECT_NE(heap.allocate(20), nullptr);
+}
+
+TEST(PageHeapFailures, FreeMemoryIsGivenBackWhenTheSystemCommitsNoMore) {
+    TestHeap heap;
+    const std::vector<Span*> spans = heap.allocate_all({30, 1, 30, 1});
+    heap.free(spans[0]);
+    heap.free(spans[2]);
+    const Failing failing(SystemCall::commit_pages, 0, 1);
+    EXPECT_NE(heap.allocate(40), nullptr);
+    EXPECT_GE(heap.given_back(), 30U);
+}
+
+TEST(PageHeapFailures, WhatCannotBeDroppedStaysFreeCommittedAndCounted) {
+    TestHeap heap;
+    heap.free(heap.allocate(20));
+    {
+        const Failing failing(SystemCall::decommit_pages);
+        EXPECT_EQ(heap.trim(), 0U);
+        heap.give_back(10);
+    }
+    EXPECT_EQ(heap.capacity(), 20U);
+    EXPECT_EQ(heap.committed(), 20U);
+    EXPECT_EQ(heap.free_pages(), 20U);
+    EXPECT_EQ(heap.given_back(), 0U);
+    EXPECT_EQ(heap.totals.given_back_bytes, 0U);
+    Span* const span = heap.allocate(20);
+    EXPECT_EQ(heap.grown(), 20U);
+    EXPECT_FALSE(span->clean);
+}
+
+TEST(PageHeapFailures, LimitHoldsWhereNothingCanBeDropped) {
+    TestHeap heap(limited_options(100));
+    const std::vector<Span*> spans = heap.allocate_all({40, 1, 59});
+    heap.free(spans[0]);
+    heap.free(spans[2]);
+    const Failing failing(SystemCall::decommit_pages);
+    EXPECT_EQ(heap.allocate(70), nullptr);
+    EXPECT_STREQ(heap.refusal.limit, "max_capacity");
+    EXPECT_EQ(heap.capacity(), 100U);
+    EXPECT_NE(heap.allocate(59), nullptr) << "what is free still serves";
+}
+
+TEST(PageHeapFailures, HeapWithoutMemoryForItsFirstRecordRefusesAndRecovers) {
+    TestHeap heap;
+    {
+        const Failing failing(SystemCall::commit_records);
+        EXPECT_EQ(heap.allocate(1), nullptr);
+        EXPECT_STREQ(heap.refusal.limit, "memory for the pool's records");
+        EXPECT_FALSE(heap.reserve(1));
+    }
+    EXPECT_EQ(heap.capacity(), 0U);
+    EXPECT_EQ(heap.totals.reserved_bytes, 0U);
+    EXPECT_NE(heap.allocate(1), nullptr);
+}
+
+// Sooner or later a split finds no record; all that was handed out before stays as it was.
+TEST(PageHeapFailures, RecordsThatRunOutRefuseARequestAndBreakNothing) {
+    TestHeap heap;
+    PageHeapModel model(heap);
+    ASSERT_TRUE(heap.reserve(2000));
+    {
+        const Failing failing(SystemCall::commit_records);
+        while (model.allocate({.pages = 2})) ASSERT_LT(model.count(), 1000U);
+        EXPECT_STREQ(heap.refusal.limit, "memory for the pool's records");
+        EXPECT_EQ(model.fault(PageHeapModel::Depth::all_words), "");
+        // Freeing needs no record, and what it frees serves the next.
+        model.free(model.count() / 2);
+        EXPECT_TRUE(model.allocate({.pages = 2}));
+        EXPECT_FALSE(model.allocate({.pages = 1}));
+        for (std::size_t i = 0; i < model.count(); i += 2) model.free(i);
+        heap.give_back(7);
+        EXPECT_EQ(model.fault(PageHeapModel::Depth::all_words), "");
+    }
+    while (model.count() < 500) ASSERT_TRUE(model.allocate({.pages = 2}));
+    EXPECT_EQ(model.fault(PageHeapModel::Depth::all_words), "");
+}
+
+/// A bit of everything, whatever is refused. Returns what is wrong afterwards.
+std::string use(TestHeap& heap, PageHeapModel& model) {
+    const auto fault = [&] { return model.fault(PageHeapModel::Depth::quick); };
+    for (PageCount pages = 1; pages <= 90 && fault().empty(); ++pages) {
+        model.allocate({.pages = pages, .alignment = pages % 5 == 0 ? PageCount{64} : 1});
+        if (pages % 3 == 0 && model.count() > 4) model.free(model.count() / 2);
+        if (pages % 20 == 0) heap.trim();
+        if (pages % 30 == 0) heap.reserve(heap.capacity() + 10);
+        if (pages % 13 == 0) heap.give_back(17);
+        if (pages % 7 == 0) heap.end_period();
+    }
+    model.allocate({.pages = 3 * granule_pages});
+    return fault();
+}
+
+class PageHeapNthFailure : public ::testing::TestWithParam<SystemCall> {};
+INSTANTIATE_TEST_SUITE_P(Calls, PageHeapNthFailure,
+                         ::testing::Values(SystemCall::commit_pages, SystemCall::commit_records,
+                                           SystemCall::decommit_pages, SystemCall::decommit_map));
+
+TEST_P(PageHeapNthFailure, LeaksNothingAndLeavesTheHeapWorking) {
+    for (unsigned number = 0; number < 1000; ++number) {
+        TestHeap heap(limited_options(1700));
+        PageHeapModel model(heap);
+        unsigned calls = 0;
+        {
+            const Failing failing(GetParam(), number, 1);
+            ASSERT_EQ(use(heap, model), "") << "call " << number;
+            calls = Failing::seen();
+        }
+        ASSERT_EQ(use(heap, model), "") << "after call " << number;
+        model.free_all();
+        heap.trim();
+        ASSERT_EQ(heap.capacity(), 0U) << "call " << number;
+        ASSERT_EQ(heap.committed(), 0U) << "call " << number;
+        ASSERT_EQ(model.fault(PageHeapModel::Depth::all_words), "") << "call " << number;
+        if (calls <= number) return;
+    }
+    FAIL() << "more calls than expected";
+}
+
+}  // namespace
+}  // namespace tensorpool::pages

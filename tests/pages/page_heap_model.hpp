@@ -1,0 +1,211 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pages/random.hpp"
+#include "pages/test_heap.hpp"
+
+namespace tensorpool::testing {
+
+/// What a page heap should hold, kept beside it: the spans in use, each stamped in its first and
+/// last page. `fault` compares the two. No other heap uses the budget; any may use the address space.
+class PageHeapModel {
+public:
+    explicit PageHeapModel(TestHeap& heap) : heap_(heap) {}
+
+    /// False where the heap refused.
+    bool allocate(const pages::PageRequest& request) {
+        pages::Span* const span = heap_.heap.allocate(request, heap_.changes, heap_.refusal);
+        if (span == nullptr) return false;
+        if (span->pages != request.pages) note("other size than asked for");
+        const auto address = reinterpret_cast<std::uintptr_t>(heap_.address_of(*span));
+        if (address % (request.alignment * pages::page_bytes) != 0) note("not aligned");
+        if (span->clean && !is_zero(*span)) note("clean, but not zeros");
+        if (!in_use_.emplace(span->first_page, span).second) note("begins where another does");
+        pages_in_use_ += span->pages;
+        stamp(*span);
+        return true;
+    }
+
+    void free(std::size_t index) {
+        pages::Span* const span = std::next(in_use_.begin(), static_cast<long>(index))->second;
+        if (!is_stamped(*span)) note("somebody wrote into a span in use");
+        in_use_.erase(span->first_page);
+        pages_in_use_ -= span->pages;
+        heap_.heap.free(*span, heap_.changes);
+    }
+    void free_all() {
+        while (count() != 0) free(count() - 1);
+    }
+
+    std::size_t count() const { return in_use_.size(); }
+    std::size_t pages_in_use() const { return pages_in_use_; }
+
+    enum class Depth : bool { quick, all_words };
+    /// The first fault that was noted or is found now; empty if there is none.
+    std::string fault(Depth depth) {
+        if (fault_.empty()) compare(depth);
+        return fault_;
+    }
+
+private:
+    using PageNumber = pages::PageNumber;
+    using PageKind = pages::PageKind;
+    using Span = pages::Span;
+
+    /// The heap's spans tile what was lent to it: found by their first entries, one after another.
+    void compare(Depth depth) {
+        const pages::PageMap& map = pages::address_space().map();
+        const std::size_t lent = heap_.totals.reserved_bytes / pages::page_bytes;
+        std::size_t covered = 0;
+        std::size_t hot = 0;
+        std::size_t used = 0;
+        std::size_t spans_in_use = 0;
+        PageKind last = PageKind::none;
+        for (PageNumber page = 0; covered < lent && page < map.page_count();) {
+            const pages::PageEntry entry = map.at(page);
+            if (entry.empty() || entry.pool_number() != heap_.heap.pool_number()) {
+                page = (page / pages::granule_pages + 1) * pages::granule_pages;
+                last = PageKind::none;
+                continue;
+            }
+            const Span& span = *entry.span();
+            if (span.first_page != page || span.pages == 0) return note("no span begins there", page);
+            if (span.kind == PageKind::extent_hot || span.kind == PageKind::extent_cold) {
+                if (span.kind == last) return note("two free extents of a kind touch", page);
+            } else {
+                ++spans_in_use;
+                used += span.pages;
+                const auto known = in_use_.find(page);
+                if (known == in_use_.end() || known->second != &span) return note("not in use", page);
+            }
+            if (span.kind == PageKind::extent_hot) hot += span.pages;
+            check_entries(span, entry, depth);
+            covered += span.pages;
+            last = span.kind;
+            page = span.end_page();
+        }
+        if (covered != lent) note("spans do not cover what was lent");
+        if (spans_in_use != in_use_.size() || used != pages_in_use_) note("a span in use is missing");
+        if (hot != heap_.free_pages()) note("free pages are not what the figure says");
+        if (used + hot != heap_.capacity()) note("capacity is not what is in use or free");
+        if (heap_.committed() != heap_.capacity()) note("the budget differs from capacity");
+        const std::size_t most = heap_.heap.options().max_capacity;
+        if (most != 0 && heap_.heap.capacity() > most) note("capacity exceeds its limit");
+        if (heap_.totals.peak_capacity_bytes < heap_.heap.capacity()) note("peak below capacity");
+    }
+
+    void check_entries(const Span& span, pages::PageEntry first, Depth depth) {
+        const pages::PageMap& map = pages::address_space().map();
+        if (first.kind() != span.kind) return note("entry of another kind", span.first_page);
+        if (map.at(span.end_page() - 1).word() != first.word()) note("last entry", span.end_page() - 1);
+        const bool is_free = span.kind == PageKind::extent_hot || span.kind == PageKind::extent_cold;
+        for (PageNumber granule = (span.first_page + pages::granule_pages - 1) / pages::granule_pages;
+             granule * pages::granule_pages < span.end_page(); ++granule) {
+            const std::uint64_t expected = is_free || first.is_bucket() ? 0 : first.word();
+            if (map.granules()[granule] != expected) return note("granule", granule);
+        }
+        if (!is_free) {
+            for (const PageNumber page :
+                 {span.first_page, span.first_page + span.pages / 2, span.end_page() - 1}) {
+                if (map.find(map.address_of(page)).span() != &span) return note("not found", page);
+            }
+        }
+        if (depth == Depth::quick && span.pages > pages::granule_pages) return;
+        const std::uint64_t inside = first.is_bucket() ? first.word() : 0;
+        for (PageNumber page = span.first_page + 1; page + 1 < span.end_page(); ++page) {
+            if (map.at(page).word() != inside) return note("word of an interior page", page);
+        }
+    }
+
+    void stamp(const Span& span) {
+        for (unsigned char* const place : stamped_places(span)) {
+            std::memcpy(place, &span.first_page, sizeof span.first_page);
+        }
+    }
+    bool is_stamped(const Span& span) const {
+        for (const unsigned char* const place : stamped_places(span)) {
+            if (std::memcmp(place, &span.first_page, sizeof span.first_page) != 0) return false;
+        }
+        return true;
+    }
+    std::vector<unsigned char*> stamped_places(const Span& span) const {
+        unsigned char* const begin = heap_.address_of(span);
+        return {begin, begin + span.bytes() - sizeof span.first_page};
+    }
+    bool is_zero(const Span& span) const {
+        const unsigned char* const begin = heap_.address_of(span);
+        for (std::size_t at = 0; at < span.bytes(); at += pages::page_bytes) {
+            if (begin[at] != 0 || begin[at + pages::page_bytes - sizeof span.first_page] != 0) return false;
+        }
+        return true;
+    }
+
+    void note(const char* what, PageNumber page = 0) {
+        if (fault_.empty()) fault_ = std::string(what) + " (page " + std::to_string(page) + ")";
+    }
+
+    TestHeap& heap_;
+    std::map<PageNumber, Span*> in_use_;
+    std::size_t pages_in_use_ = 0;
+    std::string fault_;
+};
+
+/// What is done to a heap at random, in parts of a thousand; the rest is freed.
+struct HeapHabits {
+    unsigned allocate = 480;
+    unsigned trim = 5;
+    unsigned reserve = 5;
+    unsigned give_back = 15;
+    unsigned look_at_retention = 15;
+    pages::PageCount most_pages = 700;
+    pages::PageCount most_alignment = 2048;
+};
+
+/// Whether a refusal was right; told before the next step.
+template <class IsRightlyRefused>
+std::string run_at_random(PageHeapModel& model, TestHeap& heap, const HeapHabits& habits,
+                          Random& random, unsigned steps, IsRightlyRefused is_rightly_refused) {
+    for (unsigned step = 0; step < steps; ++step) {
+        unsigned chance = random.below(1000);
+        const auto turn = [&chance](unsigned share) {
+            const bool mine = chance < share;
+            chance -= share;
+            return mine;
+        };
+        if (turn(habits.allocate) || model.count() == 0) {
+            const pages::PageRequest request{
+                .pages = random.log_uniform(1, habits.most_pages),
+                .alignment = random.one_in(4)
+                                 ? pages::PageCount{1}
+                                       << random.below(std::size_t{std::bit_width(habits.most_alignment)})
+                                 : 1,
+                .kind = random.one_in(3) ? pages::kind_of_bucket(random.below(detail::bucket_count))
+                                         : pages::PageKind::large_in_use};
+            if (!model.allocate(request) && !is_rightly_refused(request)) return "refused";
+        } else if (turn(habits.trim)) {
+            heap.trim();
+            if (heap.free_pages() != 0) return "free memory after trim";
+        } else if (turn(habits.reserve)) {
+            const std::size_t pages = heap.capacity() + random.below(200);
+            if (heap.reserve(pages) && heap.capacity() < pages) return "less than was reserved";
+        } else if (turn(habits.give_back)) {
+            heap.give_back(random.below(500));
+        } else if (turn(habits.look_at_retention)) {
+            heap.end_period();
+        } else {
+            model.free(random.below(model.count()));
+        }
+        const auto depth = step % 64 == 0 ? PageHeapModel::Depth::all_words : PageHeapModel::Depth::quick;
+        const std::string fault = model.fault(depth);
+        if (!fault.empty()) return "step " + std::to_string(step) + ": " + fault;
+    }
+    return "";
+}
+
+}  // namespace tensorpool::testing
