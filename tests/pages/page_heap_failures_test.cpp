@@ -33,6 +33,16 @@ TEST(PageHeapFailures, RefusedCommitIsToldAndLeavesNothingBehind) {
     EXPECT_NE(heap.allocate(20), nullptr);
 }
 
+TEST(PageHeapFailures, BareShortfallIsTriedWhenTheSystemRefusesTheSurplus) {
+    HeapOptions options = plain_options();
+    options.growth = {.step = 1024 * page_bytes, .factor = 0.0, .fraction = 1.0};
+    TestHeap heap(options);
+    const Failing failing(SystemCall::commit_pages, 0, 1);
+    EXPECT_NE(heap.allocate(20), nullptr);
+    EXPECT_EQ(heap.capacity(), 20U);
+    EXPECT_EQ(heap.committed(), 20U);
+}
+
 TEST(PageHeapFailures, FreeMemoryIsGivenBackWhenTheSystemCommitsNoMore) {
     TestHeap heap;
     const std::vector<Span*> spans = heap.allocate_all({30, 1, 30, 1});
