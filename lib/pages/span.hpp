@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 
@@ -17,10 +18,13 @@ struct alignas(64) Span : boost::intrusive::list_base_hook<
     PageKind kind = PageKind::none;
     /// Reads as zeros: committed and not handed out since.
     bool clean = false;
+    /// Huge pages were asked for.
+    bool huge = false;
     /// Of a cached large block: the retention period in which it was freed.
     std::uint32_t period = 0;
     /// Of a large block, with full checks: what was asked for.
-    std::uint64_t requested_bytes = 0;
+    /// Relaxed: its holder writes it, and whoever asks about any address may read it meanwhile.
+    std::atomic<std::uint64_t> requested_bytes = 0;
 
     // A bucket's span ------------------------------------------------------------------------
     // Blocks [0, carved) have been handed out at least once; of these, `home` have their bit set

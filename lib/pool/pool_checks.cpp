@@ -44,7 +44,7 @@ Pool::Finding Pool::find_pages(const void* p) noexcept {
     const Span& span = *entry.span();
     Finding finding{.block = map.address_of(span.first_page),
                     .usable = span.bytes(),
-                    .requested = span.requested_bytes};
+                    .requested = span.requested_bytes.load(std::memory_order_relaxed)};
     // The first page's entry tells; those of granules and of the last page are set once.
     if (map.at(span.first_page).kind() == PageKind::large_in_use) {
         finding.what = finding.block == p ? Finding::What::block : Finding::What::interior;
@@ -110,7 +110,7 @@ void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes
     if (finding.bucket < bucket_count) {
         buckets_[finding.bucket].remember(p, requested_bytes);
     } else {
-        large_span_of(p).requested_bytes = requested_bytes;
+        large_span_of(p).requested_bytes.store(requested_bytes, std::memory_order_relaxed);
     }
 }
 

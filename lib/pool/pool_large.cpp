@@ -29,7 +29,7 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, Changes& ch
 
 void* Pool::hand_out(Span& span, std::size_t bytes, bool from_cache) noexcept {
     totals_.hold(span.bytes());
-    span.requested_bytes = bytes;
+    span.requested_bytes.store(bytes, std::memory_order_relaxed);
     count_large([&](LargeCounters& counted) {
         add(counted.cache_hits, from_cache ? 1 : 0);
         add(counted.requested_bytes, bytes);

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string_view>
+
+#include <tensorpool/memory_pool.hpp>
+
+#include "models/planted_faults.hpp"
+#include "stress/live_map.hpp"
+
+namespace tensorpool::stress {
+
+/// What the threads did to a pool, to compare its figures with.
+struct Totals {
+    std::uint64_t allocations = 0;
+    std::uint64_t deallocations = 0;
+    std::uint64_t requested = 0;
+    std::uint64_t failures = 0;
+
+    void add(const Totals& other) {
+        allocations += other.allocations;
+        deallocations += other.deallocations;
+        requested += other.requested;
+        failures += other.failures;
+    }
+};
+
+/// One of the pools of a round, each with a life of its own.
+struct PoolUnderStress {
+    PoolUnderStress(const PoolOptions& its_options, std::size_t largest, std::string_view plant)
+        : options(its_options),
+          largest_bytes(largest),
+          pool(options),
+          subject(testing::subject_with_fault(plant, pool)) {}
+
+    const PoolOptions options;
+    const std::size_t largest_bytes;  // that is asked of it
+    MemoryPool pool;
+    std::unique_ptr<testing::Subject> subject;
+    std::mutex mutex;
+    Totals totals;  // under mutex
+
+    void add(const Totals& of_a_thread) {
+        const std::lock_guard guard(mutex);
+        totals.add(of_a_thread);
+    }
+};
+
+inline constexpr unsigned pool_count = 4;
+using Pools = std::array<std::unique_ptr<PoolUnderStress>, pool_count>;
+
+/// A pool as it comes, one with a small limit, one that gives back at once, one with checks.
+Pools make_pools(std::string_view plant);
+/// All that was in use is freed and no thread but the caller's has a cache: everything is zero.
+void check_that_nothing_is_left(PoolUnderStress& under_stress);
+
+}  // namespace tensorpool::stress

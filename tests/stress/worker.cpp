@@ -1,0 +1,184 @@
+#include "stress/worker.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "models/pattern.hpp"
+
+namespace tensorpool::stress {
+namespace {
+
+using testing::Pattern;
+
+constexpr std::size_t most_held = 32;
+
+}  // namespace
+
+Worker::~Worker() {
+    for (unsigned pool = 0; pool < pool_count; ++pool) round_.pools[pool]->add(totals_[pool]);
+}
+
+void Worker::work(unsigned calls, std::vector<HoldingPointer>& held) {
+    for (unsigned call = 0; call < calls; ++call) {
+        const std::size_t choice = below(100);
+        if (held.empty() || (choice < 45 && held.size() < most_held)) {
+            allocate(held);
+        } else if (choice < 75) {
+            deallocate(take(held));
+        } else if (choice < 85) {
+            reallocate(*held[below(held.size())]);
+        } else {
+            hand_over(held);
+        }
+    }
+}
+
+void Worker::allocate(std::vector<HoldingPointer>& held) {
+    auto made = std::make_unique<Holding>();
+    made->pool = static_cast<unsigned>(below(pool_count));
+    made->mark = next_mark_++;
+    PoolUnderStress& under_stress = *round_.pools[made->pool];
+    made->asked = log_uniform(under_stress.largest_bytes);
+    made->p = call(under_stress, *made);
+    Totals& totals = totals_[made->pool];
+    if (made->p == nullptr) {
+        if (under_stress.options.max_capacity == 0) found("%zu B were refused", made->asked);
+        ++totals.failures;
+        return after_failure(made->pool, held);
+    }
+    ++totals.allocations;
+    totals.requested += made->asked;
+    begin(*made);
+    Pattern(made->mark).write(made->p, made->asked);
+    held.push_back(std::move(made));
+}
+
+// One of the ways to ask for a block; nullptr when it is refused.
+void* Worker::call(PoolUnderStress& under_stress, Holding& wanted) {
+    testing::Subject& subject = *under_stress.subject;
+    try {
+        switch (below(8)) {
+            case 0:
+                wanted.alignment = std::size_t{1} << below(15);
+                return subject.allocate(wanted.asked, wanted.alignment);
+            case 1: {
+                void* const zeros = subject.allocate_zeroed(wanted.asked, 1);
+                const std::size_t at = testing::first_not_zero(zeros, wanted.asked);
+                if (at != wanted.asked) found("byte %zu of %zu is not zero", at, wanted.asked);
+                return zeros;
+            }
+            case 2:
+                return under_stress.pool.try_allocate(wanted.asked);
+            default:
+                return subject.allocate(wanted.asked);
+        }
+    } catch (const AllocationError&) {
+        return nullptr;
+    }
+}
+
+// Only what is freed can make room: half of what is held of that pool.
+void Worker::after_failure(unsigned pool, std::vector<HoldingPointer>& held) {
+    bool free_this = true;
+    for (HoldingPointer& holding : held) {
+        if (holding->pool == pool && std::exchange(free_this, !free_this)) {
+            deallocate(std::move(holding));
+        }
+    }
+    std::erase(held, nullptr);
+}
+
+void Worker::deallocate(HoldingPointer holding) {
+    verify(*holding);
+    end(*holding);
+    ++totals_[holding->pool].deallocations;
+    testing::Subject& subject = *round_.pools[holding->pool]->subject;
+    const bool aligned = holding->alignment > 64;
+    switch (below(aligned ? 2 : 4)) {
+        case 0:
+            return subject.deallocate(holding->p);
+        case 1:
+            return subject.deallocate(holding->p, holding->asked,
+                                      std::max<std::size_t>(holding->alignment, 64));
+        case 2:
+            return subject.deallocate(holding->p, holding->asked);
+        default:
+            return subject.deallocate(holding->p, holding->usable);
+    }
+}
+
+void Worker::reallocate(Holding& holding) {
+    if (holding.alignment > 64) return;
+    PoolUnderStress& under_stress = *round_.pools[holding.pool];
+    const std::size_t bytes = log_uniform(under_stress.largest_bytes);
+    verify(holding);
+    end(holding);
+    void* moved = nullptr;
+    try {
+        moved = under_stress.subject->reallocate(holding.p, holding.asked, bytes);
+    } catch (const AllocationError&) {
+        if (under_stress.options.max_capacity == 0) found("%zu B were refused", bytes);
+        ++totals_[holding.pool].failures;
+        return begin(holding);
+    }
+    const std::size_t kept = std::min(bytes, holding.asked);
+    const std::size_t same = Pattern(holding.mark).first_difference(moved, kept, holding.asked);
+    if (same != kept) found("reallocate kept %zu B of %zu", same, kept);
+    if (moved != holding.p) {
+        ++totals_[holding.pool].deallocations;
+        ++totals_[holding.pool].allocations;
+        totals_[holding.pool].requested += bytes;
+    }
+    holding.p = moved;
+    holding.asked = bytes;
+    begin(holding);
+    Pattern(holding.mark).write(moved, bytes);
+}
+
+void Worker::hand_over(std::vector<HoldingPointer>& held) {
+    HoldingPointer other = round_.exchange.swap(below(Exchange::places), take(held));
+    if (other == nullptr) return;
+    verify(*other);
+    held.push_back(std::move(other));
+}
+
+void Worker::verify(const Holding& holding) const {
+    const std::size_t same =
+        Pattern(holding.mark).first_difference(holding.p, holding.asked, holding.asked);
+    if (same == holding.asked) return;
+    found("pool '%s': byte %zu of %zu at %p has changed",
+          round_.pools[holding.pool]->options.name.c_str(), same, holding.asked, holding.p);
+}
+
+// Asking takes locks, which put threads in order and so would hide that the pool does not: seldom.
+void Worker::begin(Holding& holding) {
+    holding.usable = holding.asked;
+    if (round_.map != nullptr || below(64) == 0) {
+        holding.usable = round_.pools[holding.pool]->pool.usable_size(holding.p);
+        if (holding.usable < holding.asked) {
+            found("%zu B gave a block of %zu", holding.asked, holding.usable);
+        }
+    }
+    if (round_.map != nullptr) round_.map->insert(holding.p, holding.usable);
+}
+
+void Worker::end(const Holding& holding) const {
+    if (round_.map != nullptr) round_.map->erase(holding.p);
+}
+
+// From 1 to `most`, each doubling as often as the others.
+std::size_t Worker::log_uniform(std::size_t most) {
+    std::uniform_real_distribution<double> exponent(0.0, std::log2(static_cast<double>(most)));
+    return static_cast<std::size_t>(std::exp2(exponent(random_)));
+}
+
+HoldingPointer Worker::take(std::vector<HoldingPointer>& held) {
+    std::swap(held[below(held.size())], held.back());
+    HoldingPointer taken = std::move(held.back());
+    held.pop_back();
+    return taken;
+}
+
+}  // namespace tensorpool::stress
