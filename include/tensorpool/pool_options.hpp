@@ -17,8 +17,12 @@ namespace tensorpool {
 enum class HugePages : std::uint8_t {
     /// Never asks.
     never,
-    /// Asks where whole 2 MiB pieces will be touched anyway: large blocks, and buckets that have
-    /// shown that they grow. `auto` in the environment.
+    /// Asks where a bucket that has shown that it grows takes fresh memory. The default: measured
+    /// on a virtual machine, where 300 fresh huge pages cost more than their small ones (see
+    /// perf/README.md).
+    buckets,
+    /// Asks where whole 2 MiB pieces will be touched anyway: growing buckets, and large blocks.
+    /// `auto` in the environment. Worth a try where the kernel has huge pages at hand.
     automatic,
     /// Asks for all memory that it commits.
     always,
@@ -91,7 +95,7 @@ TENSORPOOL_API Checks default_checks() noexcept;
 /// The global pool reads the same from the environment: TENSORPOOL_INITIAL_CAPACITY,
 /// TENSORPOOL_MAX_CAPACITY, TENSORPOOL_MAX_ALLOCATION, TENSORPOOL_GROWTH_STEP,
 /// TENSORPOOL_GROWTH_FACTOR, TENSORPOOL_GROWTH_FRACTION, TENSORPOOL_RETAIN_BYTES,
-/// TENSORPOOL_RETAIN_MS, TENSORPOOL_HUGE_PAGES (never, auto, always), TENSORPOOL_NUMA (system,
+/// TENSORPOOL_RETAIN_MS, TENSORPOOL_HUGE_PAGES (never, buckets, auto, always), TENSORPOOL_NUMA (system,
 /// interleave, or a node's number), TENSORPOOL_CHECKS (off, basic, full). Sizes take the suffixes
 /// KiB, MiB, GiB, TiB.
 struct PoolOptions {
@@ -105,7 +109,7 @@ struct PoolOptions {
     std::size_t max_allocation = std::size_t{8} << 30;
     GrowthPolicy growth = {};
     RetentionPolicy retain = {};
-    HugePages huge_pages = HugePages::automatic;
+    HugePages huge_pages = HugePages::buckets;
     NumaPolicy numa = {};
     Checks checks = default_checks();
     /// Called on the thread whose request caused it, outside all locks of the pool; it may use the

@@ -40,8 +40,9 @@ TENSORPOOL_API const char* tensorpool_last_error(void);
 
 enum tensorpool_huge_pages {
     tensorpool_huge_pages_never = 0,
-    tensorpool_huge_pages_automatic = 1,
-    tensorpool_huge_pages_always = 2
+    tensorpool_huge_pages_buckets = 1,
+    tensorpool_huge_pages_automatic = 2,
+    tensorpool_huge_pages_always = 3
 };
 enum tensorpool_numa {
     tensorpool_numa_system = 0,

@@ -14,6 +14,7 @@ constexpr std::size_t first_version_bytes =
     offsetof(tensorpool_options, on_event_user) + sizeof(tensorpool_options::on_event_user);
 
 static_assert(static_cast<int>(HugePages::never) == tensorpool_huge_pages_never);
+static_assert(static_cast<int>(HugePages::buckets) == tensorpool_huge_pages_buckets);
 static_assert(static_cast<int>(HugePages::automatic) == tensorpool_huge_pages_automatic);
 static_assert(static_cast<int>(HugePages::always) == tensorpool_huge_pages_always);
 static_assert(static_cast<int>(NumaPolicy::Placement::system) == tensorpool_numa_system);

@@ -18,7 +18,7 @@ using pages::Refusal;
 using pages::Span;
 
 // A bucket this large has shown that it grows: it will touch whole huge pages.
-constexpr std::size_t grown_bucket_bytes = std::size_t{1} << 20;
+constexpr std::size_t grown_bucket_bytes = std::size_t{512} << 10;
 constexpr const char* expected = "expected a block of this pool in use";
 
 bool is_set(const Span& span, unsigned index) noexcept {
@@ -116,7 +116,8 @@ Span* Bucket::span_with_room(Changes& changes, Refusal& refusal) noexcept {
 Span* Bucket::new_span(PageCount pages, Changes& changes, Refusal& refusal) noexcept {
     const pages::PageRequest request{.pages = pages,
                                      .kind = pages::kind_of_bucket(number_),
-                                     .huge = capacity() >= grown_bucket_bytes};
+                                     .huge = capacity() >= grown_bucket_bytes &&
+                                             sources_.heap.options().huge_pages != HugePages::never};
     Span* const span = sources_.heap.allocate(request, changes, refusal);
     if (span == nullptr) return nullptr;
     span->blocks = static_cast<std::uint16_t>(

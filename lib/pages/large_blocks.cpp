@@ -76,7 +76,8 @@ PageRequest LargeBlocks::request_for(PageCount pages, std::size_t alignment) con
     const std::size_t bytes = pages * page_bytes;
     return {.pages = pages,
             .alignment = static_cast<PageCount>(std::max(alignment, page_bytes) / page_bytes),
-            .huge = bytes >= platform::huge_page_bytes};
+            .huge = bytes >= platform::huge_page_bytes &&
+                    heap_.options().huge_pages >= HugePages::automatic};
 }
 
 // The first page's entry tells a block that is in use from one that was freed.

@@ -63,6 +63,7 @@ Span* PageHeap::take(const PageRequest& request, Changes& changes, Refusal& refu
         if (!request.may_grow || !grow(request, changes, refusal, shortage)) return nullptr;
         extent = hot_.find(request.pages, request.alignment);
     }
+    if (extent != nullptr && request.huge) ask_for_huge_pages(*extent);
     Span* const span = extent == nullptr ? nullptr : cut(*extent, request);
     if (span == nullptr) refusal = {"memory for the pool's records", 0};
     count_free();
@@ -86,6 +87,7 @@ Span* PageHeap::cut(Span& extent, const PageRequest& request) noexcept {
         rest->first_page = at;
         rest->pages = pages;
         rest->clean = extent.clean;
+        rest->huge = extent.huge;
         add_extent(*rest, PageKind::extent_hot);
     };
     keep(front, extent.first_page, before);
@@ -103,12 +105,14 @@ void PageHeap::add_extent(Span& extent, PageKind kind) noexcept {
         extent.first_page = left->first_page;
         extent.pages += left->pages;
         extent.clean = extent.clean && left->clean;
+        extent.huge = extent.huge && left->huge;
         spans_.destroy(left);
     }
     if (Span* const right = neighbour(extent.end_page(), kind); right != nullptr) {
         remove_extent(*right);
         extent.pages += right->pages;
         extent.clean = extent.clean && right->clean;
+        extent.huge = extent.huge && right->huge;
         spans_.destroy(right);
     }
     space_.map().set_ends(extent, PageEntry(&extent, number_, kind));

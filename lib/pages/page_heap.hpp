@@ -39,7 +39,7 @@ struct HeapOptions {
     std::size_t max_capacity = 0;  // 0: none
     GrowthPolicy growth = {};
     RetentionPolicy retain = {};
-    HugePages huge_pages = HugePages::automatic;
+    HugePages huge_pages = HugePages::buckets;
     NumaPolicy numa = {};
     std::uint64_t (*clock_ns)() noexcept = nullptr;
 };
@@ -110,11 +110,12 @@ private:
     Place cheapest_place(const PageRequest& request) noexcept;
     Place smallest_cold(PageCount pages) noexcept;
     bool borrow(PageCount pages, Refusal& refusal) noexcept;
-    bool commit_place(Place place, bool huge, Surplus surplus, Changes& changes, Refusal& refusal,
+    bool commit_place(Place place, Surplus surplus, Changes& changes, Refusal& refusal,
                       std::size_t& shortage) noexcept;
     PageCount affordable(Place place, Surplus surplus, Refusal& refusal,
                          std::size_t& shortage) noexcept;
-    bool commit_front(Span& cold, PageCount pages, bool huge) noexcept;
+    bool commit_front(Span& cold, PageCount pages) noexcept;
+    void ask_for_huge_pages(Span& extent) noexcept;
     void count_growth(std::size_t bytes) noexcept;
 
     // page_heap_giving.cpp: giving back. The lock is not held.

@@ -30,11 +30,11 @@ bool PageHeap::reserve(std::size_t bytes, Changes& changes, Refusal& refusal) no
             place = smallest_cold(pages);
         }
         std::size_t shortage = 0;
-        const bool huge = missing >= platform::huge_page_bytes;
-        if (!commit_place(place, huge, Surplus::no, changes, refusal, shortage)) return false;
+        if (!commit_place(place, Surplus::no, changes, refusal, shortage)) return false;
     }
     floor_ = std::max(floor_, base::align_up(bytes, page_bytes));
     hot_.for_each([this](Span& extent) {
+        if (options_.huge_pages >= HugePages::automatic) ask_for_huge_pages(extent);
         platform::prefault(space_.address_of(extent.first_page), extent.bytes());
     });
     count_free();
@@ -48,7 +48,7 @@ bool PageHeap::grow(const PageRequest& request, Changes& changes, Refusal& refus
         if (!borrow(request.pages + request.alignment - 1, refusal)) return false;
         place = cheapest_place(request);
     }
-    return commit_place(place, request.huge, Surplus::yes, changes, refusal, shortage);
+    return commit_place(place, Surplus::yes, changes, refusal, shortage);
 }
 
 // The place where the fewest pages have to be committed: what is hot on either side of a cold extent
@@ -106,17 +106,17 @@ bool PageHeap::borrow(PageCount pages, Refusal& refusal) noexcept {
     return true;
 }
 
-bool PageHeap::commit_place(Place place, bool huge, Surplus surplus, Changes& changes,
+bool PageHeap::commit_place(Place place, Surplus surplus, Changes& changes,
                             Refusal& refusal, std::size_t& shortage) noexcept {
     if (place.cold == nullptr) return false;
     PageCount pages = affordable(place, surplus, refusal, shortage);
     if (pages == 0) return false;
-    bool done = commit_front(*place.cold, pages, huge);
+    bool done = commit_front(*place.cold, pages);
     if (!done && pages > place.pages) {
         // The system has less than it said: without the surplus, then.
         budget_.give_back(bytes_of(pages - place.pages));
         pages = place.pages;
-        done = commit_front(*place.cold, pages, huge);
+        done = commit_front(*place.cold, pages);
     }
     if (!done) {
         budget_.give_back(bytes_of(pages));
@@ -158,17 +158,13 @@ PageCount PageHeap::affordable(Place place, Surplus surplus, Refusal& refusal,
     return static_cast<PageCount>(taken / page_bytes);
 }
 
-bool PageHeap::commit_front(Span& cold, PageCount pages, bool huge) noexcept {
+bool PageHeap::commit_front(Span& cold, PageCount pages) noexcept {
     Span* const rest = pages == cold.pages ? nullptr : spans_.make();
     if (pages != cold.pages && rest == nullptr) return false;
     const PageRun run{cold.first_page, pages};
     if (!space_.commit(run)) {
         if (rest != nullptr) spans_.destroy(rest);
         return false;
-    }
-    if ((huge && options_.huge_pages == HugePages::automatic) ||
-        options_.huge_pages == HugePages::always) {
-        platform::prefer_huge_pages(space_.address_of(run.first), bytes_of(pages));
     }
     remove_extent(cold);
     if (rest != nullptr) {
@@ -178,9 +174,17 @@ bool PageHeap::commit_front(Span& cold, PageCount pages, bool huge) noexcept {
         add_extent(*rest, PageKind::extent_cold);
     }
     cold.pages = pages;
-    cold.clean = true;
+    cold.huge = false;
+    if (options_.huge_pages == HugePages::always) ask_for_huge_pages(cold);
     add_extent(cold, PageKind::extent_hot);
     return true;
+}
+
+// Of memory that nobody has touched yet, once.
+void PageHeap::ask_for_huge_pages(Span& extent) noexcept {
+    if (!extent.clean || extent.huge) return;
+    platform::prefer_huge_pages(space_.address_of(extent.first_page), extent.bytes());
+    extent.huge = true;
 }
 
 void PageHeap::count_growth(std::size_t bytes) noexcept {

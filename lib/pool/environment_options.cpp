@@ -116,9 +116,10 @@ PoolOptions options_from_environment(PoolOptions options) {
     read("TENSORPOOL_RETAIN_MS", options.retain.milliseconds, "a whole number of milliseconds",
          std::to_string(options.retain.milliseconds), parse_number<std::uint32_t>);
     static constexpr Named<HugePages> huge_pages[] = {{"never", HugePages::never},
+                                                      {"buckets", HugePages::buckets},
                                                       {"auto", HugePages::automatic},
                                                       {"always", HugePages::always}};
-    read("TENSORPOOL_HUGE_PAGES", options.huge_pages, "never, auto or always", "auto",
+    read("TENSORPOOL_HUGE_PAGES", options.huge_pages, "never, buckets, auto or always", "buckets",
          [](Text text) { return parse_choice(text, huge_pages); });
     read("TENSORPOOL_NUMA", options.numa, "system, interleave or the number of a node", "system",
          parse_numa);

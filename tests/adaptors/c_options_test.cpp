@@ -43,7 +43,7 @@ TEST(COptions, DefaultsAreThoseOfPoolOptions) {
     EXPECT_EQ(options.growth_fraction, expected.growth.fraction);
     EXPECT_EQ(options.retain_bytes, expected.retain.bytes);
     EXPECT_EQ(options.retain_milliseconds, expected.retain.milliseconds);
-    EXPECT_EQ(options.huge_pages, tensorpool_huge_pages_automatic);
+    EXPECT_EQ(options.huge_pages, tensorpool_huge_pages_buckets);
     EXPECT_EQ(options.numa, tensorpool_numa_system);
     EXPECT_EQ(options.numa_node, 0U);
     EXPECT_EQ(options.checks, static_cast<int>(tensorpool::default_checks()));
@@ -97,7 +97,7 @@ TEST(COptions, ValueOutsideItsEnumerationIsRefusedByName) {
     EXPECT_EQ(refusal_of(options), "tensorpool: create: checks is 7, expected 0 to 2");
     options = defaults();
     options.huge_pages = -1;
-    EXPECT_EQ(refusal_of(options), "tensorpool: create: huge_pages is -1, expected 0 to 2");
+    EXPECT_EQ(refusal_of(options), "tensorpool: create: huge_pages is -1, expected 0 to 3");
     options = defaults();
     options.numa = 3;
     EXPECT_EQ(refusal_of(options), "tensorpool: create: numa is 3, expected 0 to 2");
