@@ -12,8 +12,6 @@ constexpr std::size_t most_parked_bytes = std::size_t{4} << 20;
 // Trips to depots and spans between two looks for idle buckets: often enough that a phase of other
 // sizes gives the last one's blocks back, rare enough to cost nothing.
 constexpr unsigned trips_per_look = 256;
-// Taken ahead at most; above twice as much, what is more goes back.
-constexpr std::size_t most_credit_bytes = std::size_t{512} << 10;
 
 }  // namespace
 

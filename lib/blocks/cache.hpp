@@ -38,6 +38,12 @@ public:
     /// Parks nothing any more, and what it held counts as lost: for a thread that a fork left behind.
     void abandon() noexcept;
 
+    /// Counts bytes as held by this thread, or no longer, out of what it has taken ahead.
+    void charge(std::size_t bytes) noexcept;
+    void refund(std::size_t bytes) noexcept;
+    /// Taken ahead at most; above twice as much, what is more goes back.
+    static constexpr std::size_t most_credit_bytes = std::size_t{512} << 10;
+
     /// Now and then, by trips to depots: whoever looks at the clock shall do so then.
     bool is_time_to_look() const noexcept { return trips_ % 16 == 0; }
     BucketSet& set() const noexcept { return *set_; }
@@ -66,8 +72,6 @@ private:
     bool grow(unsigned bucket) noexcept;
     void count_trip() noexcept;
     void give_back_idle() noexcept;
-    void charge(std::size_t bytes) noexcept;
-    void refund(std::size_t bytes) noexcept;
     void count_taken(unsigned bucket, std::size_t blocks) noexcept;
     void count_returned(unsigned bucket, std::size_t blocks) noexcept;
 

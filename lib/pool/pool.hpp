@@ -70,6 +70,8 @@ private:
     void free_large(pages::Span& span, pages::Changes& changes) noexcept;
     template <class Function>
     void count_large(Function function) noexcept;
+    void hold(blocks::Cache* cache, std::size_t bytes) noexcept;
+    void let_go(blocks::Cache* cache, std::size_t bytes) noexcept;
 
     // pool_memory.cpp: what is free
     void gather(pages::Changes& changes) noexcept;

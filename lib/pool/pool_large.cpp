@@ -28,9 +28,9 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, Changes& ch
 }
 
 void* Pool::hand_out(Span& span, std::size_t bytes, bool from_cache) noexcept {
-    totals_.hold(span.bytes());
     span.requested_bytes.store(bytes, std::memory_order_relaxed);
-    count_large([&](LargeCounters& counted) {
+    count_large([&](LargeCounters& counted, blocks::Cache* cache) {
+        hold(cache, span.bytes());
         add(counted.cache_hits, from_cache ? 1 : 0);
         add(counted.requested_bytes, bytes);
         add(counted.allocations, 1);
@@ -42,12 +42,12 @@ void* Pool::hand_out(Span& span, std::size_t bytes, bool from_cache) noexcept {
 void Pool::free_large(Span& span, Changes& changes) noexcept {
     const std::size_t bytes = span.bytes();
     bool look = false;
-    count_large([&](LargeCounters& counted) {
+    count_large([&](LargeCounters& counted, blocks::Cache* cache) {
         add_release(counted.deallocations, 1);
         add_release(counted.deallocated_bytes, bytes);
         look = counted.deallocations.load(std::memory_order_relaxed) % 64 == 0;
+        let_go(cache, bytes);
     });
-    totals_.let_go(bytes);
     large_.free(span, changes);
     if (look) keep_to_retention(changes);
 }
@@ -55,11 +55,28 @@ void Pool::free_large(Span& span, Changes& changes) noexcept {
 template <class Function>
 void Pool::count_large(Function function) noexcept {
     if (blocks::Cache* const cache = blocks::thread_registry().attach(buckets_)) {
-        function(cache->counters->large);
+        function(cache->counters->large, cache);
         return;
     }
     const std::lock_guard guard(slots_.shared_mutex());
-    function(slots_.shared().large);
+    function(slots_.shared().large, nullptr);
+}
+
+// What a thread has credit for costs no word that threads share.
+void Pool::hold(blocks::Cache* cache, std::size_t bytes) noexcept {
+    if (cache != nullptr && bytes <= blocks::Cache::most_credit_bytes) {
+        cache->charge(bytes);
+    } else {
+        totals_.hold(bytes);
+    }
+}
+
+void Pool::let_go(blocks::Cache* cache, std::size_t bytes) noexcept {
+    if (cache != nullptr && bytes <= blocks::Cache::most_credit_bytes) {
+        cache->refund(bytes);
+    } else {
+        totals_.let_go(bytes);
+    }
 }
 
 }  // namespace abi_1
