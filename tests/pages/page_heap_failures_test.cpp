@@ -7,11 +7,13 @@
 
 #include "pages/failing_system.hpp"
 #include "pages/page_heap_model.hpp"
+#include "support/child_process.hpp"
 
 namespace tensorpool::pages {
 namespace {
 
 using testing::Failing;
+using testing::holds_in_child;
 using testing::limited_options;
 using testing::PageHeapModel;
 using testing::plain_options;
@@ -157,6 +159,28 @@ TEST_P(PageHeapNthFailure, LeaksNothingAndLeavesTheHeapWorking) {
         if (calls <= number) return;
     }
     FAIL() << "more calls than expected";
+}
+
+// macOS has such pages: only those that lie in a free run as a whole are dropped.
+TEST(PageHeapFailures, PartsOfLargerSystemPagesAreNotTakenForZeros) {
+    EXPECT_TRUE(holds_in_child([] {
+        TestHeap heap;
+        std::vector<Span*> spans = heap.allocate_all({3, 7, 2, 9, 11});
+        // From now on: what was reserved and mapped before is aligned well enough.
+        testing::claimed_page_bytes = 16 << 10;
+        for (Span* const span : spans) std::memset(heap.address_of(*span), 0xFF, span->bytes());
+        heap.free(spans[1]);
+        heap.free(spans[3]);
+        heap.trim();
+        for (const PageCount pages : {7U, 9U, 2U}) {
+            const Span* const span = heap.allocate(pages);
+            if (span == nullptr) return false;
+            for (std::size_t at = 0; at < span->bytes(); ++at) {
+                if (span->clean && heap.address_of(*span)[at] != 0) return false;
+            }
+        }
+        return heap.address_of(*spans[2])[0] == 0xFF;
+    }));
 }
 
 }  // namespace
