@@ -122,7 +122,9 @@ void PoolModel::give_back(void* p, const Block& block, How how) {
 }
 
 void PoolModel::deallocate_all() {
-    while (!blocks_.empty()) deallocate(blocks_.size() * 7 / 11, static_cast<How>(count() % 4));
+    // From both ends to the middle.
+    while (!blocks_.empty())
+        deallocate(count() % 2 == 0 ? 0 : count() - 1, static_cast<How>(count() % 4));
 }
 
 bool PoolModel::reserve(std::size_t capacity) {
@@ -151,7 +153,8 @@ void PoolModel::trim() {
     check_figures();
 }
 
-void PoolModel::count_others(std::uint64_t calls, std::size_t bytes) {
+void PoolModel::count_others(std::uint64_t calls, std::size_t bytes, std::uint64_t failed) {
+    totals_.failures += failed;
     totals_.allocations += calls;
     totals_.deallocations += calls;
     totals_.requested += calls * bytes;
@@ -210,7 +213,9 @@ void PoolModel::count_in_use(const Block& block, std::ptrdiff_t sign) {
 
 PoolModel::Blocks::iterator PoolModel::nth(std::size_t k) {
     if (blocks_.empty()) return blocks_.end();
-    return std::next(blocks_.begin(), static_cast<std::ptrdiff_t>(k % blocks_.size()));
+    const auto at = static_cast<std::ptrdiff_t>(k % blocks_.size());
+    const auto from_end = static_cast<std::ptrdiff_t>(blocks_.size()) - at;
+    return at < from_end ? std::next(blocks_.begin(), at) : std::prev(blocks_.end(), from_end);
 }
 
 }  // namespace tensorpool::testing

@@ -52,8 +52,8 @@ public:
     void check_empty() const;
     std::size_t count() const { return blocks_.size(); }
     std::size_t bytes_in_use() const { return in_use_bytes_; }
-    /// Allocations and frees that were made past the model, all of them over again.
-    void count_others(std::uint64_t calls, std::size_t bytes);
+    /// Allocations that were made past the model and freed since, and those that failed.
+    void count_others(std::uint64_t calls, std::size_t bytes, std::uint64_t failed = 0);
 
 private:
     struct Block {

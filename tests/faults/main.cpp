@@ -1,0 +1,125 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string_view>
+
+#include "faults/platform_calls.hpp"
+#include "faults/scenario.hpp"
+#include "models/pool_model.hpp"
+#include "pages/address_space.hpp"
+#include "pages/commit_budget.hpp"
+#include "platform/platform.hpp"
+
+// Refuses each call to the system in turn, in a process of its own for each, so that what a process
+// sets up once is tried too.
+
+namespace {
+
+using namespace tensorpool;
+using namespace tensorpool::faults;
+
+constexpr int nothing_was_refused = 2;
+using Scenario = void (*)(Failures);
+
+std::size_t reservation_bytes() {
+    return pages::address_space().map().page_count() * pages::page_bytes;
+}
+
+// What is mapped beside the reservation and its tables, whose size depends on what was granted: for
+// each page a word, for each granule a word and a lender's number, as in address_space.cpp.
+std::size_t record_bytes() {
+    const std::size_t pages = reservation_bytes() / pages::page_bytes;
+    const std::size_t granules = pages / pages::granule_pages;
+    const auto whole = [](std::size_t bytes) {
+        const std::size_t unit = platform::page_bytes();
+        return (bytes + unit - 1) / unit * unit;
+    };
+    const std::size_t tables = whole(granules * 8) + whole(granules * 2) + whole(pages * 8);
+    return mapped_bytes() - reservation_bytes() - tables;
+}
+
+void check_that_nothing_leaked(Scenario scenario, std::size_t expected_records) {
+    scenario(Failures::none);
+    if (expected_records != 0 && record_bytes() != expected_records) {
+        testing::mismatch("records take %zu B, without refusals %zu", record_bytes(),
+                          expected_records);
+    }
+    const char* const begin = pages::address_space().address_of(0);
+    const std::size_t kept = kept_bytes(begin, reservation_bytes());
+    if (kept != 0) testing::mismatch("%zu B of the reservation were not dropped", kept);
+    const std::size_t committed = pages::commit_budget().committed();
+    if (committed != 0) testing::mismatch("%zu B still count as committed", committed);
+}
+
+// In a child process. `expected_records` 0: not known.
+int refuse_one(Scenario scenario, std::uint64_t n, Refuse how, std::size_t expected_records) {
+    try {
+        refuse(n, how);
+        scenario(how == Refuse::once ? Failures::one : Failures::many);
+        refuse_nothing();
+        check_that_nothing_leaked(scenario, expected_records);
+        return refused_call() == nullptr ? nothing_was_refused : 0;
+    } catch (const std::exception& error) {
+        std::printf("platform_faults: call %zu (%s): %s\n", std::size_t{n},
+                    refused_call() == nullptr ? "none" : refused_call(), error.what());
+        std::fflush(stdout);
+        return 1;
+    }
+}
+
+template <class Function>
+int in_child(Function function) {
+    const pid_t child = fork();
+    if (child == 0) _exit(function());
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// Figured out in a child, so that this process has never used a pool.
+std::size_t records_without_refusals(Scenario scenario) {
+    int ends[2];
+    if (pipe(ends) != 0) return 0;
+    in_child([&] {
+        scenario(Failures::none);
+        const std::size_t records = record_bytes();
+        return write(ends[1], &records, sizeof records) == sizeof records ? 0 : 1;
+    });
+    std::size_t records = 0;
+    const bool got = read(ends[0], &records, sizeof records) == sizeof records;
+    return got ? records : 0;
+}
+
+int run(Scenario scenario, Refuse how, bool same_records) {
+    const std::size_t records = same_records ? records_without_refusals(scenario) : 0;
+    unsigned faults = 0;
+    for (std::uint64_t n = 1;; ++n) {
+        const int result = in_child([&] { return refuse_one(scenario, n, how, records); });
+        if (result == nothing_was_refused) {
+            std::printf("platform_faults: %zu calls refused in turn, %u went wrong\n",
+                        std::size_t{n - 1}, faults);
+            return faults == 0 && n > 1 ? 0 : 1;
+        }
+        if (result != 0) ++faults;
+        if (result < 0) {
+            std::printf("platform_faults: call %zu: signal %d\n", std::size_t{n}, -result);
+        }
+        std::fflush(stdout);
+        if (faults == 10) return 1;
+    }
+}
+
+}  // namespace
+
+// once | ever_after, then pools | global, then perhaps a planted fault.
+int main(int count, char** arguments) {
+    if (count < 3) return 2;
+    const std::string_view how = arguments[1];
+    const std::string_view what = arguments[2];
+    if (count > 3) plant_a_leak();
+    return run(what == "pools" ? run_scenario : run_scenario_with_global_pool,
+               how == "once" ? Refuse::once : Refuse::ever_after, what == "pools");
+}
