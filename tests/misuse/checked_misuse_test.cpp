@@ -20,7 +20,7 @@ using testing::one_line;
 using testing::Sized;
 
 constexpr std::size_t kib = 1024;
-constexpr std::size_t sizes[] = {100, 3000, 20 * kib, 64 * kib, 300 * kib, 5 * kib * kib};
+constexpr std::size_t sizes[] = {100, 3000, 20 * kib, 64 * kib, 300 * kib, 5 * kib* kib};
 
 class CheckedMisuseDeathTest : public ::testing::TestWithParam<std::tuple<Checks, Sized>> {
 protected:
@@ -42,7 +42,8 @@ INSTANTIATE_TEST_SUITE_P(Levels, CheckedMisuseDeathTest,
                          [](const auto& param) {
                              const bool full = std::get<0>(param.param) == Checks::full;
                              const bool sized = std::get<1>(param.param) == Sized::yes;
-                             return std::string(full ? "full" : "basic") + (sized ? "Sized" : "Unsized");
+                             return std::string(full ? "full" : "basic") +
+                                    (sized ? "Sized" : "Unsized");
                          });
 
 TEST_P(CheckedMisuseDeathTest, PointerThatNoPoolGave) {

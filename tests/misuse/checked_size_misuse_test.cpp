@@ -55,17 +55,17 @@ TEST_P(CheckedSizeDeathTest, LargeBlockWithASizeThatIsNotIts) {
 
 TEST_P(CheckedSizeDeathTest, AlignedBlockWithoutItsAlignment) {
     void* const block = pool_.allocate(100, 4096);
-    EXPECT_EXIT(pool_.deallocate(block, 100), by_abort(),
-                one_line("mine", block, "belongs to whole pages of 4 KiB",
-                         "not to the bucket of 100 B"));
+    EXPECT_EXIT(
+        pool_.deallocate(block, 100), by_abort(),
+        one_line("mine", block, "belongs to whole pages of 4 KiB", "not to the bucket of 100 B"));
     pool_.deallocate(block, 100, 4096);
 }
 
 TEST_P(CheckedSizeDeathTest, AlignedBlockWithASizeThatIsNotIts) {
     void* const block = pool_.allocate(100, 4096);
-    EXPECT_EXIT(pool_.deallocate(block, 5000, 4096), by_abort(),
-                one_line("mine", block, "belongs to whole pages of 4 KiB",
-                         "not to whole pages of 5000 B"));
+    EXPECT_EXIT(
+        pool_.deallocate(block, 5000, 4096), by_abort(),
+        one_line("mine", block, "belongs to whole pages of 4 KiB", "not to whole pages of 5000 B"));
     pool_.deallocate(block, 100, 4096);
 }
 

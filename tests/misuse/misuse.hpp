@@ -36,6 +36,8 @@ inline ::testing::PolymorphicMatcher<::testing::internal::MatchesRegexMatcher> o
                                    "[^\n]*" + found + "[^\n]*" + expected + "\n");
 }
 
-inline ::testing::KilledBySignal by_abort() { return ::testing::KilledBySignal(SIGABRT); }
+inline ::testing::KilledBySignal by_abort() {
+    return ::testing::KilledBySignal(SIGABRT);
+}
 
 }  // namespace tensorpool::testing

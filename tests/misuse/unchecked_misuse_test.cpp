@@ -1,5 +1,5 @@
-// Without checks: what the look-up of a free tells stops the program; what nobody looked at is found
-// when it comes home; and nothing is ever written through a bad pointer.
+// Without checks: what the look-up of a free tells stops the program; what nobody looked at is
+// found when it comes home; and nothing is ever written through a bad pointer.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -30,8 +30,9 @@ protected:
 
 TEST_F(UncheckedMisuseDeathTest, PointerThatNoPoolGave) {
     alignas(64) char on_stack[128];
-    for (void* const p : {static_cast<void*>(on_stack), reinterpret_cast<void*>(std::uintptr_t{0x10}),
-                          reinterpret_cast<void*>(UINTPTR_MAX)}) {
+    for (void* const p :
+         {static_cast<void*>(on_stack), reinterpret_cast<void*>(std::uintptr_t{0x10}),
+          reinterpret_cast<void*>(UINTPTR_MAX)}) {
         EXPECT_EXIT(pool_.deallocate(p), by_abort(),
                     one_line("mine", p, "was never given by this pool"));
         EXPECT_EXIT(pool_.deallocate(p, 100 * kib), by_abort(),
@@ -53,9 +54,10 @@ TEST_F(UncheckedMisuseDeathTest, BlockOfAnotherPoolNamesBothPools) {
 TEST_F(UncheckedMisuseDeathTest, PointerIntoABlockWhereItsAddressTells) {
     for (const std::size_t bytes : {100UL, 2000UL, 20 * kib, 100 * kib, 3 * kib * kib}) {
         auto* const block = static_cast<char*>(pool_.allocate(bytes));
-        EXPECT_EXIT(pool_.deallocate(block + 8), by_abort(),
-                    one_line("mine", block + 8, "lies 8 B inside the block " + testing::text_of(block),
-                             "expected where the block begins"));
+        EXPECT_EXIT(
+            pool_.deallocate(block + 8), by_abort(),
+            one_line("mine", block + 8, "lies 8 B inside the block " + testing::text_of(block),
+                     "expected where the block begins"));
         pool_.deallocate(block);
     }
 }

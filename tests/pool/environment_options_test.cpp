@@ -39,8 +39,8 @@ protected:
     }
 
     /// The value is told in one line, and everything stays as it was given.
-    void expect_refused(const std::string& name, const std::string& value, const std::string& expected,
-                        const std::string& used) {
+    void expect_refused(const std::string& name, const std::string& value,
+                        const std::string& expected, const std::string& used) {
         const PoolOptions options = read_with(name, value);
         unsetenv(name.c_str());
         EXPECT_EQ(told_, "tensorpool: " + name + " is '" + value + "'; expected " + expected +
@@ -104,8 +104,12 @@ TEST_F(EnvironmentOptions, EveryVariableReachesItsOption) {
 }
 
 TEST_F(EnvironmentOptions, SizesAreNumbersWithAUnitOf1024) {
-    for (const auto& [text, bytes] : {std::pair{"0", std::size_t{0}}, {"100", 100}, {"100B", 100},
-                                      {"0.5KiB", 512}, {"3MiB", 3 * mib}, {".5GiB", 512 * mib}}) {
+    for (const auto& [text, bytes] : {std::pair{"0", std::size_t{0}},
+                                      {"100", 100},
+                                      {"100B", 100},
+                                      {"0.5KiB", 512},
+                                      {"3MiB", 3 * mib},
+                                      {".5GiB", 512 * mib}}) {
         EXPECT_EQ(read_with("TENSORPOOL_MAX_CAPACITY", text).max_capacity, bytes) << text;
         EXPECT_EQ(told_, "");
     }
@@ -113,6 +117,7 @@ TEST_F(EnvironmentOptions, SizesAreNumbersWithAUnitOf1024) {
 
 TEST_F(EnvironmentOptions, EveryChoiceIsKnownByItsName) {
     EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "never").huge_pages, HugePages::never);
+    EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "buckets").huge_pages, HugePages::buckets);
     EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "auto").huge_pages, HugePages::automatic);
     given_.checks = Checks::full;
     EXPECT_EQ(read_with("TENSORPOOL_CHECKS", "off").checks, Checks::off);
@@ -126,8 +131,8 @@ TEST_F(EnvironmentOptions, EveryChoiceIsKnownByItsName) {
 
 TEST_F(EnvironmentOptions, SenselessSizesAreToldAndNotUsed) {
     const std::string expected = "a size such as 512MiB or 2GiB";
-    for (const char* const text : {"", "much", "-1", "2GB", "2 GiB", "2gib", "GiB", "1.2.3MiB", "0x10",
-                                   "99999999TiB", "1e3", "nan", "inf"}) {
+    for (const char* const text : {"", "much", "-1", "2GB", "2 GiB", "2gib", "GiB", "1.2.3MiB",
+                                   "0x10", "99999999TiB", "1e3", "nan", "inf"}) {
         expect_refused("TENSORPOOL_INITIAL_CAPACITY", text, expected, "none");
         expect_refused("TENSORPOOL_MAX_CAPACITY", text, expected, "none");
         expect_refused("TENSORPOOL_GROWTH_STEP", text, expected, "3 MiB");
@@ -155,10 +160,11 @@ TEST_F(EnvironmentOptions, SenselessNumbersAreToldAndNotUsed) {
 TEST_F(EnvironmentOptions, SenselessChoicesAreToldAndNotUsed) {
     for (const char* const text : {"", "Off", "2", "full "}) {
         expect_refused("TENSORPOOL_CHECKS", text, "off, basic or full", "off");
-        expect_refused("TENSORPOOL_HUGE_PAGES", text, "never, auto or always", "auto");
+        expect_refused("TENSORPOOL_HUGE_PAGES", text, "never, buckets, auto or always", "buckets");
     }
     for (const char* const text : {"", "all", "-1", "4096", "0.5"}) {
-        expect_refused("TENSORPOOL_NUMA", text, "system, interleave or the number of a node", "system");
+        expect_refused("TENSORPOOL_NUMA", text, "system, interleave or the number of a node",
+                       "system");
     }
 }
 

@@ -1,11 +1,24 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
 #include <tensorpool/memory_pool.hpp>
 
 namespace tensorpool::testing {
+
+/// Of each way that blocks are served.
+inline constexpr std::size_t sizes[] = {64, 1000, 16 << 10, 64 << 10, 100 << 10, 3 << 20};
+
+/// Takes, touches and frees a block of each.
+inline void use(MemoryPool& pool) {
+    for (const std::size_t bytes : sizes) {
+        void* const block = pool.allocate(bytes);
+        std::memset(block, 1, bytes);
+        pool.deallocate(block, bytes);
+    }
+}
 
 /// Blocks until the pool refuses one more.
 inline std::vector<void*> fill(MemoryPool& pool, std::size_t bytes) {

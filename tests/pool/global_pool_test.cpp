@@ -76,7 +76,8 @@ TEST(GlobalPool, ServesTheChildOfAFork) {
 
 TEST(GlobalPoolProgram, ServesStaticConstructorsAndDestructors) {
     for (const char* const checks : {"off", "full"}) {
-        const ProgramResult result = run_program(STATICS_PROGRAM, {}, {{"TENSORPOOL_CHECKS", checks}});
+        const ProgramResult result =
+            run_program(STATICS_PROGRAM, {}, {{"TENSORPOOL_CHECKS", checks}});
         EXPECT_EQ(result.exit_code, 0) << result.errors;
         EXPECT_EQ(result.output, "all given back\n");
         EXPECT_EQ(result.errors, "");
@@ -107,7 +108,8 @@ TEST(GlobalPoolVariables, LimitsHold) {
 }
 
 TEST(GlobalPoolVariables, OptionsReachThePool) {
-    EXPECT_TRUE(shows(use_with({{"TENSORPOOL_MAX_CAPACITY", "64MiB"}}), "\"limit_bytes\":67108864"));
+    EXPECT_TRUE(
+        shows(use_with({{"TENSORPOOL_MAX_CAPACITY", "64MiB"}}), "\"limit_bytes\":67108864"));
     const ProgramResult ready = use_with({{"TENSORPOOL_INITIAL_CAPACITY", "32MiB"}});
     EXPECT_TRUE(shows(ready, "\"capacity_bytes\":33554432")) << ready.output;
     EXPECT_TRUE(shows(ready, "\"growths\":1,"));
@@ -119,23 +121,26 @@ TEST(GlobalPoolVariables, OptionsReachThePool) {
 TEST(GlobalPoolVariables, ValueThatMakesNoSenseIsToldAndThePoolWorks) {
     const ProgramResult result = use_with({{"TENSORPOOL_MAX_CAPACITY", "plenty"}});
     EXPECT_TRUE(shows(result, "\"limit_bytes\":0,"));
-    EXPECT_EQ(result.errors, "tensorpool: TENSORPOOL_MAX_CAPACITY is 'plenty'; expected a size such as "
-                             "512MiB or 2GiB; used instead: none\n");
+    EXPECT_EQ(result.errors,
+              "tensorpool: TENSORPOOL_MAX_CAPACITY is 'plenty'; expected a size such as "
+              "512MiB or 2GiB; used instead: none\n");
 }
 
 TEST(GlobalPoolVariables, InitialCapacityBeyondTheLimitIsToldAndCut) {
-    const ProgramResult result = use_with(
-        {{"TENSORPOOL_INITIAL_CAPACITY", "64MiB"}, {"TENSORPOOL_MAX_CAPACITY", "32MiB"}});
+    const ProgramResult result =
+        use_with({{"TENSORPOOL_INITIAL_CAPACITY", "64MiB"}, {"TENSORPOOL_MAX_CAPACITY", "32MiB"}});
     EXPECT_TRUE(shows(result, "\"capacity_bytes\":33554432"));
-    EXPECT_EQ(result.errors, "tensorpool: TENSORPOOL_INITIAL_CAPACITY is more than "
-                             "TENSORPOOL_MAX_CAPACITY; used instead: 32 MiB\n");
+    EXPECT_EQ(result.errors,
+              "tensorpool: TENSORPOOL_INITIAL_CAPACITY is more than "
+              "TENSORPOOL_MAX_CAPACITY; used instead: 32 MiB\n");
 }
 
 TEST(GlobalPoolVariables, InitialCapacityThatCannotBeHadIsToldAndThePoolWorks) {
     const ProgramResult result = use_with({{"TENSORPOOL_INITIAL_CAPACITY", "1000TiB"}});
     EXPECT_TRUE(shows(result, "\"in_use_bytes\":0,"));
-    EXPECT_EQ(result.errors, "tensorpool: TENSORPOOL_INITIAL_CAPACITY is 1000 TiB, which cannot be had: "
-                             "limit met: address space; used instead: 0 B\n");
+    EXPECT_EQ(result.errors,
+              "tensorpool: TENSORPOOL_INITIAL_CAPACITY is 1000 TiB, which cannot be had: "
+              "limit met: address space; used instead: 0 B\n");
 }
 
 TEST(GlobalPoolVariables, ReportIsPrintedAtTheEndWhenAsked) {
@@ -150,8 +155,9 @@ TEST(GlobalPoolVariables, ReportIsPrintedAtTheEndWhenAsked) {
 }
 
 TEST(GlobalPoolVariables, PoolThatIsNeverUsedReadsAndReportsNothing) {
-    const ProgramResult result = run_program(
-        GLOBAL_POOL_PROGRAM, {"nothing"}, {{"TENSORPOOL_REPORT", "1"}, {"TENSORPOOL_CHECKS", "some"}});
+    const ProgramResult result =
+        run_program(GLOBAL_POOL_PROGRAM, {"nothing"},
+                    {{"TENSORPOOL_REPORT", "1"}, {"TENSORPOOL_CHECKS", "some"}});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.errors, "");
 }

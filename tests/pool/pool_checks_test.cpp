@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
-constexpr std::size_t sizes[] = {1, 64, 100, 2 * kib, 4 * kib, 20 * kib, 64 * kib, 64 * kib + 1, 5 * mib};
+constexpr std::size_t sizes[] = {1,        64,       100,          2 * kib, 4 * kib,
+                                 20 * kib, 64 * kib, 64 * kib + 1, 5 * mib};
 
 class PoolFind : public ::testing::TestWithParam<Checks> {
 protected:
@@ -83,10 +84,10 @@ TEST_P(PoolFind, DoesNotOwnMemoryOfOthers) {
     MemoryPool other(options());
     int on_stack = 0;
     const auto on_heap = std::make_unique<int>(0);
-    for (const void* const p : {static_cast<const void*>(nullptr), static_cast<const void*>(&on_stack),
-                                static_cast<const void*>(on_heap.get()),
-                                reinterpret_cast<const void*>(UINTPTR_MAX),
-                                reinterpret_cast<const void*>(std::uintptr_t{1} << 46)}) {
+    for (const void* const p :
+         {static_cast<const void*>(nullptr), static_cast<const void*>(&on_stack),
+          static_cast<const void*>(on_heap.get()), reinterpret_cast<const void*>(UINTPTR_MAX),
+          reinterpret_cast<const void*>(std::uintptr_t{1} << 46)}) {
         EXPECT_FALSE(pool_.owns(p)) << p;
         EXPECT_EQ(pool_.usable_size(p), 0U) << p;
     }

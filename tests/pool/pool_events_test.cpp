@@ -39,8 +39,8 @@ protected:
                 .max_allocation = 64 * mib,
                 .checks = GetParam(),
                 .on_event = [this](const PoolEvent& event) {
-                    told_.push_back({event.kind, event.pool, event.bytes, event.in_use, event.capacity,
-                                     event.limit, std::this_thread::get_id()});
+                    told_.push_back({event.kind, event.pool, event.bytes, event.in_use,
+                                     event.capacity, event.limit, std::this_thread::get_id()});
                 }};
     }
     std::vector<Told> take(Kind kind) {
@@ -168,12 +168,11 @@ TEST_P(PoolEvents, NothingIsPrintedWhateverHappens) {
 // Without caches nothing is parked, so nothing has to be gathered.
 TEST(PoolPressure, IsToldWhenARequestIsMetOnlyFromCaches) {
     std::vector<Kind> told;
-    MemoryPool pool(PoolOptions{.max_capacity = 16 * mib,
-                                .checks = Checks::off,
-                                .on_event = [&](const PoolEvent& event) {
-                                    told.push_back(event.kind);
-                                    EXPECT_NE(event.kind, Kind::failure);
-                                }});
+    MemoryPool pool(PoolOptions{
+        .max_capacity = 16 * mib, .checks = Checks::off, .on_event = [&](const PoolEvent& event) {
+            told.push_back(event.kind);
+            EXPECT_NE(event.kind, Kind::failure);
+        }});
     std::vector<void*> blocks;
     for (std::size_t i = 0; i < 16 * mib / 64; ++i) blocks.push_back(pool.allocate(64));
     testing::free_all(pool, blocks, 64);

@@ -18,7 +18,8 @@ PoolOptions without_largest_request() {
 
 TEST(PoolLarge, RequestBeyondTheAddressSpaceIsRefusedNotCutOff) {
     MemoryPool pool(without_largest_request());
-    for (const std::size_t bytes : {3 * tib, 16 * tib, 16 * tib + 4096, SIZE_MAX - 5000, SIZE_MAX}) {
+    for (const std::size_t bytes :
+         {3 * tib, 16 * tib, 16 * tib + 4096, SIZE_MAX - 5000, SIZE_MAX}) {
         EXPECT_EQ(pool.try_allocate(bytes), nullptr) << bytes;
     }
     EXPECT_THROW(pool.allocate_zeroed(SIZE_MAX, 2), AllocationError);

@@ -18,11 +18,11 @@ namespace {
 
 using testing::fill;
 using testing::free_all;
+using testing::sizes;
 
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 constexpr std::size_t tib = mib * mib;
-constexpr std::size_t sizes[] = {64, 1000, 16 * kib, 64 * kib, 100 * kib, 3 * mib};
 
 class PoolMemory : public ::testing::TestWithParam<Checks> {
 protected:
@@ -42,7 +42,8 @@ TEST_P(PoolMemory, CapacityReachesItsLimitAndNeverExceedsIt) {
         const PoolStatistics figures = pool.statistics();
         EXPECT_LE(figures.peak_capacity_bytes, 16 * mib) << bytes;
         // What is left is less than one more block needs.
-        EXPECT_GE(figures.in_use_bytes + figures.in_use_bytes / 50 + bytes + 4 * kib, 15 * mib) << bytes;
+        EXPECT_GE(figures.in_use_bytes + figures.in_use_bytes / 50 + bytes + 4 * kib, 15 * mib)
+            << bytes;
         free_all(pool, blocks, bytes);
         EXPECT_EQ(pool.get_total_allocated(), 0U);
     }

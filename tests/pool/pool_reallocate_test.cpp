@@ -45,7 +45,8 @@ INSTANTIATE_TEST_SUITE_P(Checks, PoolBytes, testing::all_check_levels(), testing
 TEST_P(PoolBytes, ZeroedBlockIsZerosWhateverLayThereBefore) {
     for (const std::size_t bytes : {64UL, 1000UL, 64 * kib, 64 * kib + 1, 3 * mib}) {
         for (unsigned round = 0; round < 3; ++round) {
-            auto* const block = static_cast<unsigned char*>(pool_.allocate_zeroed(bytes / 4 + 1, 4));
+            auto* const block =
+                static_cast<unsigned char*>(pool_.allocate_zeroed(bytes / 4 + 1, 4));
             EXPECT_TRUE(std::all_of(block, block + bytes, [](unsigned char b) { return b == 0; }));
             std::memset(block, 0xFF, pool_.usable_size(block));
             pool_.deallocate(block);
@@ -79,7 +80,8 @@ TEST_P(PoolBytes, ZeroedCountThatOverflowsIsRefused) {
     EXPECT_THROW(pool_.allocate_zeroed(SIZE_MAX, 2), AllocationError);
     EXPECT_THROW(pool_.allocate_zeroed(2, SIZE_MAX), AllocationError);
     EXPECT_THROW(pool_.allocate_zeroed(SIZE_MAX / 64 + 2, 64), AllocationError);
-    EXPECT_THROW(pool_.allocate_zeroed(std::size_t{1} << 32, std::size_t{1} << 32), AllocationError);
+    EXPECT_THROW(pool_.allocate_zeroed(std::size_t{1} << 32, std::size_t{1} << 32),
+                 AllocationError);
     EXPECT_EQ(pool_.get_allocation_count(), 0U);
 }
 

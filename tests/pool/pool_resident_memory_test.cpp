@@ -24,10 +24,13 @@ using testing::touched_blocks;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-std::size_t resident() { return testing::memory_figures().resident; }
+std::size_t resident() {
+    return testing::memory_figures().resident;
+}
 
 bool at_most(const char* what, std::size_t bytes, std::size_t most) {
-    if (bytes > most) std::cerr << what << ": " << bytes << " B; expected at most " << most << " B\n";
+    if (bytes > most)
+        std::cerr << what << ": " << bytes << " B; expected at most " << most << " B\n";
     return bytes <= most;
 }
 
@@ -36,7 +39,9 @@ std::size_t grown_since(std::size_t before) {
     return now > before ? now - before : 0;
 }
 
-PoolOptions without_checks() { return {.checks = Checks::off}; }
+PoolOptions without_checks() {
+    return {.checks = Checks::off};
+}
 
 /// What all pools of a process share is set up, and this thread's stack is touched.
 void use_another_pool() {
@@ -65,7 +70,8 @@ TEST(PoolResidentMemory, ThreadThatAllocatesOneBlockOfEachBucketParksLessThan512
     MemoryPool pool(without_checks());
     std::thread([&] {
         std::vector<void*> blocks;
-        for (std::size_t bytes = 64; bytes <= 64 * kib; bytes *= 2) blocks.push_back(pool.allocate(bytes));
+        for (std::size_t bytes = 64; bytes <= 64 * kib; bytes *= 2)
+            blocks.push_back(pool.allocate(bytes));
         EXPECT_LT(pool.statistics().parked_bytes, 512 * kib);
         free_all(pool, blocks, 0);
         EXPECT_LT(pool.statistics().parked_bytes, 512 * kib);
@@ -125,7 +131,8 @@ TEST_P(PoolResidentMemory, RecordsStayBelowOnePercentOfCapacity) {
         }
         const std::size_t blocks_themselves = blocks.size() * bytes;
         const std::size_t records = grown_since(before) - blocks_themselves;
-        if (!at_most("records while in use", records, pool.get_total_capacity() / 100)) return false;
+        if (!at_most("records while in use", records, pool.get_total_capacity() / 100))
+            return false;
         free_all(pool, blocks, bytes);
         return at_most("records when freed", grown_since(before) - blocks_themselves,
                        pool.get_total_capacity() / 100);

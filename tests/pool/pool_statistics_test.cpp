@@ -36,8 +36,9 @@ TEST_P(PoolFigures, NewPoolShowsNothingButItsNameAndLimit) {
     for (std::size_t bucket = 0; bucket < figures.buckets.size(); ++bucket) {
         EXPECT_EQ(figures.buckets[bucket].block_bytes, std::size_t{64} << bucket);
     }
-    EXPECT_EQ(figures.in_use_bytes + figures.capacity_bytes + figures.allocations + figures.growths +
-                  figures.threads + figures.peak_in_use_bytes + figures.failures, 0U);
+    EXPECT_EQ(figures.in_use_bytes + figures.capacity_bytes + figures.allocations +
+                  figures.growths + figures.threads + figures.peak_in_use_bytes + figures.failures,
+              0U);
 }
 
 TEST_P(PoolFigures, EveryRequestIsCountedAsAskedAndAsHandedOut) {
@@ -209,7 +210,8 @@ TEST(PoolCaches, ThreadsWithACacheAreCountedWhileTheyLive) {
 
 TEST(PoolCaches, BlockFreedAndAskedForAgainIsAHit) {
     MemoryPool pool(PoolOptions{.checks = Checks::off});
-    for (const std::size_t bytes : {1000UL, 300 * kib}) pool.deallocate(pool.allocate(bytes), bytes);
+    for (const std::size_t bytes : {1000UL, 300 * kib})
+        pool.deallocate(pool.allocate(bytes), bytes);
     const PoolStatistics before = pool.statistics();
     for (const std::size_t bytes : {1000UL, 300 * kib}) {
         for (unsigned i = 0; i < 100; ++i) pool.deallocate(pool.allocate(bytes), bytes);

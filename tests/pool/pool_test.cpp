@@ -17,7 +17,9 @@ namespace {
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-std::uintptr_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+std::uintptr_t address(const void* p) {
+    return reinterpret_cast<std::uintptr_t>(p);
+}
 
 bool holds_only(const void* block, unsigned char byte, std::size_t bytes) {
     const auto* const begin = static_cast<const unsigned char*>(block);
@@ -80,7 +82,8 @@ TEST_P(Pool, WholeUsableSizeCanBeWrittenAndReadBack) {
         blocks.push_back(block);
     }
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-        EXPECT_TRUE(holds_only(blocks[i], static_cast<unsigned char>(i), pool_.usable_size(blocks[i])));
+        EXPECT_TRUE(
+            holds_only(blocks[i], static_cast<unsigned char>(i), pool_.usable_size(blocks[i])));
         pool_.deallocate(blocks[i]);
     }
 }

@@ -36,13 +36,16 @@ PoolOptions with_fraction(double fraction) {
 
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-TEST(ValidateOptions, DefaultsAreTaken) { EXPECT_EQ(refusal_of(PoolOptions{}), ""); }
+TEST(ValidateOptions, DefaultsAreTaken) {
+    EXPECT_EQ(refusal_of(PoolOptions{}), "");
+}
 
 TEST(ValidateOptions, InitialCapacityUpToTheLimitIsTaken) {
     EXPECT_EQ(refusal_of({.initial_capacity = 4096, .max_capacity = 4096}), "");
     EXPECT_EQ(refusal_of({.initial_capacity = 4096, .max_capacity = 0}), "");
-    EXPECT_EQ(refusal_of({.name = "mine", .initial_capacity = 4097, .max_capacity = 4096}),
-              "tensorpool: pool 'mine': initial_capacity is 4097 B, more than max_capacity, 4096 B");
+    EXPECT_EQ(
+        refusal_of({.name = "mine", .initial_capacity = 4097, .max_capacity = 4096}),
+        "tensorpool: pool 'mine': initial_capacity is 4097 B, more than max_capacity, 4096 B");
 }
 
 TEST(ValidateOptions, LimitOfARequestIsAboveZero) {
@@ -61,9 +64,9 @@ TEST(ValidateOptions, GrowthIsFromZeroUp) {
     }
     for (const double taken : {0.0, 0.75, 1.0}) EXPECT_EQ(refusal_of(with_fraction(taken)), "");
     for (const double refused : {-0.1, 1.1, not_a_number}) {
-        EXPECT_EQ(refusal_of(with_fraction(refused)), "tensorpool: pool 'pool': growth.fraction is " +
-                                                          std::to_string(refused) +
-                                                          "; expected 0 to 1");
+        EXPECT_EQ(refusal_of(with_fraction(refused)),
+                  "tensorpool: pool 'pool': growth.fraction is " + std::to_string(refused) +
+                      "; expected 0 to 1");
     }
 }
 
@@ -72,7 +75,8 @@ TEST(ValidateOptions, PreferredNodeIsOneOfTheMachine) {
     options.numa = {.placement = NumaPolicy::Placement::prefer, .node = 0};
     EXPECT_EQ(refusal_of(options), "");
     options.numa.node = 100'000;
-    EXPECT_NE(refusal_of(options).find("numa.node is 100000; expected less than "), std::string::npos);
+    EXPECT_NE(refusal_of(options).find("numa.node is 100000; expected less than "),
+              std::string::npos);
     options.numa.placement = NumaPolicy::Placement::interleave;
     EXPECT_EQ(refusal_of(options), "");
 }

@@ -44,7 +44,11 @@ inline std::size_t entries_of(const char* folder) {
     const std::filesystem::directory_iterator entries(folder);
     return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
 }
-inline std::size_t thread_count() { return entries_of("/proc/self/task"); }
-inline std::size_t descriptor_count() { return entries_of("/proc/self/fd"); }
+inline std::size_t thread_count() {
+    return entries_of("/proc/self/task");
+}
+inline std::size_t descriptor_count() {
+    return entries_of("/proc/self/fd");
+}
 
 }  // namespace tensorpool::testing

@@ -2,7 +2,8 @@
 //   nothing   never asks the pool for anything
 //   use       uses it on two threads, then prints its figures as JSON
 //   allocate  tries to get as many bytes as the next argument says: "met" or "refused"
-//   quiet     uses it; the exit code is 0 when the process has as many threads and descriptors after
+//   quiet     uses it; the exit code is 0 when the process has as many threads and descriptors
+//   after
 
 #include <cstdio>
 #include <cstdlib>
@@ -45,7 +46,8 @@ int main(int count, char** arguments) {
     if (what == "nothing") return 0;
     if (what == "quiet") return stays_quiet() ? 0 : 1;
     if (what == "allocate" && count == 3) {
-        void* const block = get_global_memory_pool().try_allocate(std::strtoull(arguments[2], nullptr, 10));
+        void* const block =
+            get_global_memory_pool().try_allocate(std::strtoull(arguments[2], nullptr, 10));
         std::puts(block != nullptr ? "met" : "refused");
         get_global_memory_pool().deallocate(block);
         return 0;

@@ -1,0 +1,103 @@
+// What a fork leaves of pools in its child.
+
+#include <tensorpool/memory_pool.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pool/check_levels.hpp"
+#include "pool/fill.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::use;
+
+class PoolFork : public ::testing::TestWithParam<Checks> {
+protected:
+    PoolOptions options() const { return {.checks = GetParam()}; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Checks, PoolFork, testing::all_check_levels(), testing::name_of_level);
+
+TEST_P(PoolFork, ChildOfAForkUsesThePoolAsItsParentDid) {
+    MemoryPool pool(options());
+    auto* const block = new (pool.allocate(100)) std::string("from the parent, on its own heap");
+    use(pool);
+    EXPECT_TRUE(testing::holds_in_child([&] {
+        if (!pool.owns(block) || *block != "from the parent, on its own heap") return false;
+        use(pool);
+        pool.deallocate(block, 100);
+        MemoryPool own(options());
+        use(own);
+        return pool.get_total_allocated() == 0 && pool.trim() != 0 &&
+               pool.get_total_capacity() == 0;
+    }));
+    EXPECT_TRUE(pool.owns(block));
+    std::destroy_at(block);
+    pool.deallocate(block, 100);
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST_P(PoolFork, ChildOfAForkCountsWhatOtherThreadsParkedAsLost) {
+    MemoryPool pool(options());
+    std::promise<void> used;
+    std::promise<void> end;
+    std::thread thread([&] {
+        use(pool);
+        used.set_value();
+        end.get_future().wait();
+    });
+    used.get_future().wait();
+    const PoolStatistics before = pool.statistics();
+    EXPECT_TRUE(testing::holds_in_child([&] {
+        const PoolStatistics figures = pool.statistics();
+        if (figures.lost_bytes != before.parked_bytes || figures.parked_bytes != 0) return false;
+        if (figures.in_use_bytes != 0 || figures.threads != 0) return false;
+        use(pool);
+        return pool.get_total_allocated() == 0;
+    }));
+    EXPECT_EQ(pool.statistics().lost_bytes, 0U);
+    end.set_value();
+    thread.join();
+}
+
+TEST_P(PoolFork, ForkWhileOthersAllocateLeavesTheChildNoLockedPool) {
+    MemoryPool pool(options());
+    std::promise<void> end;
+    const std::shared_future<void> ended = end.get_future().share();
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 2; ++i) {
+        threads.emplace_back([&, ended] {
+            while (ended.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+                use(pool);
+                MemoryPool own(options());
+                use(own);
+                pool.trim();
+            }
+        });
+    }
+    for (unsigned i = 0; i < 30; ++i) {
+        EXPECT_TRUE(testing::holds_in_child([&] {
+            use(pool);
+            pool.trim();
+            use(*std::make_unique<MemoryPool>(options()));
+            return true;
+        }));
+    }
+    end.set_value();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool
