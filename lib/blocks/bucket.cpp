@@ -4,8 +4,8 @@
 #include <bit>
 
 #include "base/alignment.hpp"
-#include "base/fail.hpp"
 #include "base/text.hpp"
+#include "platform/fail.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::blocks {
@@ -60,7 +60,7 @@ void Bucket::bring_home(void* const* blocks, unsigned count, Changes& changes) n
             Span& span = span_of(blocks[i]);
             const unsigned index = index_in(span, blocks[i]);
             if (is_set(span, index)) {
-                base::fail("pool '%s': deallocate: block %p was freed twice; %s", sources_.pool_name,
+                platform::fail("pool '%s': deallocate: block %p was freed twice; %s", sources_.pool_name,
                            blocks[i], expected);
             }
             span.home_bits[index / 64] |= std::uint64_t{1} << index % 64;
@@ -165,7 +165,7 @@ Span& Bucket::span_of(void* block) noexcept {
         const unsigned index = index_in(span, block);
         if (index < span.carved && block_at(span, index) == block) return span;
     }
-    base::fail("pool '%s': deallocate: %p was freed as a block of bucket %s and is none; %s",
+    platform::fail("pool '%s': deallocate: %p was freed as a block of bucket %s and is none; %s",
                sources_.pool_name, block, base::BytesText(block_bytes()).c_str(), expected);
 }
 

@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "base/fail.hpp"
+#include "platform/fail.hpp"
 
 namespace tensorpool::blocks {
 
@@ -17,7 +17,7 @@ bool Depot::make_room() noexcept {
 }
 
 void Depot::no_node_for(const Magazine& magazine) noexcept {
-    base::fail("depot: no node for magazine %p, which was made with one",
+    platform::fail("depot: no node for magazine %p, which was made with one",
                static_cast<const void*>(&magazine));
 }
 

@@ -1,15 +1,14 @@
 #include "pool/environment_options.hpp"
 
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/fail.hpp"
 #include "base/text.hpp"
+#include "platform/fail.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool {
@@ -77,7 +76,7 @@ void read(const char* variable, Option& option, const char* expected, const std:
         option = *value;
         return;
     }
-    base::say("%s is '%.60s'; expected %s; used instead: %s", variable, text, expected, used.c_str());
+    platform::say("%s is '%.60s'; expected %s; used instead: %s", variable, text, expected, used.c_str());
 }
 
 std::string text_of(std::size_t bytes) {

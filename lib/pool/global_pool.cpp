@@ -5,8 +5,8 @@
 
 #include <tensorpool/memory_pool.hpp>
 
-#include "base/fail.hpp"
 #include "base/text.hpp"
+#include "platform/fail.hpp"
 #include "pool/environment_options.hpp"
 #include "pool/pool.hpp"
 
@@ -25,7 +25,7 @@ PoolOptions global_options() {
     options.name = "global";
     options = options_from_environment(options);
     if (options.max_capacity != 0 && options.initial_capacity > options.max_capacity) {
-        base::say("TENSORPOOL_INITIAL_CAPACITY is more than TENSORPOOL_MAX_CAPACITY; used instead: %s",
+        platform::say("TENSORPOOL_INITIAL_CAPACITY is more than TENSORPOOL_MAX_CAPACITY; used instead: %s",
                   base::BytesText(options.max_capacity).c_str());
         options.initial_capacity = options.max_capacity;
     }
@@ -50,7 +50,7 @@ Pool& GlobalPool::set_up() {
     }
     pages::Refusal refusal;
     if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, refusal)) {
-        base::say("TENSORPOOL_INITIAL_CAPACITY is %s, which cannot be had: limit met: %s; used "
+        platform::say("TENSORPOOL_INITIAL_CAPACITY is %s, which cannot be had: limit met: %s; used "
                   "instead: 0 B", base::BytesText(options.initial_capacity).c_str(), refusal.limit);
     }
     if (report_wanted_by_environment()) std::atexit(report_at_exit);

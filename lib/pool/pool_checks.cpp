@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <mutex>
 
-#include "base/fail.hpp"
 #include "base/text.hpp"
 #include "blocks/thread_registry.hpp"
+#include "platform/fail.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool::detail {
@@ -86,13 +86,13 @@ void Pool::check(void* p, std::size_t bytes, unsigned bucket) noexcept {
     using base::BytesText;
     const char* const pool = options_.name.c_str();
     if (bucket != finding.bucket || bytes > finding.usable) {
-        base::fail("pool '%s': deallocate: block %p belongs to %s %s, not to %s of %zu B", pool, p,
+        platform::fail("pool '%s': deallocate: block %p belongs to %s %s, not to %s of %zu B", pool, p,
                    finding.bucket < bucket_count ? "bucket" : "whole pages of",
                    BytesText(finding.usable).c_str(),
                    bucket < bucket_count ? "the bucket" : "whole pages", bytes);
     }
     if (options_.checks == Checks::full && bytes < finding.requested) {
-        base::fail("pool '%s': deallocate: block %p was asked for with %zu B and freed with %zu B",
+        platform::fail("pool '%s': deallocate: block %p was asked for with %zu B and freed with %zu B",
                    pool, p, finding.requested, bytes);
     }
 }
@@ -101,7 +101,7 @@ void Pool::check_all_home() const noexcept {
     if (options_.checks != Checks::full) return;
     const std::uint64_t blocks = slots_.allocations() - slots_.deallocations();
     if (blocks == 0) return;
-    base::fail("pool '%s': destroyed with %llu blocks of %s in use; expected none",
+    platform::fail("pool '%s': destroyed with %llu blocks of %s in use; expected none",
                options_.name.c_str(), static_cast<unsigned long long>(blocks),
                base::BytesText(slots_.in_use_bytes()).c_str());
 }
@@ -118,17 +118,17 @@ void Pool::misused(const void* p, const Finding& finding, const char* call) noex
     const char* const pool = options_.name.c_str();
     const char* const expected = "expected a block of this pool in use";
     if (finding.what == Finding::What::freed) {
-        base::fail("pool '%s': %s: block %p was freed twice or was never handed out; %s",
+        platform::fail("pool '%s': %s: block %p was freed twice or was never handed out; %s",
                    pool, call, p, expected);
     }
     if (finding.what == Finding::What::block) {
-        base::fail("pool '%s': %s: block %p belongs to bucket %s, not to whole pages", pool, call, p,
+        platform::fail("pool '%s': %s: block %p belongs to bucket %s, not to whole pages", pool, call, p,
                    base::BytesText(finding.usable).c_str());
     }
     if (finding.what != Finding::What::foreign) {
         const auto inside = static_cast<std::size_t>(static_cast<const char*>(p) -
                                                      static_cast<const char*>(finding.block));
-        base::fail("pool '%s': %s: %p lies %zu B inside the block %p of %s; expected where "
+        platform::fail("pool '%s': %s: %p lies %zu B inside the block %p of %s; expected where "
                    "the block begins", pool, call, p, inside, finding.block,
                    base::BytesText(finding.usable).c_str());
     }
@@ -136,9 +136,9 @@ void Pool::misused(const void* p, const Finding& finding, const char* call) noex
     char other[48];
     if (!entry.empty() && entry.pool_number() != heap_.pool_number() &&
         blocks::thread_registry().name_of(entry.pool_number(), other, sizeof other)) {
-        base::fail("pool '%s': %s: %p lies in pool '%s'; %s", pool, call, p, other, expected);
+        platform::fail("pool '%s': %s: %p lies in pool '%s'; %s", pool, call, p, other, expected);
     }
-    base::fail("pool '%s': %s: %p was never given by this pool; %s", pool, call, p, expected);
+    platform::fail("pool '%s': %s: %p was never given by this pool; %s", pool, call, p, expected);
 }
 
 void Pool::deallocate_checked(void* p, pages::Changes& changes) noexcept {

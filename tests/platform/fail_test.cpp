@@ -1,11 +1,11 @@
-#include "base/fail.hpp"
+#include "platform/fail.hpp"
 
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <string>
 
-namespace tensorpool::base {
+namespace tensorpool::platform {
 namespace {
 
 TEST(FailDeathTest, EndsByAbortWithOneLineThatNamesTheLibrary) {
@@ -27,4 +27,4 @@ TEST(Say, WritesOneLineToStandardErrorAndGoesOn) {
 }
 
 }  // namespace
-}  // namespace tensorpool::base
+}  // namespace tensorpool::platform

@@ -1,0 +1,43 @@
+#include "platform/fail.hpp"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+constexpr char head[] = "tensorpool: ";
+constexpr std::size_t most_text_bytes = 511;
+
+// In one piece, so that lines of several threads are not mixed.
+void write_line(const char* format, std::va_list arguments) noexcept {
+    char line[sizeof head + most_text_bytes + 1];
+    const std::size_t begin = sizeof head - 1;
+    std::copy_n(head, begin, line);
+    const int wanted = std::vsnprintf(line + begin, most_text_bytes + 1, format, arguments);
+    const std::size_t text = std::min(static_cast<std::size_t>(std::max(wanted, 0)), most_text_bytes);
+    line[begin + text] = '\n';
+    write_to_stderr(line, begin + text + 1);
+}
+
+}  // namespace
+
+void fail(const char* format, ...) noexcept {
+    std::va_list arguments;
+    va_start(arguments, format);
+    write_line(format, arguments);
+    va_end(arguments);
+    abort_process();
+}
+
+void say(const char* format, ...) noexcept {
+    std::va_list arguments;
+    va_start(arguments, format);
+    write_line(format, arguments);
+    va_end(arguments);
+}
+
+}  // namespace tensorpool::platform
