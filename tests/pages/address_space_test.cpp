@@ -1,0 +1,252 @@
+#include "pages/address_space.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "pages/failing_system.hpp"
+#include "pages/span.hpp"
+#include "platform/platform.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+using testing::Failing;
+using testing::holds_in_child;
+using testing::SystemCall;
+
+constexpr unsigned one = 2000;
+constexpr unsigned other = 2001;
+
+class AddressSpaceTest : public ::testing::Test {
+protected:
+    ~AddressSpaceTest() override {
+        for (unsigned number = one; number < one + 8; ++number) space.take_back(number);
+    }
+    PageRun lend(unsigned number, PageCount pages) { return space.lend(number, pages, pages); }
+    unsigned char* address_of(PageNumber page) {
+        return reinterpret_cast<unsigned char*>(space.address_of(page));
+    }
+    static PageNumber end_of(PageRun run) { return run.first + run.count; }
+
+    AddressSpace& space = address_space();
+};
+
+TEST_F(AddressSpaceTest, LendsWholeGranules) {
+    for (const PageCount pages : {1U, granule_pages - 1, granule_pages, granule_pages + 1}) {
+        const PageRun run = lend(one, pages);
+        EXPECT_EQ(run.first % granule_pages, 0U);
+        EXPECT_EQ(run.count, (pages + granule_pages - 1) / granule_pages * granule_pages);
+    }
+}
+
+TEST_F(AddressSpaceTest, LendsWhatIsWantedOrElseWhatIsNeeded) {
+    EXPECT_EQ(space.lend(one, 1, 4 * granule_pages).count, 4 * granule_pages);
+    EXPECT_EQ(space.lend(one, 5 * granule_pages, 1).count, 5 * granule_pages);
+    EXPECT_EQ(space.lend(one, 1, space.map().page_count()).count, granule_pages)
+        << "part of it is lent already";
+}
+
+TEST_F(AddressSpaceTest, RefusesMoreThanThereIs) {
+    lend(one, 1);
+    EXPECT_EQ(lend(one, space.map().page_count() + 1).count, 0U);
+    EXPECT_EQ(lend(one, PageCount{1} << 31).count, 0U);
+    EXPECT_NE(lend(one, 1).count, 0U);
+}
+
+TEST_F(AddressSpaceTest, LoansLieSideBySideAndApart) {
+    const PageRun a = lend(one, granule_pages);
+    const PageRun b = lend(other, 3 * granule_pages);
+    const PageRun c = lend(one, granule_pages);
+    EXPECT_EQ(b.first, end_of(a));
+    EXPECT_EQ(c.first, end_of(b));
+}
+
+TEST_F(AddressSpaceTest, LowestRangeThatFitsIsLentFirst) {
+    const PageRun a = lend(one, 2 * granule_pages);
+    const PageRun b = lend(other, granule_pages);
+    const PageRun c = lend(one + 2, granule_pages);
+    space.take_back(one);
+    EXPECT_EQ(lend(one + 3, 3 * granule_pages).first, end_of(c)) << "the gap is too small";
+    EXPECT_EQ(lend(one + 3, granule_pages).first, a.first);
+    EXPECT_EQ(lend(one + 3, granule_pages).first, a.first + granule_pages);
+    space.take_back(other);
+    EXPECT_EQ(lend(one + 4, 1).first, b.first);
+}
+
+TEST_F(AddressSpaceTest, TakesBackAllOfOnePoolAndNothingOfOthers) {
+    const PageRun a = lend(one, granule_pages);
+    const PageRun b = lend(other, granule_pages);
+    const PageRun c = lend(one, granule_pages);
+    ASSERT_TRUE(space.commit(b));
+    address_of(b.first)[0] = 5;
+    space.take_back(one);
+    EXPECT_FALSE(space.is_lent_to(one, address_of(a.first)));
+    EXPECT_FALSE(space.is_lent_to(one, address_of(c.first)));
+    EXPECT_TRUE(space.is_lent_to(other, address_of(b.first)));
+    EXPECT_EQ(address_of(b.first)[0], 5);
+}
+
+TEST_F(AddressSpaceTest, EntriesAndContentAreZerosAfterTakingBack) {
+    const PageRun run = lend(one, 3 * granule_pages);
+    ASSERT_TRUE(space.commit(run));
+    std::memset(address_of(run.first), 1, run.count * page_bytes);
+    Span span;
+    span.first_page = run.first;
+    span.pages = run.count;
+    space.map().set_all(span, PageEntry(&span, one, kind_of_bucket(0)));
+    space.map().set_granules(span, PageEntry(&span, one, PageKind::large_in_use));
+    space.take_back(one);
+
+    const PageRun again = lend(other, 3 * granule_pages);
+    ASSERT_EQ(again.first, run.first);
+    for (PageNumber page = run.first; page < end_of(run); ++page) {
+        ASSERT_TRUE(space.map().at(page).empty()) << page;
+    }
+    for (PageNumber granule = run.first / granule_pages; granule < end_of(run) / granule_pages; ++granule) {
+        EXPECT_EQ(space.map().granules()[granule], 0U);
+    }
+    ASSERT_TRUE(space.commit(again));
+    const unsigned char* const begin = address_of(again.first);
+    EXPECT_TRUE(std::all_of(begin, begin + again.count * page_bytes, [](auto c) { return c == 0; }));
+}
+
+TEST_F(AddressSpaceTest, TakesMemoryFromTheProcessWhenItTakesBack) {
+    const PageRun run = lend(one, 16 * granule_pages);
+    ASSERT_TRUE(space.commit(run));
+    std::memset(address_of(run.first), 1, run.count * page_bytes);
+    const std::size_t resident = platform::resident_memory();
+    space.take_back(one);
+    EXPECT_LE(platform::resident_memory() + 12 * granule_pages * page_bytes, resident);
+}
+
+TEST_F(AddressSpaceTest, TellsToWhomAnAddressIsLent) {
+    const PageRun run = lend(one, granule_pages);
+    const PageRun next = lend(other, granule_pages);
+    EXPECT_TRUE(space.is_lent_to(one, address_of(run.first)));
+    EXPECT_TRUE(space.is_lent_to(one, address_of(end_of(run)) - 1));
+    EXPECT_FALSE(space.is_lent_to(one, address_of(next.first)));
+    EXPECT_FALSE(space.is_lent_to(other, address_of(run.first)));
+    EXPECT_FALSE(space.is_lent_to(one, nullptr));
+    EXPECT_FALSE(space.is_lent_to(one, &run));
+    EXPECT_FALSE(space.is_lent_to(one, address_of(0) - 1));
+    EXPECT_FALSE(space.is_lent_to(one, address_of(space.map().page_count())));
+}
+
+TEST_F(AddressSpaceTest, DecommittedPagesReadAsZerosAndTheirNeighboursStay) {
+    const PageRun run = lend(one, granule_pages);
+    ASSERT_TRUE(space.commit(run));
+    std::memset(address_of(run.first), 1, run.count * page_bytes);
+    const PageRun middle{run.first + 10, 20};
+    ASSERT_TRUE(space.decommit(middle));
+    ASSERT_TRUE(space.commit(middle));
+    for (PageNumber page = run.first; page < end_of(run); ++page) {
+        const bool dropped = page >= middle.first && page < end_of(middle);
+        ASSERT_EQ(address_of(page)[0], dropped ? 0 : 1) << page;
+        ASSERT_EQ(address_of(page)[page_bytes - 1], dropped ? 0 : 1) << page;
+    }
+}
+
+TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesInsideOnly) {
+    const PageRun run = lend(one, 5 * granule_pages);
+    ASSERT_TRUE(space.commit(run));
+    const Span span;
+    const std::uint64_t word = PageEntry(&span, one, PageKind::extent_hot).word();
+    for (PageNumber page = run.first; page < end_of(run); ++page) space.map().entries()[page] = word;
+    const PageRun middle{run.first + 5, 4 * granule_pages};
+    ASSERT_TRUE(space.decommit(middle));
+    for (PageNumber page = run.first; page < end_of(run); ++page) {
+        const bool inside = page >= run.first + granule_pages && page < run.first + 4 * granule_pages;
+        ASSERT_EQ(space.map().entries()[page], inside ? 0 : word) << page - run.first;
+        space.map().entries()[page] = word;  // and they can be written again
+    }
+}
+
+TEST_F(AddressSpaceTest, UsualLoanIsAThousandthInWholeGranules) {
+    const PageCount loan = space.usual_loan();
+    EXPECT_EQ(loan % granule_pages, 0U);
+    EXPECT_GE(loan, granule_pages);
+    EXPECT_LE(loan, std::max(granule_pages, space.map().page_count() / 1024));
+    EXPECT_LE(loan * page_bytes, std::size_t{1} << 30);
+}
+
+TEST_F(AddressSpaceTest, PagesAlignedByNumberAreAlignedByAddress) {
+    lend(one, 1);
+    const PageCount most = space.most_alignment();
+    EXPECT_GE(most, granule_pages);
+    const auto begin = reinterpret_cast<std::uintptr_t>(address_of(0));
+    EXPECT_EQ(begin % (most * page_bytes), 0U);
+}
+
+TEST_F(AddressSpaceTest, LoanWithoutAPageMapIsRefusedAndTriedAgainLater) {
+    const PageRun first = lend(one, granule_pages);
+    {
+        const Failing failing(SystemCall::commit_records);
+        EXPECT_EQ(lend(other, granule_pages).count, 0U);
+        EXPECT_FALSE(space.is_lent_to(other, address_of(end_of(first))));
+    }
+    EXPECT_EQ(lend(other, granule_pages).first, end_of(first));
+}
+
+TEST_F(AddressSpaceTest, EntriesAreClearedEvenWhereTheirMemoryCannotBeDropped) {
+    const PageRun run = lend(one, 2 * granule_pages);
+    const Span span;
+    space.map().entries()[run.first + 700] = PageEntry(&span, one, PageKind::large_in_use).word();
+    {
+        const Failing failing(SystemCall::decommit_map);
+        space.take_back(one);
+    }
+    EXPECT_EQ(space.map().entries()[run.first + 700], 0U);
+    EXPECT_EQ(lend(other, 1).first, run.first);
+}
+
+// In a child: such granules stay so for the life of the process.
+TEST_F(AddressSpaceTest, GranulesThatCannotBeDroppedAreNeverLentAgain) {
+    EXPECT_TRUE(holds_in_child([this] {
+        const PageRun before = lend(other, granule_pages);
+        const PageRun run = lend(one, granule_pages);
+        if (!space.commit(run)) return false;
+        address_of(run.first)[0] = 1;
+        space.map().entries()[run.first] = 64;
+        {
+            const Failing failing(SystemCall::decommit_pages);
+            space.take_back(one);
+        }
+        if (!space.map().at(run.first).empty() || space.is_lent_to(one, address_of(run.first))) return false;
+        space.take_back(one);
+        const PageRun next = lend(one, granule_pages);
+        const PageRun wide = lend(one, 2 * granule_pages);
+        space.take_back(other);
+        return before.count != 0 && next.first == end_of(run) && wide.first == end_of(next) &&
+               lend(other, 2 * granule_pages).first == end_of(wide);
+    }));
+}
+
+TEST_F(AddressSpaceTest, ThreadsGetLoansOfTheirOwn) {
+    std::vector<std::vector<PageRun>> loans(4);
+    std::vector<std::thread> workers;
+    for (unsigned worker = 0; worker < 4; ++worker) {
+        workers.emplace_back([this, worker, &mine = loans[worker]] {
+            for (unsigned round = 0; round < 20; ++round) {
+                space.take_back(one + worker);
+                mine.clear();
+                for (int i = 0; i < 5; ++i) mine.push_back(lend(one + worker, granule_pages));
+            }
+        });
+    }
+    for (std::thread& worker : workers) worker.join();
+    std::vector<PageNumber> firsts;
+    for (const auto& mine : loans) {
+        for (const PageRun run : mine) firsts.push_back(run.first);
+    }
+    std::sort(firsts.begin(), firsts.end());
+    EXPECT_EQ(std::adjacent_find(firsts.begin(), firsts.end()), firsts.end());
+    EXPECT_EQ(firsts.size(), 20U);
+}
+
+}  // namespace
+}  // namespace tensorpool::pages

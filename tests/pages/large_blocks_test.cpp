@@ -1,0 +1,210 @@
+#include "pages/large_blocks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "pages/failing_system.hpp"
+#include "pages/test_heap.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+using testing::Failing;
+using testing::limited_options;
+using testing::plain_options;
+using testing::SystemCall;
+using testing::TestHeap;
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+
+/// Large blocks over a heap of their own.
+class Blocks {
+public:
+    explicit Blocks(const HeapOptions& options = plain_options()) : heap(options) {}
+
+    Span* allocate(std::size_t bytes, std::size_t alignment = 64) {
+        const auto [span, from_cache] = large.allocate(bytes, alignment, heap.changes, heap.refusal);
+        hit = from_cache;
+        return span;
+    }
+    Span* allocate_tightly(std::size_t bytes) {
+        return large.allocate_tightly(bytes, 64, heap.changes, heap.refusal);
+    }
+    void free(Span* span) { large.free(*span, heap.changes); }
+    std::size_t cached() const { return heap.totals.large_cached_bytes; }
+    static PageKind kind_of(const Span& span) {
+        return address_space().map().at(span.first_page).kind();
+    }
+
+    TestHeap heap;
+    LargeBlocks large{heap.heap, heap.totals};
+    bool hit = false;
+};
+
+TEST(LargeBlocks, FreedBlockServesTheSameSizeFromTheCache) {
+    Blocks blocks;
+    Span* const first = blocks.allocate(128 * kib);
+    ASSERT_NE(first, nullptr);
+    EXPECT_FALSE(blocks.hit);
+    EXPECT_EQ(first->bytes(), 128 * kib);
+    EXPECT_EQ(Blocks::kind_of(*first), PageKind::large_in_use);
+    blocks.free(first);
+    EXPECT_EQ(Blocks::kind_of(*first), PageKind::large_cached);
+    EXPECT_EQ(blocks.cached(), 128 * kib);
+    EXPECT_EQ(blocks.allocate(128 * kib), first);
+    EXPECT_TRUE(blocks.hit);
+    EXPECT_FALSE(first->clean);
+    EXPECT_EQ(Blocks::kind_of(*first), PageKind::large_in_use);
+    EXPECT_EQ(blocks.cached(), 0U);
+}
+
+TEST(LargeBlocks, SlightlyDifferentSizeOfTheSameClassHitsTheCache) {
+    Blocks blocks;
+    Span* const span = blocks.allocate(1000 * kib);
+    blocks.free(span);
+    EXPECT_EQ(blocks.allocate(980 * kib), span);
+    EXPECT_TRUE(blocks.hit);
+}
+
+TEST(LargeBlocks, SlightlyDifferentSizesAreServedWithoutGrowth) {
+    for (const std::size_t bytes : {200 * kib, 3 * mib, 100 * mib}) {
+        Blocks blocks;
+        blocks.free(blocks.allocate(bytes + bytes / 10));
+        const std::size_t capacity = blocks.heap.capacity();
+        for (const std::size_t less : {bytes / 20, bytes / 50, bytes / 10, std::size_t{0}}) {
+            blocks.free(blocks.allocate(bytes + bytes / 10 - less));
+        }
+        EXPECT_EQ(blocks.heap.capacity(), capacity) << bytes;
+    }
+}
+
+TEST(LargeBlocks, SameSizesOverAndOverCostNoSystemCall) {
+    Blocks blocks;
+    const auto round = [&] {
+        std::vector<Span*> spans;
+        for (std::size_t bytes = 128 * kib; bytes <= 64 * mib; bytes *= 2) {
+            spans.push_back(blocks.allocate(bytes));
+        }
+        for (Span* const span : spans) blocks.free(span);
+    };
+    round();
+    round();
+    for (const SystemCall call : {SystemCall::commit_pages, SystemCall::commit_records,
+                                  SystemCall::decommit_pages, SystemCall::decommit_map}) {
+        const Failing counting(call, 0, 0);
+        for (int i = 0; i < 10; ++i) round();
+        EXPECT_EQ(Failing::seen(), 0U);
+    }
+}
+
+TEST(LargeBlocks, CacheIsEmptiedBeforeTheHeapGrows) {
+    Blocks blocks;
+    std::vector<Span*> spans;
+    for (int i = 0; i < 4; ++i) spans.push_back(blocks.allocate(256 * kib));
+    for (Span* const span : spans) blocks.free(span);
+    EXPECT_EQ(blocks.cached(), 1 * mib);
+    EXPECT_NE(blocks.allocate(1 * mib), nullptr) << "four neighbours, joined";
+    EXPECT_EQ(blocks.cached(), 0U);
+    EXPECT_EQ(blocks.heap.capacity(), 256U);
+}
+
+TEST(LargeBlocks, AlignedBlocksAreAlignedWhateverTheCacheHolds) {
+    Blocks blocks;
+    blocks.allocate(68 * kib);
+    blocks.free(blocks.allocate(128 * kib));
+    for (std::size_t alignment = 4 * kib; alignment <= 16 * mib; alignment *= 4) {
+        Span* const span = blocks.allocate(128 * kib, alignment);
+        ASSERT_NE(span, nullptr);
+        const auto address = reinterpret_cast<std::uintptr_t>(blocks.heap.address_of(*span));
+        EXPECT_EQ(address % alignment, 0U) << alignment;
+    }
+}
+
+TEST(LargeBlocks, OneByteOfLargeAlignmentTakesAPage) {
+    Blocks blocks;
+    Span* const span = blocks.allocate(1, 4 * kib);
+    EXPECT_EQ(span->pages, 1U);
+    blocks.free(span);
+    EXPECT_EQ(blocks.allocate(1, 4 * kib), span);
+}
+
+TEST(LargeBlocks, TightOnesTakeNoMoreThanTheyNeedAndGoStraightToTheHeap) {
+    Blocks blocks(limited_options(129));
+    constexpr std::size_t bytes = 129 * page_bytes;
+    EXPECT_EQ(blocks.allocate(bytes), nullptr) << "rounded up, it exceeds the limit";
+    EXPECT_STREQ(blocks.heap.refusal.limit, "max_capacity");
+    Span* const span = blocks.allocate_tightly(bytes);
+    ASSERT_NE(span, nullptr);
+    EXPECT_EQ(span->pages, 129U);
+    blocks.free(span);
+    EXPECT_EQ(blocks.cached(), 0U);
+    EXPECT_EQ(blocks.heap.free_pages(), 129U);
+}
+
+TEST(LargeBlocks, CacheAndFreePagesTogetherStayBelowWhatIsRetained) {
+    HeapOptions options = plain_options();
+    options.retain.bytes = 1 * mib;
+    Blocks blocks(options);
+    std::vector<Span*> spans;
+    for (int i = 0; i < 6; ++i) {
+        spans.push_back(blocks.allocate(256 * kib));
+        spans.push_back(blocks.allocate(320 * kib));
+    }
+    for (Span* const span : spans) {
+        blocks.free(span);
+        EXPECT_LE(blocks.cached() + blocks.heap.free_pages() * page_bytes, 1 * mib);
+    }
+    EXPECT_GE(blocks.cached(), 512 * kib);
+    EXPECT_EQ(blocks.cached() / page_bytes + blocks.heap.free_pages(), blocks.heap.capacity());
+}
+
+TEST(LargeBlocks, NothingIsKeptWhereNothingMayBeRetained) {
+    HeapOptions options = plain_options();
+    options.retain.bytes = 0;
+    Blocks blocks(options);
+    blocks.free(blocks.allocate(5 * mib));
+    EXPECT_EQ(blocks.cached(), 0U);
+    EXPECT_EQ(blocks.heap.capacity(), 0U);
+}
+
+TEST(LargeBlocks, EmptyingTheCacheMovesAllOfItToTheHeap) {
+    Blocks blocks;
+    std::vector<Span*> spans;
+    for (const std::size_t bytes : {128 * kib, 256 * kib, 5 * mib}) spans.push_back(blocks.allocate(bytes));
+    for (Span* const span : spans) blocks.free(span);
+    const std::size_t cached = blocks.cached();
+    EXPECT_EQ(blocks.large.empty_cache(blocks.heap.changes), cached);
+    EXPECT_EQ(blocks.cached(), 0U);
+    EXPECT_EQ(blocks.heap.free_pages() * page_bytes, cached);
+    EXPECT_EQ(blocks.heap.trim() * page_bytes, cached);
+    EXPECT_EQ(blocks.heap.capacity(), 0U);
+}
+
+TEST(LargeBlocks, UnneededAreThoseThatLayInTheCacheForAWholePeriod) {
+    Blocks blocks;
+    Span* const early = blocks.allocate(128 * kib);
+    Span* const late = blocks.allocate(256 * kib);
+    blocks.free(early);
+    blocks.heap.end_period();
+    EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.changes), 0U) << "freed within it";
+    blocks.free(late);
+    blocks.heap.end_period();
+    EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.changes), 128 * kib);
+    EXPECT_EQ(blocks.cached(), 256 * kib);
+    blocks.heap.end_period();
+    EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.changes), 256 * kib);
+}
+
+TEST(LargeBlocks, BlocksInTheCacheMakeRoomUnderALimit) {
+    Blocks blocks(limited_options(1000));
+    std::vector<Span*> spans;
+    for (int i = 0; i < 8; ++i) spans.push_back(blocks.allocate(100 * page_bytes));
+    for (std::size_t i = 0; i < 8; i += 2) blocks.free(spans[i]);
+    EXPECT_NE(blocks.allocate(400 * page_bytes), nullptr);
+    EXPECT_LE(blocks.heap.capacity(), 1000U);
+}
+
+}  // namespace
+}  // namespace tensorpool::pages
