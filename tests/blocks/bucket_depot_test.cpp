@@ -1,20 +1,17 @@
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "blocks/bucket.hpp"
 #include "blocks/pool_parts.hpp"
-#include "platform/platform.hpp"
-#include "support/child_process.hpp"
+#include "blocks/scarce_memory.hpp"
 
 namespace tensorpool::blocks {
 namespace {
 
-using testing::exit_code_of_child;
 using testing::LooseCache;
 using testing::PoolParts;
+using testing::ScarceMemory;
 using MayMake = Bucket::MayMake;
 
 constexpr unsigned bucket_64 = 0;
@@ -25,24 +22,18 @@ class BucketDepot : public ::testing::Test {
 protected:
     Magazine* filled_magazine(unsigned blocks) {
         Magazine* const magazine = bucket_.take_empty(MayMake::always);
-        magazine->count = bucket_.take(magazine->blocks, blocks, PoolParts::changes(), PoolParts::refusal());
+        magazine->count =
+            bucket_.take(magazine->blocks, blocks, PoolParts::changes(), PoolParts::refusal());
         EXPECT_EQ(magazine->count, blocks);
         return magazine;
     }
     void drain(Bucket::Magazines magazines) { bucket_.drain(magazines, PoolParts::changes()); }
 
-    /// From now on the system grants no memory, and the pool's records are used up.
-    void use_up_memory() {
-        set_data_limit(platform::page_bytes());  // none at all would be no limit to the kernel
+    // So that the system has to be asked for the next record.
+    void use_up_records() {
+        const ScarceMemory scarce;
         while (pool_.records.allocate(8, 8) != nullptr) {
         }
-    }
-    static void grant_memory() { set_data_limit(RLIM_INFINITY); }
-    static void set_data_limit(rlim_t bytes) {
-        rlimit limit{};
-        getrlimit(RLIMIT_DATA, &limit);
-        limit.rlim_cur = std::min(bytes, limit.rlim_max);
-        setrlimit(RLIMIT_DATA, &limit);
     }
 
     PoolParts pool_;
@@ -163,35 +154,73 @@ TEST_F(BucketDepot, TrimmingAgainAndAgainTakesNoMoreRecords) {
 }
 
 TEST_F(BucketDepot, WithoutMemoryThereIsNoMagazineAndLaterThereIs) {
-    EXPECT_EQ(exit_code_of_child([this] {
-        use_up_memory();
+    use_up_records();
+    {
+        const ScarceMemory scarce;
         for (unsigned i = 0; i < 100; ++i) {
-            if (bucket_.take_empty(MayMake::always) != nullptr) return 1;
+            ASSERT_EQ(bucket_.take_empty(MayMake::always), nullptr);
         }
-        grant_memory();
-        Magazine* const magazine = bucket_.take_empty(MayMake::always);
-        if (magazine == nullptr) return 2;
-        bucket_.give(*magazine);
-        return bucket_.take_empty(MayMake::within_limit) == magazine ? 0 : 3;
-    }), 0);
+    }
+    Magazine* const magazine = bucket_.take_empty(MayMake::always);
+    ASSERT_NE(magazine, nullptr);
+    bucket_.give(*magazine);
+    EXPECT_EQ(bucket_.take_empty(MayMake::within_limit), magazine);
+}
+
+TEST_F(BucketDepot, EveryMagazineHasRoomWhateverRecordWasRefusedBefore) {
+    // Records run out anywhere: at the depot, at the room in either of its lists, at the magazine.
+    for (int granted = 0; granted < 3; ++granted) {
+        for (std::size_t bytes_left = 0; bytes_left < 400; bytes_left += 8) {
+            PoolParts pool;
+            std::vector<void*> records;
+            while (pool.records.bytes_held() < (std::size_t{128} << 10))
+                pool.records.allocate(8, 8);
+            const std::size_t in_chunk = (std::size_t{64} << 10) - 16 - 8;
+            for (std::size_t at = 0; at + bytes_left < in_chunk; at += 8)
+                pool.records.allocate(8, 8);
+            {
+                const ScarceMemory scarce(granted);
+                while (Magazine* const magazine = pool.set[bucket_1k].take_empty(MayMake::always)) {
+                    pool.set[bucket_1k].give(*magazine);
+                    if (pool.set.magazine_bytes() > 100 * sizeof(Magazine)) break;
+                    ASSERT_EQ(pool.set[bucket_1k].take_empty(MayMake::always), magazine);
+                }
+            }
+            std::vector<Magazine*> magazines;
+            for (unsigned i = 0; i < 40; ++i) {
+                magazines.push_back(pool.set[bucket_1k].take_empty(MayMake::always));
+                ASSERT_NE(magazines.back(), nullptr);
+            }
+            for (Magazine* const magazine : magazines) pool.set[bucket_1k].give(*magazine);
+        }
+    }
 }
 
 TEST_F(BucketDepot, BlocksFreedWithoutMemoryForAMagazineGoStraightHome) {
-    EXPECT_EQ(exit_code_of_child([this] {
-        LooseCache cache(pool_);
-        const std::vector<void*> blocks = pool_.allocate_direct(bucket_1k, 100);
-        use_up_memory();
-        PoolParts::deallocate(cache, bucket_1k, blocks);
-        if (pool_.in_use_bytes() != 0 || pool_.parked_bytes() != 0) return 1;
-        if (pool_.capacity_of(bucket_1k) != 0) return 2;
-        cache.give_back_all();
-        if (pool_.held_bytes() != 0) return 3;
-        PoolParts::refusal() = {};
-        if (PoolParts::allocate(cache, bucket_1k) != nullptr) return 4;
-        if (PoolParts::refusal().limit[0] == '\0') return 5;
-        grant_memory();
-        return PoolParts::allocate(cache, bucket_1k) != nullptr ? 0 : 6;
-    }), 0);
+    LooseCache cache(pool_);
+    const std::vector<void*> blocks = pool_.allocate_direct(bucket_1k, 100);
+    use_up_records();
+    const ScarceMemory scarce;
+    PoolParts::deallocate(cache, bucket_1k, blocks);
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    EXPECT_EQ(pool_.parked_bytes(), 0U);
+    EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
+    cache.give_back_all();
+    EXPECT_EQ(pool_.held_bytes(), 0U);
+}
+
+TEST_F(BucketDepot, AllocationWithoutMemoryForAMagazineIsRefusedWithItsReason) {
+    LooseCache cache(pool_);
+    pool_.bring_home(bucket_1k, pool_.take(bucket_1k, 1));
+    use_up_records();
+    PoolParts::refusal() = {};
+    {
+        const ScarceMemory scarce;
+        EXPECT_EQ(PoolParts::allocate(cache, bucket_1k), nullptr);
+    }
+    EXPECT_STREQ(PoolParts::refusal().limit, "memory for the pool's records");
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    EXPECT_NE(PoolParts::allocate(cache, bucket_1k), nullptr);
 }
 
 }  // namespace

@@ -17,7 +17,9 @@ using testing::PoolParts;
 constexpr unsigned bucket_128 = 1;
 constexpr unsigned bucket_4k = 6;
 
-char* bytes_of(void* block) { return static_cast<char*>(block); }
+char* bytes_of(void* block) {
+    return static_cast<char*>(block);
+}
 
 class BucketFind : public ::testing::Test {
 protected:
@@ -30,7 +32,8 @@ TEST_F(BucketFind, EveryByteOfACarvedBlockLeadsToItsBeginning) {
     for (const unsigned bucket : {bucket_128, bucket_4k}) {
         const std::size_t bytes = detail::bucket_bytes(bucket);
         for (void* const block : pool_.take(bucket, 3)) {
-            for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, bytes / 2, bytes - 1}) {
+            for (const std::size_t offset :
+                 {std::size_t{0}, std::size_t{1}, bytes / 2, bytes - 1}) {
                 const Bucket::Finding found = find(bucket, bytes_of(block) + offset);
                 EXPECT_TRUE(found.in_span);
                 EXPECT_FALSE(found.home);
@@ -102,7 +105,8 @@ TEST_F(BucketFind, MayBeAskedWhileSpansComeAndGo) {
     std::atomic<unsigned> found = 0;
     std::thread asker([&] {
         while (!done) {
-            for (void* const block : first) found += pool.set[bucket_4k].find(block).in_span ? 1 : 0;
+            for (void* const block : first)
+                found += pool.set[bucket_4k].find(block).in_span ? 1 : 0;
         }
     });
     for (unsigned round = 0; round < 1000; ++round) {
@@ -135,12 +139,14 @@ TEST_F(BucketMisuseDeathTest, BlockWhoseSpanWentBackStopsTheProgram) {
 
 TEST_F(BucketMisuseDeathTest, PointerIntoABlockStopsTheProgram) {
     const std::vector<void*> blocks = pool_.take(bucket_128, 1);
-    EXPECT_DEATH(pool_.bring_home(bucket_128, {bytes_of(blocks[0]) + 64}), "tensorpool: .*bucket 128 B");
+    EXPECT_DEATH(pool_.bring_home(bucket_128, {bytes_of(blocks[0]) + 64}),
+                 "tensorpool: .*bucket 128 B");
 }
 
 TEST_F(BucketMisuseDeathTest, BlockThatWasNeverCarvedStopsTheProgram) {
     void* const last = pool_.take(bucket_128, 2).front();
-    EXPECT_DEATH(pool_.bring_home(bucket_128, {bytes_of(last) + 128}), "tensorpool: .*bucket 128 B");
+    EXPECT_DEATH(pool_.bring_home(bucket_128, {bytes_of(last) + 128}),
+                 "tensorpool: .*bucket 128 B");
 }
 
 TEST_F(BucketMisuseDeathTest, BlockOfAnotherBucketStopsTheProgram) {

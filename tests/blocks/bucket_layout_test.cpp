@@ -53,7 +53,8 @@ TEST(BucketLayout, LargerBlocksOfASpanBeginInDifferentCacheSets) {
 }
 
 TEST(BucketLayout, EveryBlockIsAlignedToACacheLine) {
-    for_each_layout([](const BucketLayout& layout, std::size_t) { EXPECT_EQ(layout.stride % 64, 0U); });
+    for_each_layout(
+        [](const BucketLayout& layout, std::size_t) { EXPECT_EQ(layout.stride % 64, 0U); });
 }
 
 TEST(BucketLayout, EveryBlockOfASpanHasABitInItsRecord) {

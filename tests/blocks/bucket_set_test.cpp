@@ -98,7 +98,9 @@ private:
 };
 
 /// In a block in use: which thread holds it, or that none does.
-std::atomic<unsigned>& owner_of(void* block) { return *static_cast<std::atomic<unsigned>*>(block); }
+std::atomic<unsigned>& owner_of(void* block) {
+    return *static_cast<std::atomic<unsigned>*>(block);
+}
 
 class BucketSetThreads : public ::testing::Test {
 protected:
@@ -114,7 +116,8 @@ protected:
             } else if (void* const block = exchanges_[bucket].take()) {
                 free(bucket, block);
             }
-            if (drains && step % 512 == 0) pool_.set.drain(Bucket::Magazines::destroy, PoolParts::changes());
+            if (drains && step % 512 == 0)
+                pool_.set.drain(Bucket::Magazines::destroy, PoolParts::changes());
         }
     }
     void free(unsigned bucket, void* block) {

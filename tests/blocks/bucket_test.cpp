@@ -18,9 +18,13 @@ constexpr unsigned bucket_64 = 0;
 constexpr unsigned bucket_4k = 6;
 constexpr unsigned bucket_64k = 10;
 
-char* bytes_of(void* block) { return static_cast<char*>(block); }
+char* bytes_of(void* block) {
+    return static_cast<char*>(block);
+}
 
-std::size_t span_bytes(unsigned bucket) { return bucket_layouts[bucket].pages * pages::page_bytes; }
+std::size_t span_bytes(unsigned bucket) {
+    return bucket_layouts[bucket].pages * pages::page_bytes;
+}
 
 class EveryBucket : public ::testing::TestWithParam<unsigned> {
 protected:

@@ -22,9 +22,8 @@ protected:
     /// Blocks that lie in the cache's two magazines, by looking: every block that was ever taken
     /// is asked for.
     std::size_t lie_in(const LooseCache& cache, unsigned bucket) const {
-        return static_cast<std::size_t>(std::count_if(all_.begin(), all_.end(), [&](void* block) {
-            return cache.parks(bucket, block);
-        }));
+        return static_cast<std::size_t>(std::count_if(
+            all_.begin(), all_.end(), [&](void* block) { return cache.parks(bucket, block); }));
     }
 
     void* allocate(LooseCache& cache, unsigned bucket) {
@@ -38,7 +37,8 @@ protected:
         all_.clear();
         for (pages::PageNumber page = first_page_; page < first_page_ + 20'000; ++page) {
             const pages::PageEntry entry = map.at(page);
-            if (entry.bucket() != bucket || entry.pool_number() != pool_.heap.pool_number()) continue;
+            if (entry.bucket() != bucket || entry.pool_number() != pool_.heap.pool_number())
+                continue;
             if (entry.span()->first_page != page) continue;
             for (unsigned i = 0; i < entry.span()->carved; ++i) {
                 all_.push_back(map.address_of(page) + i * bucket_layouts[bucket].stride);
@@ -74,7 +74,8 @@ TEST_F(CacheCounters, ParkedIsWhatLiesInTheMagazinesOfAllThreads) {
         ASSERT_GE(pool_.held_bytes(), pool_.in_use_bytes() + pool_.parked_bytes());
         if (step % 100 != 0) continue;
         look_for_all(bucket_1k);
-        ASSERT_EQ(pool_.parked_bytes(), (lie_in(cache_, bucket_1k) + lie_in(other, bucket_1k)) * 1024);
+        ASSERT_EQ(pool_.parked_bytes(),
+                  (lie_in(cache_, bucket_1k) + lie_in(other, bucket_1k)) * 1024);
     }
 }
 

@@ -24,7 +24,8 @@ protected:
     // Enough pairs of allocations and frees to go to the depot often, whatever the capacity.
     static void make_busy(LooseCache& cache, unsigned bucket) {
         for (unsigned round = 0; round < 20; ++round) {
-            PoolParts::deallocate(cache, bucket, PoolParts::allocate(cache, bucket, 4 * magazine_room));
+            PoolParts::deallocate(cache, bucket,
+                                  PoolParts::allocate(cache, bucket, 4 * magazine_room));
         }
     }
     static std::size_t capacity_bytes(const LooseCache& cache) {
@@ -73,7 +74,8 @@ TEST_P(CacheOfBucket, CapacityDoublesWithTripsToTheDepotAndEndsAtItsMost) {
         seen.insert(cache_.capacity(bucket_));
     }
     std::set<unsigned> doubled;
-    for (unsigned capacity = layout_.first_refill; capacity < layout_.most_in_magazine; capacity *= 2) {
+    for (unsigned capacity = layout_.first_refill; capacity < layout_.most_in_magazine;
+         capacity *= 2) {
         doubled.insert(capacity);
     }
     doubled.insert(layout_.most_in_magazine);
@@ -105,7 +107,8 @@ TEST_P(CacheOfBucket, HandsOutEachBlockOnceWhateverTheOrder) {
 }
 
 TEST_P(CacheOfBucket, FindsTheBlocksOfBothMagazines) {
-    const std::vector<void*> blocks = pool_.allocate_direct(bucket_, 3 * layout_.first_refill / 2 + 1);
+    const std::vector<void*> blocks =
+        pool_.allocate_direct(bucket_, 3 * layout_.first_refill / 2 + 1);
     PoolParts::deallocate(cache_, bucket_, blocks);
     for (void* const block : blocks) EXPECT_TRUE(cache_.parks(bucket_, block));
     void* const again = PoolParts::allocate(cache_, bucket_);

@@ -39,7 +39,8 @@ protected:
     }
 
     static std::size_t mapped(const std::vector<Magazine*>& magazines) {
-        return static_cast<std::size_t>(std::count_if(magazines.begin(), magazines.end(), is_mapped));
+        return static_cast<std::size_t>(
+            std::count_if(magazines.begin(), magazines.end(), is_mapped));
     }
 
     MagazineStore store_;
@@ -91,7 +92,8 @@ TEST_F(MagazineStoreTest, KeepsTheMemoryOfMagazinesThatLive) {
     const std::vector<Magazine*> magazines = make(1000);
     std::vector<Magazine*> kept;
     std::vector<Magazine*> others;
-    for (std::size_t i = 0; i < magazines.size(); ++i) (i % 200 == 0 ? kept : others).push_back(magazines[i]);
+    for (std::size_t i = 0; i < magazines.size(); ++i)
+        (i % 200 == 0 ? kept : others).push_back(magazines[i]);
     for (Magazine* const magazine : kept) magazine->count = 7;
     destroy(others);
     for (Magazine* const magazine : kept) EXPECT_EQ(magazine->count, 7U);

@@ -22,8 +22,8 @@ struct PoolSettings {
 class PoolParts {
 public:
     explicit PoolParts(const PoolSettings& settings = {})
-        : heap(pages::address_space(), pages::commit_budget(), number_.value, heap_options(settings),
-               totals),
+        : heap(pages::address_space(), pages::commit_budget(), number_.value,
+               heap_options(settings), totals),
           set("parts", settings.caching, settings.remember_requests, heap, records, slots, totals) {
         blocks::thread_registry().enter(set);
     }
@@ -60,7 +60,8 @@ public:
         for (void*& block : blocks) block = allocate(cache, bucket);
         return blocks;
     }
-    static void deallocate(blocks::Cache& cache, unsigned bucket, const std::vector<void*>& blocks) {
+    static void deallocate(blocks::Cache& cache, unsigned bucket,
+                           const std::vector<void*>& blocks) {
         for (void* const block : blocks) deallocate(cache, bucket, block);
     }
 

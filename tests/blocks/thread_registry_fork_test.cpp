@@ -60,15 +60,16 @@ TEST_F(Fork, ChildGoesOnWithItsOwnCacheAndBlocks) {
     void* const block = pool_.allocate(bucket_1k);
     const std::size_t parked = pool_.parked_bytes();
     EXPECT_EQ(exit_code_of_child([&] {
-        if (pool_.in_use_bytes() != 1024 || pool_.parked_bytes() != parked) return 1;
-        if (ThreadRegistry::attached(pool_.set) == nullptr) return 2;
-        if (pool_.totals.lost_bytes != 0) return 3;
-        pool_.deallocate(bucket_1k, block);
-        use(1000);
-        ThreadRegistry::attached(pool_.set)->give_back_all();
-        pool_.drain();
-        return pool_.held_bytes() == 0 && pool_.capacity_of(bucket_1k) == 0 ? 0 : 4;
-    }), 0);
+                  if (pool_.in_use_bytes() != 1024 || pool_.parked_bytes() != parked) return 1;
+                  if (ThreadRegistry::attached(pool_.set) == nullptr) return 2;
+                  if (pool_.totals.lost_bytes != 0) return 3;
+                  pool_.deallocate(bucket_1k, block);
+                  use(1000);
+                  ThreadRegistry::attached(pool_.set)->give_back_all();
+                  pool_.drain();
+                  return pool_.held_bytes() == 0 && pool_.capacity_of(bucket_1k) == 0 ? 0 : 4;
+              }),
+              0);
     EXPECT_EQ(pool_.in_use_bytes(), 1024U);
     EXPECT_EQ(pool_.parked_bytes(), parked);
 }
@@ -81,13 +82,14 @@ TEST_F(Fork, WhatOtherThreadsParkedIsLostToTheChildAndTheParentKeepsIt) {
         const std::size_t parked = pool_.parked_bytes();
         ASSERT_GT(parked, own);
         EXPECT_EQ(exit_code_of_child([&] {
-            if (pool_.totals.lost_bytes != parked - own) return 1;
-            if (pool_.parked_bytes() != own || pool_.in_use_bytes() != 0) return 2;
-            if (pool_.slots.taken_count() != 1) return 3;
-            if (pool_.held_bytes() < own) return 4;
-            use(1000);
-            return pool_.in_use_bytes() == 0 ? 0 : 5;
-        }), 0);
+                      if (pool_.totals.lost_bytes != parked - own) return 1;
+                      if (pool_.parked_bytes() != own || pool_.in_use_bytes() != 0) return 2;
+                      if (pool_.slots.taken_count() != 1) return 3;
+                      if (pool_.held_bytes() < own) return 4;
+                      use(1000);
+                      return pool_.in_use_bytes() == 0 ? 0 : 5;
+                  }),
+                  0);
         EXPECT_EQ(pool_.totals.lost_bytes, 0U);
         EXPECT_EQ(pool_.parked_bytes(), parked);
         EXPECT_EQ(pool_.slots.taken_count(), 4U);
@@ -99,18 +101,23 @@ TEST_F(Fork, BlocksThatOtherThreadsHoldAreStillInUseInTheChild) {
     void* block = nullptr;
     std::thread([&] { block = pool_.allocate(bucket_1k); }).join();
     EXPECT_EQ(exit_code_of_child([&] {
-        if (pool_.in_use_bytes() != 1024) return 1;
-        pool_.deallocate(bucket_1k, block);
-        return pool_.in_use_bytes() == 0 ? 0 : 2;
-    }), 0);
+                  if (pool_.in_use_bytes() != 1024) return 1;
+                  pool_.deallocate(bucket_1k, block);
+                  return pool_.in_use_bytes() == 0 ? 0 : 2;
+              }),
+              0);
 }
 
 TEST_F(Fork, ChildOfAThreadWithoutACacheGetsOne) {
     std::thread([this] {
         EXPECT_EQ(exit_code_of_child([this] {
-            use(100);
-            return ThreadRegistry::attached(pool_.set) != nullptr && pool_.in_use_bytes() == 0 ? 0 : 1;
-        }), 0);
+                      use(100);
+                      return ThreadRegistry::attached(pool_.set) != nullptr &&
+                                     pool_.in_use_bytes() == 0
+                                 ? 0
+                                 : 1;
+                  }),
+                  0);
     }).join();
 }
 
@@ -118,26 +125,28 @@ TEST_F(Fork, ChildMayForkAgain) {
     use(10);
     const ParkingThreads threads(pool_, 1);
     EXPECT_EQ(exit_code_of_child([this] {
-        use(10);
-        const std::uint64_t lost = pool_.totals.lost_bytes;
-        return exit_code_of_child([this, lost] {
-            use(10);
-            return pool_.totals.lost_bytes == lost && pool_.in_use_bytes() == 0 ? 0 : 1;
-        });
-    }), 0);
+                  use(10);
+                  const std::uint64_t lost = pool_.totals.lost_bytes;
+                  return exit_code_of_child([this, lost] {
+                      use(10);
+                      return pool_.totals.lost_bytes == lost && pool_.in_use_bytes() == 0 ? 0 : 1;
+                  });
+              }),
+              0);
 }
 
 TEST_F(Fork, ChildMayEndPoolsThatOtherThreadsUsed) {
     auto pool = std::make_unique<PoolParts>();
     const ParkingThreads threads(*pool, 2);
     EXPECT_EQ(exit_code_of_child([&] {
-        const unsigned number = pool->set.number();
-        pool.reset();
-        PoolParts next;
-        if (next.set.number() != number) return 1;
-        next.deallocate(bucket_1k, next.allocate(bucket_1k));
-        return next.in_use_bytes() == 0 ? 0 : 2;
-    }), 0);
+                  const unsigned number = pool->set.number();
+                  pool.reset();
+                  PoolParts next;
+                  if (next.set.number() != number) return 1;
+                  next.deallocate(bucket_1k, next.allocate(bucket_1k));
+                  return next.in_use_bytes() == 0 ? 0 : 2;
+              }),
+              0);
 }
 
 TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
@@ -156,13 +165,16 @@ TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
     }
     for (unsigned i = 0; i < 50; ++i) {
         EXPECT_EQ(exit_code_of_child([&] {
-            if (pool_.slots.taken_count() > 1) return 1;
-            use(1000);
-            if (Cache* const cache = ThreadRegistry::attached(pool_.set)) cache->give_back_all();
-            pool_.drain();
-            // Whatever a thread was about when the fork came, no figure has gone below zero.
-            return pool_.held_bytes() < (std::size_t{64} << 20) ? 0 : 2;
-        }), 0);
+                      if (pool_.slots.taken_count() > 1) return 1;
+                      use(1000);
+                      if (Cache* const cache = ThreadRegistry::attached(pool_.set))
+                          cache->give_back_all();
+                      pool_.drain();
+                      // Whatever a thread was about when the fork came, no figure has gone below
+                      // zero.
+                      return pool_.held_bytes() < (std::size_t{64} << 20) ? 0 : 2;
+                  }),
+                  0);
     }
     done = true;
     for (std::thread& thread : threads) thread.join();

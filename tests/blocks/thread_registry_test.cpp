@@ -1,11 +1,8 @@
 #include "blocks/thread_registry.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <algorithm>
-#include <condition_variable>
-#include <functional>
+#include <deque>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -16,13 +13,15 @@
 #include <vector>
 
 #include "blocks/pool_parts.hpp"
-#include "support/child_process.hpp"
+#include "blocks/scarce_memory.hpp"
+#include "blocks/worker.hpp"
 
 namespace tensorpool::blocks {
 namespace {
 
-using testing::exit_code_of_child;
 using testing::PoolParts;
+using testing::ScarceMemory;
+using testing::Worker;
 
 constexpr unsigned bucket_1k = 4;
 
@@ -106,46 +105,6 @@ TEST(ThreadRegistry, TellsThePoolsName) {
 
 // Pools that end ---------------------------------------------------------------------------------
 
-/// A thread that does what it is told, one thing after another, and lives meanwhile.
-class Worker {
-public:
-    Worker() : thread_([this] { run(); }) {}
-    ~Worker() {
-        do_task(nullptr);
-        thread_.join();
-    }
-    template <class Function>
-    void does(Function function) {
-        const std::function<void()> task = function;
-        do_task(&task);
-    }
-
-private:
-    void do_task(const std::function<void()>* task) {
-        std::unique_lock lock(mutex_);
-        task_ = task;
-        waiting_ = true;
-        changed_.notify_all();
-        changed_.wait(lock, [this] { return !waiting_; });
-    }
-    void run() {
-        std::unique_lock lock(mutex_);
-        for (bool more = true; more;) {
-            changed_.wait(lock, [this] { return waiting_; });
-            more = task_ != nullptr;
-            if (more) (*task_)();
-            waiting_ = false;
-            changed_.notify_all();
-        }
-    }
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    const std::function<void()>* task_ = nullptr;
-    bool waiting_ = false;
-    std::thread thread_;
-};
-
 TEST(ThreadRegistry, LivingThreadHasNoStaleCacheForAPoolThatTookAnEndedOnesNumber) {
     Worker worker;
     std::optional<PoolParts> pool(std::in_place);
@@ -204,51 +163,72 @@ TEST(ThreadRegistry, MorePoolsThanTablesHaveRoomForWorkWithoutCaches) {
 
 class AttachWithoutMemory : public ::testing::Test {
 protected:
-    static void limit_data(rlim_t bytes) {
-        rlimit limit{};
-        getrlimit(RLIMIT_DATA, &limit);
-        limit.rlim_cur = std::min(bytes, limit.rlim_max);
-        setrlimit(RLIMIT_DATA, &limit);
+    void use_up_records() {
+        const ScarceMemory scarce;
+        while (pool_.records.allocate(8, 8) != nullptr) {
+        }
     }
-    /// What a child finds that may have no more memory, and then some again.
-    template <class Function>
-    static int without_memory(Function prepare) {
-        return exit_code_of_child([&] {
-            PoolParts pool;
-            const std::vector<void*> some = pool.take(bucket_1k, 2);
-            prepare(pool);
-            limit_data(4096);
-            while (pool.records.allocate(8, 8) != nullptr) {
-            }
-            if (thread_registry().attach(pool.set) != nullptr) return 1;
-            void* const block = pool.allocate(bucket_1k);
-            if (block == nullptr) return 2;
-            pool.deallocate(bucket_1k, block);
-            if (pool.in_use_bytes() != 0 || pool.held_bytes() != 0) return 3;
-            limit_data(RLIM_INFINITY);
-            Cache* const cache = thread_registry().attach(pool.set);
-            if (cache == nullptr) return 4;
-            if (thread_registry().attach(pool.set) != cache || pool.slots.taken_count() == 0) return 5;
-            pool.deallocate(bucket_1k, pool.allocate(bucket_1k));
-            return pool.parked_bytes() > 0 ? 0 : 6;
-        });
+    /// What a thread finds while there is no memory, and then some again.
+    void expect_calls_without_a_cache_until_there_is_memory() {
+        {
+            const ScarceMemory scarce;
+            EXPECT_EQ(thread_registry().attach(pool_.set), nullptr);
+            void* const block = pool_.allocate(bucket_1k);
+            EXPECT_NE(block, nullptr);
+            pool_.deallocate(bucket_1k, block);
+            EXPECT_EQ(pool_.parked_bytes(), 0U);
+            EXPECT_EQ(pool_.in_use_bytes(), 0U);
+            EXPECT_EQ(pool_.held_bytes(), 0U);
+        }
+        const std::uint64_t threads = pool_.slots.taken_count();
+        Cache* const cache = thread_registry().attach(pool_.set);
+        ASSERT_NE(cache, nullptr);
+        EXPECT_EQ(thread_registry().attach(pool_.set), cache);
+        EXPECT_EQ(pool_.slots.taken_count(), threads + 1);
+        pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
+        EXPECT_GT(pool_.parked_bytes(), 0U);
     }
+
+    PoolParts pool_;
+    // The bucket has a span with room.
+    std::vector<void*> some_ = pool_.take(bucket_1k, 2);
 };
 
-TEST_F(AttachWithoutMemory, ThreadWithoutMemoryForACacheWorksWithoutUntilThereIsSome) {
-    EXPECT_EQ(without_memory([](PoolParts&) {}), 0);
+TEST_F(AttachWithoutMemory, ThreadWithoutMemoryForACacheWorksWithoutOne) {
+    use_up_records();
+    expect_calls_without_a_cache_until_there_is_memory();
 }
 
-TEST_F(AttachWithoutMemory, ThreadWithoutMemoryForCountersWorksWithoutACacheUntilThereIsSome) {
-    EXPECT_EQ(without_memory([](PoolParts& pool) {
-        // A cache that another thread left, and all counters of a piece of memory in use.
-        std::thread([&] { thread_registry().attach(pool.set); }).join();
-        const std::size_t held = pool.slots.bytes_held();
-        std::vector<statistics::CounterSlot*> slots;
-        while (pool.slots.bytes_held() == held) slots.push_back(pool.slots.take());
-        pool.slots.give_back(*slots.back());
-        for (unsigned i = 1; i < slots.size(); ++i) pool.slots.take();
-    }), 0);
+TEST_F(AttachWithoutMemory, ThreadWithoutMemoryForCountersWorksWithoutACache) {
+    // A cache that another thread left, and all counters of a piece of memory in use.
+    std::thread([this] { thread_registry().attach(pool_.set); }).join();
+    {
+        const ScarceMemory scarce;
+        while (pool_.slots.take() != nullptr) {
+        }
+    }
+    expect_calls_without_a_cache_until_there_is_memory();
+}
+
+TEST_F(AttachWithoutMemory, ThreadWithoutMemoryForItsTableWorksWithoutACache) {
+    // Caches and counters for many threads, so that tables are what the registry lacks.
+    std::deque<Cache> caches(200);
+    for (Cache& cache : caches) pool_.set.free_caches.push_front(cache);
+    std::vector<statistics::CounterSlot*> slots(caches.size());
+    for (statistics::CounterSlot*& slot : slots) slot = pool_.slots.take();
+    for (statistics::CounterSlot* const slot : slots) pool_.slots.give_back(*slot);
+
+    std::vector<std::unique_ptr<Worker>> workers;
+    bool refused = false;
+    while (!refused && workers.size() < caches.size()) {
+        workers.push_back(std::make_unique<Worker>());
+        workers.back()->does([&] {
+            const ScarceMemory scarce;
+            refused = thread_registry().attach(pool_.set) == nullptr;
+        });
+    }
+    ASSERT_TRUE(refused);
+    workers.back()->does([&] { expect_calls_without_a_cache_until_there_is_memory(); });
 }
 
 }  // namespace

@@ -14,11 +14,12 @@ namespace tensorpool::testing {
 /// What became of magazines that threads exchanged; all figures are zero where each had one holder
 /// at a time and none was lost.
 struct OwnershipFindings {
-    std::size_t held_by_two = 0;    // taken while somebody held it, or found in other hands at the end
-    std::size_t torn = 0;           // its content was not what its last holder wrote
-    std::size_t strangers = 0;      // taken, and never made
-    std::size_t lost = 0;           // made, and not there in the end
-    std::size_t there_twice = 0;    // found more than once in the end
+    std::size_t held_by_two =
+        0;                      // taken while somebody held it, or found in other hands at the end
+    std::size_t torn = 0;       // its content was not what its last holder wrote
+    std::size_t strangers = 0;  // taken, and never made
+    std::size_t lost = 0;       // made, and not there in the end
+    std::size_t there_twice = 0;  // found more than once in the end
     bool operator==(const OwnershipFindings&) const = default;
 };
 
@@ -109,7 +110,8 @@ private:
         return magazine;
     }
 
-    void give(std::deque<blocks::Magazine*>& held, unsigned self, bool full, OwnershipFindings& found) {
+    void give(std::deque<blocks::Magazine*>& held, unsigned self, bool full,
+              OwnershipFindings& found) {
         blocks::Magazine& magazine = *held.front();
         held.pop_front();
         if (owners_[magazine.count].exchange(nobody, order_) != self) ++found.held_by_two;
