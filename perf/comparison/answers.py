@@ -54,7 +54,7 @@ class Answers:
         return ratio(seconds, self.results.get(row, subject, "base_seconds"))
 
     def best(self, row):
-        """The quickest rival, or None."""
+        """The quickest rival that serves any size, or None."""
         rivals = [s for s in self.subjects if s.kind == "rival" and self.time(row, s) is not None]
         return min(rivals, key=lambda s: self.results.get(row, s), default=None)
 

@@ -12,7 +12,7 @@ class Subject:
     programs: tuple  # what follows the question in a program's name; the quicker one counts
     preload: str = ""  # library that takes over malloc
     package: str = ""  # Debian package of that library
-    kind: str = "rival"  # or ours, floor
+    kind: str = "rival"  # or ours, floor, and one size for who cannot serve others
 
 
 FLOOR = Subject("floor", "floor", ("_floor", "_nothing"), kind="floor")
@@ -25,7 +25,7 @@ ALL = (
     Subject("tcmalloc", "tcmal.", MALLOC, "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
     Subject("mimalloc", "mimal.", MALLOC, "libmimalloc.so.2", "libmimalloc2.0"),
     Subject("jemalloc", "jemal.", MALLOC, "libjemalloc.so.2", "libjemalloc2"),
-    Subject("boost_pool", "boost", ("_peer_boost_pool",)),
+    Subject("boost_pool", "boost", ("_peer_boost_pool",), kind="one size"),
     Subject("pmr", "pmr", ("_peer_pmr",)),
 )
 
