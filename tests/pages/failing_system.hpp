@@ -22,8 +22,9 @@ public:
         count_ = count;
         seen_ = 0;
         chosen_ = call;
+        __atomic_store_n(&is_alive, true, __ATOMIC_RELEASE);
     }
-    ~Failing() { chosen_ = SystemCall::none; }
+    ~Failing() { __atomic_store_n(&is_alive, false, __ATOMIC_RELEASE); }
     Failing(const Failing&) = delete;
     Failing& operator=(const Failing&) = delete;
 
@@ -35,6 +36,9 @@ public:
         return number >= first_ && number - first_ < count_;
     }
 
+    /// Whether there is one. Plain, as the word below: read before a sanitizer is ready to watch.
+    inline static bool is_alive = false;
+
 private:
     inline static std::atomic<SystemCall> chosen_ = SystemCall::none;
     inline static std::atomic<unsigned> first_ = 0;
@@ -44,6 +48,6 @@ private:
 
 /// What the system says its pages are, where a test says otherwise: 0, or bytes. Only for a child
 /// process that ends soon.
-inline std::atomic<int> claimed_page_bytes = 0;
+inline int claimed_page_bytes = 0;
 
 }  // namespace tensorpool::testing

@@ -20,34 +20,38 @@ bool is_in_reservation(const void* address) {
            address < map.address_of(0) + std::size_t{map.page_count()} * pages::page_bytes;
 }
 
-int refuse() {
+bool is_refused(void* address, SystemCall for_pages, SystemCall for_others) {
+    if (!Failing::fails(is_in_reservation(address) ? for_pages : for_others)) return false;
     errno = ENOMEM;
-    return -1;
+    return true;
 }
 
 }  // namespace
 }  // namespace tensorpool::testing
 
-// In place of the C library's, in this program.
-extern "C" int mprotect(void* address, std::size_t bytes, int protection) noexcept {
+// In place of the C library's, in this program. Called before the program, and a sanitizer in it, is
+// ready: so they are not watched themselves, and touch nothing else until there is a Failing.
+#define TENSORPOOL_NOT_WATCHED __attribute__((no_sanitize("thread", "address", "undefined")))
+
+extern "C" TENSORPOOL_NOT_WATCHED int mprotect(void* address, std::size_t bytes, int protection) noexcept {
     using namespace tensorpool::testing;
-    const SystemCall call =
-        is_in_reservation(address) ? SystemCall::commit_pages : SystemCall::commit_records;
-    if (Failing::fails(call)) return refuse();
+    if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
+        is_refused(address, SystemCall::commit_pages, SystemCall::commit_records)) {
+        return -1;
+    }
     return static_cast<int>(syscall(SYS_mprotect, address, bytes, protection));
 }
 
-extern "C" int madvise(void* address, std::size_t bytes, int advice) noexcept {
+extern "C" TENSORPOOL_NOT_WATCHED int madvise(void* address, std::size_t bytes, int advice) noexcept {
     using namespace tensorpool::testing;
-    if (advice == MADV_DONTNEED) {
-        const SystemCall call =
-            is_in_reservation(address) ? SystemCall::decommit_pages : SystemCall::decommit_map;
-        if (Failing::fails(call)) return refuse();
+    if (advice == MADV_DONTNEED && __atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
+        is_refused(address, SystemCall::decommit_pages, SystemCall::decommit_map)) {
+        return -1;
     }
     return static_cast<int>(syscall(SYS_madvise, address, bytes, advice));
 }
 
-extern "C" int getpagesize() noexcept {
+extern "C" TENSORPOOL_NOT_WATCHED int getpagesize() noexcept {
     const int claimed = tensorpool::testing::claimed_page_bytes;
     return claimed != 0 ? claimed : static_cast<int>(getauxval(AT_PAGESZ));
 }
