@@ -21,7 +21,9 @@ void live_again_and_again(Round& round, const CommandLine& line, std::uint64_t s
     for (unsigned life = 0; life < line.lives; ++life) {
         const std::uint64_t number = std::uint64_t{place} * line.lives + life + 1;
         std::thread([&] {
-            Worker(round, seed, number).work(line.calls, held);
+            Worker worker(round, seed, number);
+            if (!line.map) worker.crowd(line.calls * 16);
+            worker.work(line.calls, held);
             std::vector<HoldingPointer> last;
             while (held.size() > last.size()) {
                 last.push_back(std::move(held.back()));
@@ -30,8 +32,8 @@ void live_again_and_again(Round& round, const CommandLine& line, std::uint64_t s
             free_when_this_thread_ends(round, cleaner + number, std::move(last));
         }).join();
     }
-    Worker worker(round, seed, 2 * cleaner + place);
-    for (HoldingPointer& holding : held) worker.deallocate(std::move(holding));
+    Worker last(round, seed, 2 * cleaner + place);
+    for (HoldingPointer& holding : held) last.deallocate(std::move(holding));
 }
 
 void run_threads(Round& round, const CommandLine& line, std::uint64_t seed) {

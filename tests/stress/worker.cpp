@@ -1,8 +1,9 @@
 #include "stress/worker.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "models/pattern.hpp"
@@ -13,6 +14,8 @@ namespace {
 using testing::Pattern;
 
 constexpr std::size_t most_held = 32;
+// Every fourth block is of one of these, so that threads meet at the same lists.
+constexpr std::size_t favourites[] = {64, 1000, 66'000};
 
 }  // namespace
 
@@ -35,12 +38,32 @@ void Worker::work(unsigned calls, std::vector<HoldingPointer>& held) {
     }
 }
 
+void Worker::crowd(unsigned calls) {
+    PoolUnderStress& under_stress = *round_.pools[0];
+    testing::Subject& subject = *under_stress.subject;
+    for (unsigned call = 0; call < calls; ++call) {
+        const std::size_t bytes = favourites[call / 256 % std::size(favourites)];
+        auto* const p = static_cast<char*>(subject.allocate(bytes));
+        const std::uint64_t mark = next_mark_++;
+        std::memcpy(p, &mark, sizeof mark);
+        std::memcpy(p + bytes - sizeof mark, &mark, sizeof mark);
+        if (std::memcmp(p, p + bytes - sizeof mark, sizeof mark) != 0 ||
+            std::memcmp(p, &mark, sizeof mark) != 0) {
+            found("a block of %zu B at %p has two holders", bytes, static_cast<void*>(p));
+        }
+        subject.deallocate(p, bytes);
+        ++totals_[0].allocations;
+        ++totals_[0].deallocations;
+        totals_[0].requested += bytes;
+    }
+}
+
 void Worker::allocate(std::vector<HoldingPointer>& held) {
     auto made = std::make_unique<Holding>();
     made->pool = static_cast<unsigned>(below(pool_count));
     made->mark = next_mark_++;
     PoolUnderStress& under_stress = *round_.pools[made->pool];
-    made->asked = log_uniform(under_stress.largest_bytes);
+    made->asked = size(under_stress.largest_bytes);
     made->p = call(under_stress, *made);
     Totals& totals = totals_[made->pool];
     if (made->p == nullptr) {
@@ -112,7 +135,7 @@ void Worker::deallocate(HoldingPointer holding) {
 void Worker::reallocate(Holding& holding) {
     if (holding.alignment > 64) return;
     PoolUnderStress& under_stress = *round_.pools[holding.pool];
-    const std::size_t bytes = log_uniform(under_stress.largest_bytes);
+    const std::size_t bytes = size(under_stress.largest_bytes);
     verify(holding);
     end(holding);
     void* moved = nullptr;
@@ -169,7 +192,8 @@ void Worker::end(const Holding& holding) const {
 }
 
 // From 1 to `most`, each doubling as often as the others.
-std::size_t Worker::log_uniform(std::size_t most) {
+std::size_t Worker::size(std::size_t most) {
+    if (below(4) == 0) return favourites[below(std::size(favourites))];
     std::uniform_real_distribution<double> exponent(0.0, std::log2(static_cast<double>(most)));
     return static_cast<std::size_t>(std::exp2(exponent(random_)));
 }

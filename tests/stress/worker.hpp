@@ -28,6 +28,9 @@ public:
     ~Worker();
 
     void work(unsigned calls, std::vector<HoldingPointer>& held);
+    /// Allocates and frees a few sizes as fast as it can, as all other threads do meanwhile: where
+    /// two can come to hold the same block, they must meet often.
+    void crowd(unsigned calls);
     /// Verifies a block and frees it.
     void deallocate(HoldingPointer holding);
 
@@ -40,7 +43,7 @@ private:
     void verify(const Holding& holding) const;
     void begin(Holding& holding);
     void end(const Holding& holding) const;
-    std::size_t log_uniform(std::size_t most);
+    std::size_t size(std::size_t most);
     std::size_t below(std::size_t bound) { return static_cast<std::size_t>(random_() % bound); }
     HoldingPointer take(std::vector<HoldingPointer>& held);
 
