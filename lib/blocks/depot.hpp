@@ -37,8 +37,7 @@ struct RecordAllocator {
 /// 65,536 others of the same node to go wrong.
 class Depot {
 public:
-    explicit Depot(pages::RecordArena& records)
-        : full_(RecordAllocator<Magazine*>(records)), empty_(RecordAllocator<Magazine*>(records)) {}
+    explicit Depot(pages::RecordArena& records);
 
     /// Room for one more magazine in either list. False when the system has no memory. Called
     /// before a new magazine is given: then giving cannot fail.
