@@ -167,6 +167,8 @@ TEST_P(PoolMemory, WhatIsReservedStaysUntilItIsTrimmed) {
     EXPECT_GE(pool.get_total_capacity(), 16 * mib);
     EXPECT_GE(pool.trim(), 16 * mib);
     EXPECT_EQ(pool.get_total_capacity(), 0U);
+    free_all(pool, {pool.allocate(10 * mib)}, 10 * mib);
+    EXPECT_EQ(pool.get_total_capacity(), 0U);
 }
 
 // Trim -------------------------------------------------------------------------------------------
