@@ -94,8 +94,8 @@ TEST_P(PoolLives, TwoThousandPoolsOneAfterAnotherLeaveNothing) {
     EXPECT_EQ(pages::commit_budget().committed(), committed);
     if constexpr (!testing::sanitized()) {
         const testing::MemoryFigures after = testing::memory_figures();
-        EXPECT_LE(after.resident, before.resident + 256 * kib);
-        EXPECT_LE(after.address_space, before.address_space + 256 * kib);
+        EXPECT_LE(after.resident, before.resident + mib);
+        EXPECT_LE(after.address_space, before.address_space + mib);
         EXPECT_LE(testing::mapping_count(), mappings + 4);
     }
 }
