@@ -30,7 +30,8 @@ struct GlobalPool;
 /// Up to 64 KiB a block comes from one of eleven power-of-two buckets; above, from whole pages.
 class TENSORPOOL_API MemoryPool {
 public:
-    /// Commits and touches `initial_capacity` bytes. Throws AllocationError when they cannot be had.
+    /// Commits and touches `initial_capacity` bytes. Throws AllocationError when they cannot be
+    /// had.
     explicit MemoryPool(std::size_t initial_capacity = 0);
     /// Throws std::invalid_argument for options that make no sense, and AllocationError as above.
     explicit MemoryPool(const PoolOptions& options);
@@ -42,7 +43,8 @@ public:
     /// A block of at least `bytes`, aligned to 64; nullptr for 0. Its content is undefined. Throws
     /// AllocationError (a std::bad_alloc) when it cannot be had; the pool is then as before.
     void* allocate(std::size_t bytes);
-    /// As above, aligned to `alignment`. Throws std::invalid_argument unless that is a power of two.
+    /// As above, aligned to `alignment`. Throws std::invalid_argument unless that is a power of
+    /// two.
     void* allocate(std::size_t bytes, std::size_t alignment);
     /// As above, but returns nullptr instead of throwing.
     void* try_allocate(std::size_t bytes, std::size_t alignment = 64) noexcept;
@@ -53,8 +55,8 @@ public:
     /// 0 it frees and returns nullptr. When it throws, the old block stands.
     void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes);
 
-    /// Gives a block back, whatever its alignment; nullptr is ignored. A pointer that is not a block
-    /// of this pool stops the program with a line on stderr that says what it is.
+    /// Gives a block back, whatever its alignment; nullptr is ignored. A pointer that is not a
+    /// block of this pool stops the program with a line on stderr that says what it is.
     void deallocate(void* p) noexcept;
     /// The faster one, for blocks of default alignment: `bytes` is anything from what was asked for
     /// to `usable_size(p)`.
@@ -138,7 +140,8 @@ inline void* MemoryPool::allocate(std::size_t bytes) {
     const unsigned bucket = detail::bucket_of(bytes);
     if (bucket < detail::bucket_count) [[likely]] {
         void* const block = detail::thread_cache(number()).pop(bucket, bytes);
-        if (block != nullptr) [[likely]] return block;
+        if (block != nullptr) [[likely]]
+            return block;
     }
     return allocate_slow(bytes);
 }
@@ -146,13 +149,16 @@ inline void* MemoryPool::allocate(std::size_t bytes) {
 inline void MemoryPool::deallocate(void* p, std::size_t bytes) noexcept {
     const unsigned bucket = detail::bucket_of(bytes);
     if (p != nullptr && bucket < detail::bucket_count) [[likely]] {
-        if (detail::thread_cache(number()).push(bucket, p)) [[likely]] return;
+        if (detail::thread_cache(number()).push(bucket, p)) [[likely]]
+            return;
     }
     deallocate_slow(p, bytes);
 }
 
 /// The pool behind tensor constructors: one for the process, set up on its first use from the
 /// environment (see PoolOptions), never destroyed.
-inline MemoryPool& get_global_memory_pool() noexcept { return detail::global_pool.pool; }
+inline MemoryPool& get_global_memory_pool() noexcept {
+    return detail::global_pool.pool;
+}
 
 }  // namespace tensorpool

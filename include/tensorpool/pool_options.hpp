@@ -63,7 +63,8 @@ struct RetentionPolicy {
     /// At most so many free bytes stay committed.
     std::size_t bytes = SIZE_MAX;
     /// What was not needed for a whole period of so many milliseconds goes back at its end. A tenth
-    /// of it while memory is short, by the container's limit or the machine's. 0 gives back at once.
+    /// of it while memory is short, by the container's limit or the machine's. 0 gives back at
+    /// once.
     std::uint32_t milliseconds = 10'000;
 };
 
@@ -95,9 +96,9 @@ TENSORPOOL_API Checks default_checks() noexcept;
 /// The global pool reads the same from the environment: TENSORPOOL_INITIAL_CAPACITY,
 /// TENSORPOOL_MAX_CAPACITY, TENSORPOOL_MAX_ALLOCATION, TENSORPOOL_GROWTH_STEP,
 /// TENSORPOOL_GROWTH_FACTOR, TENSORPOOL_GROWTH_FRACTION, TENSORPOOL_RETAIN_BYTES,
-/// TENSORPOOL_RETAIN_MS, TENSORPOOL_HUGE_PAGES (never, buckets, auto, always), TENSORPOOL_NUMA (system,
-/// interleave, or a node's number), TENSORPOOL_CHECKS (off, basic, full). Sizes take the suffixes
-/// KiB, MiB, GiB, TiB.
+/// TENSORPOOL_RETAIN_MS, TENSORPOOL_HUGE_PAGES (never, buckets, auto, always), TENSORPOOL_NUMA
+/// (system, interleave, or a node's number), TENSORPOOL_CHECKS (off, basic, full). Sizes take the
+/// suffixes KiB, MiB, GiB, TiB.
 struct PoolOptions {
     /// Shown in statistics and messages; at most 47 bytes of it are kept.
     std::string name = "pool";

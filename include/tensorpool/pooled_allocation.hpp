@@ -18,15 +18,21 @@ public:
     /// Owns nothing.
     PooledAllocation() noexcept = default;
     /// `bytes` from the global pool; owns nothing for 0. Throws as MemoryPool::allocate does.
-    explicit PooledAllocation(std::size_t bytes) : PooledAllocation(get_global_memory_pool(), bytes) {}
+    explicit PooledAllocation(std::size_t bytes)
+        : PooledAllocation(get_global_memory_pool(), bytes) {}
     /// `bytes` from `pool`, aligned to `alignment`, a power of two.
     PooledAllocation(MemoryPool& pool, std::size_t bytes, std::size_t alignment = 64)
-        : pool_(&pool), block_(pool.allocate(bytes, alignment)), bytes_(bytes), alignment_(alignment) {}
+        : pool_(&pool),
+          block_(pool.allocate(bytes, alignment)),
+          bytes_(bytes),
+          alignment_(alignment) {}
     ~PooledAllocation() { reset(); }
 
     PooledAllocation(PooledAllocation&& other) noexcept
-        : pool_(other.pool_), block_(std::exchange(other.block_, nullptr)),
-          bytes_(std::exchange(other.bytes_, 0)), alignment_(other.alignment_) {}
+        : pool_(other.pool_),
+          block_(std::exchange(other.block_, nullptr)),
+          bytes_(std::exchange(other.bytes_, 0)),
+          alignment_(other.alignment_) {}
     PooledAllocation& operator=(PooledAllocation&& other) noexcept {
         PooledAllocation moved(std::move(other));
         swap(moved);

@@ -13,8 +13,8 @@
 namespace tensorpool {
 
 /// `count` value-initialised elements in one block, destroyed and given back by it. A contiguous
-/// range, and so convertible to std::span<T>. Move-only; one thread at a time. The pool must outlive
-/// it.
+/// range, and so convertible to std::span<T>. Move-only; one thread at a time. The pool must
+/// outlive it.
 template <class T>
 class PooledArray {
 public:

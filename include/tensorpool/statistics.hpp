@@ -15,17 +15,17 @@ namespace tensorpool {
 
 /// One bucket. Totals run since the pool was made.
 struct BucketStatistics {
-    std::uint64_t block_bytes;       ///< size of a block
-    std::uint64_t in_use_bytes;      ///< of blocks that callers hold
-    std::uint64_t parked_bytes;      ///< free, in the magazines of threads
-    std::uint64_t capacity_bytes;    ///< of the spans that the bucket holds
-    std::uint64_t allocations;       ///< total
-    std::uint64_t deallocations;     ///< total
-    std::uint64_t requested_bytes;   ///< total of what was asked for
-    std::uint64_t allocated_bytes;   ///< total of what was handed out for it
-    std::uint64_t cache_hits;        ///< allocations that the thread's magazines served
-    std::uint64_t cache_misses;      ///< allocations that went to the depot or to spans
-    std::uint64_t depot_hits;        ///< misses that a magazine from the depot served
+    std::uint64_t block_bytes;      ///< size of a block
+    std::uint64_t in_use_bytes;     ///< of blocks that callers hold
+    std::uint64_t parked_bytes;     ///< free, in the magazines of threads
+    std::uint64_t capacity_bytes;   ///< of the spans that the bucket holds
+    std::uint64_t allocations;      ///< total
+    std::uint64_t deallocations;    ///< total
+    std::uint64_t requested_bytes;  ///< total of what was asked for
+    std::uint64_t allocated_bytes;  ///< total of what was handed out for it
+    std::uint64_t cache_hits;       ///< allocations that the thread's magazines served
+    std::uint64_t cache_misses;     ///< allocations that went to the depot or to spans
+    std::uint64_t depot_hits;       ///< misses that a magazine from the depot served
 };
 
 /// Blocks above 64 KiB, and blocks of large alignment: whole pages.
@@ -64,20 +64,21 @@ struct PoolStatistics {
     std::uint64_t allocated_bytes = 0;
     std::uint64_t allocations = 0;
     std::uint64_t deallocations = 0;
-    std::uint64_t cache_hits = 0;    ///< allocations served by a thread's magazines or the large cache
+    std::uint64_t cache_hits =
+        0;  ///< allocations served by a thread's magazines or the large cache
     std::uint64_t cache_misses = 0;  ///< all others
     std::uint64_t failures = 0;      ///< requests that could not be met
 
-    std::uint64_t parked_bytes = 0;    ///< free, in the magazines of threads
-    std::uint64_t cached_bytes = 0;    ///< free, in the large-block cache
-    std::uint64_t free_bytes = 0;      ///< free and committed, in runs of whole pages
-    std::uint64_t lost_bytes = 0;      ///< parked by threads that a fork left behind
-    std::uint64_t record_bytes = 0;    ///< the pool's own records, beside capacity
-    std::uint64_t growths = 0;         ///< times that memory was committed
-    std::uint64_t grown_bytes = 0;     ///< total of that
-    std::uint64_t give_backs = 0;      ///< times that memory was given back to the system
+    std::uint64_t parked_bytes = 0;      ///< free, in the magazines of threads
+    std::uint64_t cached_bytes = 0;      ///< free, in the large-block cache
+    std::uint64_t free_bytes = 0;        ///< free and committed, in runs of whole pages
+    std::uint64_t lost_bytes = 0;        ///< parked by threads that a fork left behind
+    std::uint64_t record_bytes = 0;      ///< the pool's own records, beside capacity
+    std::uint64_t growths = 0;           ///< times that memory was committed
+    std::uint64_t grown_bytes = 0;       ///< total of that
+    std::uint64_t give_backs = 0;        ///< times that memory was given back to the system
     std::uint64_t given_back_bytes = 0;  ///< total of that
-    std::uint64_t threads = 0;         ///< threads that have a cache for this pool now
+    std::uint64_t threads = 0;           ///< threads that have a cache for this pool now
 
     std::array<BucketStatistics, detail::bucket_count> buckets = {};
     LargeStatistics large = {};

@@ -8,8 +8,7 @@ namespace tensorpool::base {
 /// Raises `highest` to `value` where it is below. Relaxed: a mark of its own, which orders nothing.
 inline void raise_to(std::atomic<std::uint64_t>& highest, std::uint64_t value) noexcept {
     std::uint64_t seen = highest.load(std::memory_order_relaxed);
-    while (seen < value &&
-           !highest.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+    while (seen < value && !highest.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
     }
 }
 

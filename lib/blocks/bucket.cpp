@@ -60,8 +60,8 @@ void Bucket::bring_home(void* const* blocks, unsigned count, Changes& changes) n
             Span& span = span_of(blocks[i]);
             const unsigned index = index_in(span, blocks[i]);
             if (is_set(span, index)) {
-                platform::fail("pool '%s': deallocate: block %p was freed twice; %s", sources_.pool_name,
-                           blocks[i], expected);
+                platform::fail("pool '%s': deallocate: block %p was freed twice; %s",
+                               sources_.pool_name, blocks[i], expected);
             }
             span.home_bits[index / 64] |= std::uint64_t{1} << index % 64;
             if (!span.listed) with_room_.push_front(span);
@@ -92,7 +92,8 @@ Bucket::Finding Bucket::find(const void* p) noexcept {
     char* const block = static_cast<char*>(block_at(span, index));
     if (p >= block + block_bytes()) return {};
     Finding finding{.in_span = true, .home = is_set(span, index), .block = block};
-    // Read only while the block holds its span: what is all home drops this memory outside of the lock.
+    // Read only while the block holds its span: what is all home drops this memory outside of the
+    // lock.
     if (!finding.home && span.requested != nullptr) finding.requested = span.requested[index];
     return finding;
 }
@@ -114,10 +115,11 @@ Span* Bucket::span_with_room(Changes& changes, Refusal& refusal) noexcept {
 }
 
 Span* Bucket::new_span(PageCount pages, Changes& changes, Refusal& refusal) noexcept {
-    const pages::PageRequest request{.pages = pages,
-                                     .kind = pages::kind_of_bucket(number_),
-                                     .huge = capacity() >= grown_bucket_bytes &&
-                                             sources_.heap.options().huge_pages != HugePages::never};
+    const pages::PageRequest request{
+        .pages = pages,
+        .kind = pages::kind_of_bucket(number_),
+        .huge = capacity() >= grown_bucket_bytes &&
+                sources_.heap.options().huge_pages != HugePages::never};
     Span* const span = sources_.heap.allocate(request, changes, refusal);
     if (span == nullptr) return nullptr;
     span->blocks = static_cast<std::uint16_t>(
@@ -141,7 +143,8 @@ unsigned Bucket::take_home(Span& span, void** blocks, unsigned most) noexcept {
     for (unsigned word = 0; word * 64 < span.carved && span.home != 0; ++word) {
         std::uint64_t& bits = span.home_bits[word];
         while (bits != 0 && count < most) {
-            blocks[count++] = block_at(span, word * 64 + static_cast<unsigned>(std::countr_zero(bits)));
+            blocks[count++] =
+                block_at(span, word * 64 + static_cast<unsigned>(std::countr_zero(bits)));
             bits &= bits - 1;
             --span.home;
         }
@@ -166,7 +169,7 @@ Span& Bucket::span_of(void* block) noexcept {
         if (index < span.carved && block_at(span, index) == block) return span;
     }
     platform::fail("pool '%s': deallocate: %p was freed as a block of bucket %s and is none; %s",
-               sources_.pool_name, block, base::BytesText(block_bytes()).c_str(), expected);
+                   sources_.pool_name, block, base::BytesText(block_bytes()).c_str(), expected);
 }
 
 unsigned Bucket::index_in(const Span& span, const void* p) const noexcept {

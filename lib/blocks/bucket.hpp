@@ -36,15 +36,16 @@ public:
 
     /// Takes up to `most` blocks, at least one unless memory is refused; returns how many. The last
     /// one has the lowest address.
-    unsigned take(void** blocks, unsigned most, pages::Changes& changes, pages::Refusal& refusal) noexcept;
+    unsigned take(void** blocks, unsigned most, pages::Changes& changes,
+                  pages::Refusal& refusal) noexcept;
     /// Sets the blocks' bits; spans that are all home go back to the page heap.
     void bring_home(void* const* blocks, unsigned count, pages::Changes& changes) noexcept;
 
     /// What a block is, for checks and questions. The caller needs no claim to it.
     struct Finding {
-        bool in_span = false;      // `p` lies in a carved block of this bucket
-        bool home = false;         // and that block is in its span, free
-        void* block = nullptr;     // where that block begins
+        bool in_span = false;   // `p` lies in a carved block of this bucket
+        bool home = false;      // and that block is in its span, free
+        void* block = nullptr;  // where that block begins
         std::uint32_t requested = 0;
     };
     Finding find(const void* p) noexcept;
@@ -75,7 +76,8 @@ public:
             depot.give_empty(magazine);
         }
     }
-    /// Brings home all blocks in the depot. The magazines stay in it, or go with `Magazines::destroy`.
+    /// Brings home all blocks in the depot. The magazines stay in it, or go with
+    /// `Magazines::destroy`.
     enum class Magazines : std::uint8_t { keep, destroy };
     void drain(Magazines magazines, pages::Changes& changes) noexcept;
 

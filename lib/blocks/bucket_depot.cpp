@@ -6,8 +6,9 @@
 namespace tensorpool::blocks {
 namespace {
 
-// The pointer arrays of a depot stay below 1/256 of the bucket's capacity, so that with page map and
-// span records (1/180 at 64 B) all records stay below 1 %; but never below 256 KiB, for exchange.
+// The pointer arrays of a depot stay below 1/256 of the bucket's capacity, so that with page map
+// and span records (1/180 at 64 B) all records stay below 1 %; but never below 256 KiB, for
+// exchange.
 constexpr std::size_t capacity_per_array_byte = 256;
 constexpr std::size_t least_array_bytes = std::size_t{256} << 10;
 

@@ -17,15 +17,16 @@ inline constexpr std::size_t spaced_from_bytes = 4096;
 
 /// How a bucket's spans are cut into blocks.
 struct BucketLayout {
-    std::size_t stride = 0;       // from the beginning of one block to the next
-    pages::PageCount pages = 0;   // of a span
-    unsigned blocks = 0;          // in a span
-    unsigned first_refill = 0;    // magazine capacity to begin with: what 16 KiB hold, 1 to 64
+    std::size_t stride = 0;         // from the beginning of one block to the next
+    pages::PageCount pages = 0;     // of a span
+    unsigned blocks = 0;            // in a span
+    unsigned first_refill = 0;      // magazine capacity to begin with: what 16 KiB hold, 1 to 64
     unsigned most_in_magazine = 0;  // 128 blocks, or what 1 MiB holds
 };
 
-// An exchange with the depot costs some 70 ns, whatever it moves: with 64 blocks and 512 KiB it took a
-// quarter of the time of a thousand small blocks and four fifths of large ones (perf/batch.cpp).
+// An exchange with the depot costs some 70 ns, whatever it moves: with 64 blocks and 512 KiB it
+// took a quarter of the time of a thousand small blocks and four fifths of large ones
+// (perf/batch.cpp).
 inline constexpr unsigned magazine_room = 128;
 
 constexpr unsigned blocks_in(std::size_t bytes, std::size_t stride) noexcept {
@@ -43,7 +44,9 @@ consteval BucketLayout layout_of(unsigned bucket) {
     while (blocks_in(span, layout.stride) < 8 || left_over() * 50 > span) span += pages::page_bytes;
     layout.pages = static_cast<pages::PageCount>(span / pages::page_bytes);
     layout.blocks = blocks_in(span, layout.stride);
-    const auto at_most = [](std::size_t a, std::size_t b) { return static_cast<unsigned>(a < b ? a : b); };
+    const auto at_most = [](std::size_t a, std::size_t b) {
+        return static_cast<unsigned>(a < b ? a : b);
+    };
     layout.first_refill = at_most(bytes > (16 << 10) ? 1 : (16 << 10) / bytes, 64);
     layout.most_in_magazine = at_most((1 << 20) / bytes, magazine_room);
     return layout;

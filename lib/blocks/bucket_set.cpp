@@ -9,7 +9,7 @@ namespace tensorpool::blocks {
 BucketSet::BucketSet(const char* name, Caching caching, bool remember_requests,
                      pages::PageHeap& heap, pages::RecordArena& records,
                      statistics::CounterSlots& slots, statistics::PoolTotals& totals) noexcept
-    : // Beyond the tables' room a pool works without caches.
+    :  // Beyond the tables' room a pool works without caches.
       may_cache_(caching == Caching::on && heap.pool_number() < detail::cached_pool_count),
       slots_(slots),
       sources_{name, heap, records, magazines_, totals, remember_requests} {
@@ -18,7 +18,9 @@ BucketSet::BucketSet(const char* name, Caching caching, bool remember_requests,
     }
 }
 
-BucketSet::~BucketSet() { std::destroy_n(buckets_, detail::bucket_count); }
+BucketSet::~BucketSet() {
+    std::destroy_n(buckets_, detail::bucket_count);
+}
 
 void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
                                  pages::Changes& changes, pages::Refusal& refusal) noexcept {

@@ -131,8 +131,8 @@ bool Cache::parks(unsigned bucket, const void* block) const noexcept {
     const detail::LoadedMagazine& magazine = loaded[bucket];
     if (std::find(magazine.bottom, magazine.top, block) != magazine.top) return true;
     const Magazine* const spare = sides_[bucket].spare;
-    return spare != nullptr &&
-           std::find(spare->blocks, spare->blocks + spare->count, block) != spare->blocks + spare->count;
+    return spare != nullptr && std::find(spare->blocks, spare->blocks + spare->count, block) !=
+                                   spare->blocks + spare->count;
 }
 
 void Cache::give_back_all() noexcept {

@@ -13,11 +13,12 @@ namespace tensorpool::blocks {
 class BucketSet;
 
 /// The slow half of a thread's cache: two magazines a bucket, loaded and spare, and how large they
-/// may be. Used by its thread alone; by whoever holds the registry's lock when the thread has ended,
-/// the pool dies, or a fork has left the thread behind.
+/// may be. Used by its thread alone; by whoever holds the registry's lock when the thread has
+/// ended, the pool dies, or a fork has left the thread behind.
 ///
-/// Capacities begin at what 16 KiB hold, double when a bucket goes to its depot again, and fall back
-/// when the bucket has been idle; both magazines of all buckets together may hold 4 MiB at most.
+/// Capacities begin at what 16 KiB hold, double when a bucket goes to its depot again, and fall
+/// back when the bucket has been idle; both magazines of all buckets together may hold 4 MiB at
+/// most.
 class Cache : public detail::ThreadCache,
               public boost::intrusive::list_base_hook<
                   boost::intrusive::link_mode<boost::intrusive::normal_link>> {
@@ -35,7 +36,8 @@ public:
     bool parks(unsigned bucket, const void* block) const noexcept;
     /// Gives all blocks and magazines to the depots.
     void give_back_all() noexcept;
-    /// Parks nothing any more, and what it held counts as lost: for a thread that a fork left behind.
+    /// Parks nothing any more, and what it held counts as lost: for a thread that a fork left
+    /// behind.
     void abandon() noexcept;
 
     /// Counts bytes as held by this thread, or no longer, out of what it has taken ahead.
@@ -54,13 +56,14 @@ private:
         Magazine* loaded = nullptr;
         Magazine* spare = nullptr;
         std::uint16_t capacity = 0;
-        bool went_to_depot = false;   // since the capacity last changed
-        std::uint64_t seen = 0;       // operations at the last look for idle buckets
+        bool went_to_depot = false;  // since the capacity last changed
+        std::uint64_t seen = 0;      // operations at the last look for idle buckets
     };
 
     bool refill(unsigned bucket, pages::Changes& changes, pages::Refusal& refusal) noexcept;
     bool load_from_depot(unsigned bucket) noexcept;
-    bool load_from_spans(unsigned bucket, pages::Changes& changes, pages::Refusal& refusal) noexcept;
+    bool load_from_spans(unsigned bucket, pages::Changes& changes,
+                         pages::Refusal& refusal) noexcept;
     bool make_room(unsigned bucket, pages::Changes& changes) noexcept;
     bool load_empty(unsigned bucket, pages::Changes& changes) noexcept;
 

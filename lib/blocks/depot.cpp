@@ -1,5 +1,5 @@
-// Boost 1.74 asserts in the only constructor that takes an allocator that the stack's size is fixed.
-// Ours is not, and that constructor does what is wanted: it is used in this file alone.
+// Boost 1.74 asserts in the only constructor that takes an allocator that the stack's size is
+// fixed. Ours is not, and that constructor does what is wanted: it is used in this file alone.
 #define BOOST_DISABLE_ASSERTS
 
 #include "blocks/depot.hpp"
@@ -25,7 +25,7 @@ bool Depot::make_room() noexcept {
 
 void Depot::no_node_for(const Magazine& magazine) noexcept {
     platform::fail("depot: no node for magazine %p, which was made with one",
-               static_cast<const void*>(&magazine));
+                   static_cast<const void*>(&magazine));
 }
 
 }  // namespace tensorpool::blocks

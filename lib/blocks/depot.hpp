@@ -27,14 +27,16 @@ struct RecordAllocator {
         return static_cast<T*>(memory);
     }
     void deallocate(T*, std::size_t) noexcept {}
-    bool operator==(const RecordAllocator& other) const noexcept { return records == other.records; }
+    bool operator==(const RecordAllocator& other) const noexcept {
+        return records == other.records;
+    }
 
     pages::RecordArena* records;
 };
 
 /// A bucket's central lists: magazines with blocks and magazines without. Lock-free. Boost's stack
-/// tags its pointers with 16 bits against ABA: an exchange would have to sleep through a multiple of
-/// 65,536 others of the same node to go wrong.
+/// tags its pointers with 16 bits against ABA: an exchange would have to sleep through a multiple
+/// of 65,536 others of the same node to go wrong.
 class Depot {
 public:
     explicit Depot(pages::RecordArena& records);
@@ -49,14 +51,16 @@ public:
     void give_empty(Magazine& magazine) noexcept { give(empty_, magazine); }
 
 private:
-    using Stack = boost::lockfree::stack<Magazine*, boost::lockfree::allocator<RecordAllocator<Magazine*>>>;
+    using Stack =
+        boost::lockfree::stack<Magazine*, boost::lockfree::allocator<RecordAllocator<Magazine*>>>;
 
     static Magazine* take(Stack& stack) noexcept {
         Magazine* magazine = nullptr;
         return stack.pop(magazine) ? magazine : nullptr;
     }
     static void give(Stack& stack, Magazine& magazine) noexcept {
-        if (!stack.bounded_push(&magazine)) [[unlikely]] no_node_for(magazine);
+        if (!stack.bounded_push(&magazine)) [[unlikely]]
+            no_node_for(magazine);
     }
     [[noreturn]] static void no_node_for(const Magazine& magazine) noexcept;
 

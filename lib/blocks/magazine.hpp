@@ -10,8 +10,8 @@
 
 namespace tensorpool::blocks {
 
-/// An array of free blocks of one bucket that moves as one. Its holder is a thread's cache, a depot,
-/// or nobody; only the holder touches it. A thread counts the blocks of its loaded magazine
+/// An array of free blocks of one bucket that moves as one. Its holder is a thread's cache, a
+/// depot, or nobody; only the holder touches it. A thread counts the blocks of its loaded magazine
 /// elsewhere (detail::LoadedMagazine), and `count` is then out of date.
 struct Magazine : boost::intrusive::slist_base_hook<
                       boost::intrusive::link_mode<boost::intrusive::normal_link>> {
@@ -19,8 +19,7 @@ struct Magazine : boost::intrusive::slist_base_hook<
     void* blocks[magazine_room];
 };
 
-using MagazineList =
-    boost::intrusive::slist<Magazine, boost::intrusive::constant_time_size<false>>;
+using MagazineList = boost::intrusive::slist<Magazine, boost::intrusive::constant_time_size<false>>;
 
 /// For boost::pool: memory from the system, which a later unmap can give back.
 struct SystemChunks {

@@ -42,7 +42,9 @@ constinit thread_local unsigned ended_rounds TENSORPOOL_INITIAL_EXEC = 0;
 
 }  // namespace
 
-ThreadRegistry& thread_registry() noexcept { return the_registry.get(); }
+ThreadRegistry& thread_registry() noexcept {
+    return the_registry.get();
+}
 
 struct ThreadRegistry::Table {
     detail::ThreadTable view;
@@ -120,9 +122,9 @@ ThreadRegistry::Table* ThreadRegistry::own_table() noexcept {
     if (free_tables_ == nullptr) {
         void* const memory = records_.allocate(sizeof(Table), alignof(Table));
         if (memory == nullptr) return nullptr;
-        free_tables_ = new (memory) Table{
-            .view = detail::table_of_empty_caches(
-                std::make_index_sequence<detail::cached_pool_count + 1>())};
+        free_tables_ =
+            new (memory) Table{.view = detail::table_of_empty_caches(
+                                   std::make_index_sequence<detail::cached_pool_count + 1>())};
     }
     // Without the handler the thread's blocks would be lost when it ends.
     if (!platform::call_at_thread_exit()) return nullptr;
@@ -223,8 +225,8 @@ void ThreadRegistry::after_fork_in_child() noexcept {
     abandon_others();
 }
 
-// The other threads are not in the child. What their magazines held cannot be told for certain: they
-// may have been in the middle of a call.
+// The other threads are not in the child. What their magazines held cannot be told for certain:
+// they may have been in the middle of a call.
 void ThreadRegistry::abandon_others() noexcept {
     for (Table* table = tables_; table != nullptr;) {
         Table* const next = table->next;

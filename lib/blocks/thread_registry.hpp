@@ -8,9 +8,9 @@
 
 namespace tensorpool::blocks {
 
-/// Which pools there are, and which threads have caches for them. Joins the two lives: a thread that
-/// ends hands its blocks back, a pool that dies leaves no cache behind. Thread-safe; the only one is
-/// the process's, never destroyed.
+/// Which pools there are, and which threads have caches for them. Joins the two lives: a thread
+/// that ends hands its blocks back, a pool that dies leaves no cache behind. Thread-safe; the only
+/// one is the process's, never destroyed.
 class ThreadRegistry {
 public:
     constexpr ThreadRegistry() noexcept = default;

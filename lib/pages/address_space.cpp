@@ -34,7 +34,9 @@ std::size_t lenders_bytes(std::size_t reservation) noexcept {
 
 }  // namespace
 
-AddressSpace& address_space() noexcept { return the_address_space.get(); }
+AddressSpace& address_space() noexcept {
+    return the_address_space.get();
+}
 
 PageRun AddressSpace::lend(unsigned pool_number, PageCount needed, PageCount wanted) noexcept {
     const std::lock_guard guard(mutex_);
@@ -77,8 +79,8 @@ void AddressSpace::take_back(unsigned pool_number) noexcept {
 bool AddressSpace::is_lent_to(unsigned pool_number, const void* p) noexcept {
     const std::lock_guard guard(mutex_);
     if (granules_ == 0) return false;
-    const auto offset = reinterpret_cast<std::uintptr_t>(p) -
-                        reinterpret_cast<std::uintptr_t>(address_of(0));
+    const auto offset =
+        reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(address_of(0));
     const std::size_t granule = offset / granule_bytes;
     return granule < granules_ && lenders_[granule] == static_cast<Lender>(pool_number + 1);
 }
@@ -140,7 +142,8 @@ bool AddressSpace::try_set_up(std::size_t bytes) noexcept {
         if (tables != nullptr) platform::unmap(tables, table_bytes);
         return false;
     }
-    lenders_ = reinterpret_cast<Lender*>(static_cast<std::byte*>(tables) + granule_words_bytes(bytes));
+    lenders_ =
+        reinterpret_cast<Lender*>(static_cast<std::byte*>(tables) + granule_words_bytes(bytes));
     granules_ = static_cast<std::uint32_t>(bytes / granule_bytes);
     alignment_ = static_cast<PageCount>(alignment / page_bytes);
     map_.set_up(reinterpret_cast<std::uintptr_t>(pages), static_cast<PageCount>(bytes / page_bytes),

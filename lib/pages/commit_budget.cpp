@@ -12,7 +12,9 @@ constinit CommitBudget the_budget({platform::available_memory, platform::residen
 
 }  // namespace
 
-CommitBudget& commit_budget() noexcept { return the_budget; }
+CommitBudget& commit_budget() noexcept {
+    return the_budget;
+}
 
 std::size_t CommitBudget::take(std::size_t needed, std::size_t wanted, double fraction,
                                std::size_t unit) noexcept {

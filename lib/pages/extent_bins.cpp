@@ -49,8 +49,7 @@ Span* ExtentBins::largest() noexcept {
 }
 
 PageNumber ExtentBins::place_in(const Span& extent, PageCount pages, PageCount alignment) noexcept {
-    const auto first =
-        static_cast<PageNumber>(base::align_up(extent.first_page, alignment));
+    const auto first = static_cast<PageNumber>(base::align_up(extent.first_page, alignment));
     return std::uint64_t{first} + pages <= extent.end_page() ? first : extent.end_page();
 }
 
@@ -67,7 +66,8 @@ Span* ExtentBins::best_of(unsigned bin, PageCount pages, PageCount alignment) no
 
 unsigned ExtentBins::next_used(unsigned bin) const noexcept {
     for (unsigned word = bin / 64; word < used_.size(); ++word) {
-        const std::uint64_t above = word == bin / 64 ? ~std::uint64_t{0} << bin % 64 : ~std::uint64_t{0};
+        const std::uint64_t above =
+            word == bin / 64 ? ~std::uint64_t{0} << bin % 64 : ~std::uint64_t{0};
         const std::uint64_t bits = used_[word] & above;
         if (bits != 0) return word * 64 + static_cast<unsigned>(std::countr_zero(bits));
     }

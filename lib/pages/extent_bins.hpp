@@ -16,7 +16,8 @@ public:
     void remove(Span& extent) noexcept;
 
     /// The best fit for `pages` pages that begin at a multiple of `alignment` pages: the smallest
-    /// that is found among the first few of its bin, otherwise of the next bin. nullptr if none fits.
+    /// that is found among the first few of its bin, otherwise of the next bin. nullptr if none
+    /// fits.
     Span* find(PageCount pages, PageCount alignment) noexcept;
 
     template <class Function>

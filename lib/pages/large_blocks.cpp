@@ -8,9 +8,9 @@
 namespace tensorpool::pages {
 namespace {
 
-// Beside touching such a block the search costs nothing: free runs are joined before one is split. In
-// tools/photos a quarter less memory is committed than where only a growth empties the cache; and
-// the block that is still in the processor's cache is used again (perf/large.cpp, 1 MiB).
+// Beside touching such a block the search costs nothing: free runs are joined before one is split.
+// In tools/photos a quarter less memory is committed than where only a growth empties the cache;
+// and the block that is still in the processor's cache is used again (perf/large.cpp, 1 MiB).
 constexpr PageCount join_above_pages = 128;
 
 PageCount pages_for(std::size_t bytes) noexcept {

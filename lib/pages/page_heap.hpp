@@ -19,8 +19,8 @@ struct PageRequest {
     PageCount pages;
     PageCount alignment = 1;  // in pages, a power of two
     PageKind kind = PageKind::large_in_use;
-    bool huge = false;      // whole huge pages of it will be touched
-    bool may_grow = true;   // otherwise only from what is free
+    bool huge = false;     // whole huge pages of it will be touched
+    bool may_grow = true;  // otherwise only from what is free
 };
 
 /// What a call did to the pool's capacity, for the owner's callback.
@@ -74,7 +74,9 @@ public:
     /// The number of the present period.
     std::uint32_t period() const noexcept { return retention_.period(); }
 
-    std::size_t capacity() const noexcept { return totals_.capacity_bytes.load(std::memory_order_relaxed); }
+    std::size_t capacity() const noexcept {
+        return totals_.capacity_bytes.load(std::memory_order_relaxed);
+    }
     std::size_t record_bytes() const noexcept { return spans_.slab_bytes_held(); }
     AddressSpace& space() noexcept { return space_; }
     unsigned pool_number() const noexcept { return number_; }

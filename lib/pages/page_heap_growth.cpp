@@ -8,7 +8,9 @@
 namespace tensorpool::pages {
 namespace {
 
-constexpr std::size_t bytes_of(PageCount pages) noexcept { return pages * page_bytes; }
+constexpr std::size_t bytes_of(PageCount pages) noexcept {
+    return pages * page_bytes;
+}
 
 // A growth ends at such a boundary where the surplus allows, so that huge pages are whole.
 constexpr PageCount commit_unit = 16;
@@ -51,8 +53,8 @@ bool PageHeap::grow(const PageRequest& request, Changes& changes, Refusal& refus
     return commit_place(place, Surplus::yes, changes, refusal, shortage);
 }
 
-// The place where the fewest pages have to be committed: what is hot on either side of a cold extent
-// counts. Growth is rare and cold extents are few, so all are looked at.
+// The place where the fewest pages have to be committed: what is hot on either side of a cold
+// extent counts. Growth is rare and cold extents are few, so all are looked at.
 PageHeap::Place PageHeap::cheapest_place(const PageRequest& request) noexcept {
     Place best;
     for (Span& cold : cold_) {
@@ -101,13 +103,14 @@ bool PageHeap::borrow(PageCount pages, Refusal& refusal) noexcept {
         platform::interleave_numa_nodes(address, cold->bytes());
     }
     detail::add(totals_.reserved_bytes, cold->bytes());
-    base::raise_to(totals_.peak_reserved_bytes, totals_.reserved_bytes.load(std::memory_order_relaxed));
+    base::raise_to(totals_.peak_reserved_bytes,
+                   totals_.reserved_bytes.load(std::memory_order_relaxed));
     add_extent(*cold, PageKind::extent_cold);
     return true;
 }
 
-bool PageHeap::commit_place(Place place, Surplus surplus, Changes& changes,
-                            Refusal& refusal, std::size_t& shortage) noexcept {
+bool PageHeap::commit_place(Place place, Surplus surplus, Changes& changes, Refusal& refusal,
+                            std::size_t& shortage) noexcept {
     if (place.cold == nullptr) return false;
     PageCount pages = affordable(place, surplus, refusal, shortage);
     if (pages == 0) return false;

@@ -79,7 +79,8 @@ public:
         // First of all: what is there of the rest is known after it.
         const std::size_t pages = pages_.load(std::memory_order_acquire);
         const std::size_t page = (reinterpret_cast<std::uintptr_t>(p) - base()) >> page_shift;
-        if (page >= pages) [[unlikely]] return PageEntry();
+        if (page >= pages) [[unlikely]]
+            return PageEntry();
         return at(static_cast<PageNumber>(page));
     }
     PageEntry at(PageNumber page) const noexcept {
@@ -101,7 +102,8 @@ public:
         return reinterpret_cast<char*>(base() + (std::uintptr_t{page} << page_shift));
     }
     PageNumber page_of(const void* p) const noexcept {
-        return static_cast<PageNumber>((reinterpret_cast<std::uintptr_t>(p) - base()) >> page_shift);
+        return static_cast<PageNumber>((reinterpret_cast<std::uintptr_t>(p) - base()) >>
+                                       page_shift);
     }
     PageCount page_count() const noexcept { return pages_.load(std::memory_order_acquire); }
     Word* entries() const noexcept { return entries_; }

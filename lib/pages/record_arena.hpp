@@ -30,7 +30,7 @@ private:
 
     std::mutex mutex_;
     Chunk* chunks_ = nullptr;
-    std::size_t used_ = 0;  // of the first chunk, its head included
+    std::size_t used_ = 0;                     // of the first chunk, its head included
     std::atomic<std::size_t> bytes_held_ = 0;  // relaxed: a figure
 };
 

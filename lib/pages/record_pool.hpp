@@ -53,7 +53,8 @@ private:
     static_assert(sizeof(Record) >= sizeof(FreeRecord));
 
     static Slab* slab_of(Record* record) noexcept {
-        return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(record) & ~(slab_bytes - 1));
+        return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(record) &
+                                       ~(slab_bytes - 1));
     }
     Slab* add_slab() noexcept;
     void drop(Slab& slab) noexcept;

@@ -7,9 +7,9 @@
 
 namespace tensorpool::pages {
 
-/// Decides how much free memory goes back: over each period the least that was free at any moment is
-/// what nobody needed for the whole of it, whatever was split and joined meanwhile. Not thread-safe,
-/// but for `period`.
+/// Decides how much free memory goes back: over each period the least that was free at any moment
+/// is what nobody needed for the whole of it, whatever was split and joined meanwhile. Not
+/// thread-safe, but for `period`.
 class Retention {
 public:
     /// Periods of 0 ns end at every look.
@@ -19,7 +19,9 @@ public:
         period_.fetch_add(1, std::memory_order_relaxed);
     }
     bool ended(std::uint64_t now_ns) const noexcept { return now_ns >= ends_ns_; }
-    void saw_free(std::size_t free_bytes) noexcept { least_free_ = std::min(least_free_, free_bytes); }
+    void saw_free(std::size_t free_bytes) noexcept {
+        least_free_ = std::min(least_free_, free_bytes);
+    }
     /// Bytes that were free all through the period.
     std::size_t unneeded() const noexcept { return least_free_; }
     std::uint32_t period() const noexcept { return period_.load(std::memory_order_relaxed); }

@@ -11,8 +11,8 @@ namespace tensorpool::pages {
 /// A run of pages: a bucket's, a large block, or a free extent. One record for all, out of band.
 /// The page heap's lock guards it while it is an extent; its bucket's lock guards what is below the
 /// line; a large block's belongs to its holder.
-struct alignas(64) Span : boost::intrusive::list_base_hook<
-                              boost::intrusive::link_mode<boost::intrusive::normal_link>> {
+struct alignas(64) Span
+    : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
     PageNumber first_page = 0;
     PageCount pages = 0;
     PageKind kind = PageKind::none;

@@ -18,7 +18,8 @@ void write_line(const char* format, std::va_list arguments) noexcept {
     const std::size_t begin = sizeof head - 1;
     std::copy_n(head, begin, line);
     const int wanted = std::vsnprintf(line + begin, most_text_bytes + 1, format, arguments);
-    const std::size_t text = std::min(static_cast<std::size_t>(std::max(wanted, 0)), most_text_bytes);
+    const std::size_t text =
+        std::min(static_cast<std::size_t>(std::max(wanted, 0)), most_text_bytes);
     line[begin + text] = '\n';
     write_to_stderr(line, begin + text + 1);
 }

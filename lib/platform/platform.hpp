@@ -24,8 +24,8 @@ inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 /// What a reservation may be used for before it is committed.
 enum class Access : bool { none, read_zeros };
 
-/// Address space of `bytes`, aligned to `alignment` (a power of two, a page at least), that takes no
-/// memory: with `read_zeros` it reads as zeros, otherwise any access faults. nullptr on failure.
+/// Address space of `bytes`, aligned to `alignment` (a power of two, a page at least), that takes
+/// no memory: with `read_zeros` it reads as zeros, otherwise any access faults. nullptr on failure.
 void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept;
 /// Ends a reservation, or a part of one, with all that is committed in it.
 void release(void* address, std::size_t bytes) noexcept;

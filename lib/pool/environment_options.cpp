@@ -76,7 +76,8 @@ void read(const char* variable, Option& option, const char* expected, const std:
         option = *value;
         return;
     }
-    platform::say("%s is '%.60s'; expected %s; used instead: %s", variable, text, expected, used.c_str());
+    platform::say("%s is '%.60s'; expected %s; used instead: %s", variable, text, expected,
+                  used.c_str());
 }
 
 std::string text_of(std::size_t bytes) {

@@ -25,8 +25,9 @@ PoolOptions global_options() {
     options.name = "global";
     options = options_from_environment(options);
     if (options.max_capacity != 0 && options.initial_capacity > options.max_capacity) {
-        platform::say("TENSORPOOL_INITIAL_CAPACITY is more than TENSORPOOL_MAX_CAPACITY; used instead: %s",
-                  base::BytesText(options.max_capacity).c_str());
+        platform::say(
+            "TENSORPOOL_INITIAL_CAPACITY is more than TENSORPOOL_MAX_CAPACITY; used instead: %s",
+            base::BytesText(options.max_capacity).c_str());
         options.initial_capacity = options.max_capacity;
     }
     return options;
@@ -50,8 +51,10 @@ Pool& GlobalPool::set_up() {
     }
     pages::Refusal refusal;
     if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, refusal)) {
-        platform::say("TENSORPOOL_INITIAL_CAPACITY is %s, which cannot be had: limit met: %s; used "
-                  "instead: 0 B", base::BytesText(options.initial_capacity).c_str(), refusal.limit);
+        platform::say(
+            "TENSORPOOL_INITIAL_CAPACITY is %s, which cannot be had: limit met: %s; used "
+            "instead: 0 B",
+            base::BytesText(options.initial_capacity).c_str(), refusal.limit);
     }
     if (report_wanted_by_environment()) std::atexit(report_at_exit);
     global_pool.pool.pool_.store(pool, std::memory_order_release);

@@ -123,7 +123,9 @@ std::size_t MemoryPool::usable_size(const void* p) const {
     return pool == nullptr ? 0 : pool->usable_size(p);
 }
 
-PoolStatistics MemoryPool::statistics() const { return pool().statistics(); }
+PoolStatistics MemoryPool::statistics() const {
+    return pool().statistics();
+}
 
 std::size_t MemoryPool::get_total_allocated() const noexcept {
     const detail::Pool* const pool = pool_if_set_up();
@@ -151,6 +153,8 @@ std::size_t MemoryPool::get_deallocation_count() const noexcept {
     return pool == nullptr ? 0 : pool->slots().deallocations();
 }
 
-const std::string& MemoryPool::name() const noexcept { return pool().name(); }
+const std::string& MemoryPool::name() const noexcept {
+    return pool().name();
+}
 
 }  // namespace tensorpool

@@ -106,7 +106,9 @@ Pool::Pool(const PoolOptions& options, unsigned number)
     blocks::thread_registry().enter(buckets_);
 }
 
-Pool::~Pool() { blocks::thread_registry().leave(buckets_); }
+Pool::~Pool() {
+    blocks::thread_registry().leave(buckets_);
+}
 
 unsigned Pool::table_number() const noexcept {
     return std::min(heap_.pool_number(), cached_pool_count);

@@ -69,7 +69,8 @@ Span& Pool::large_span_of(void* p) noexcept {
     const PageEntry entry = heap_.space().map().at(p);
     if (entry.kind() == PageKind::large_in_use && entry.pool_number() == heap_.pool_number()) {
         Span& span = *entry.span();
-        if (heap_.space().address_of(span.first_page) == p) [[likely]] return span;
+        if (heap_.space().address_of(span.first_page) == p) [[likely]]
+            return span;
     }
     misused(p, find(p));
 }
@@ -86,14 +87,15 @@ void Pool::check(void* p, std::size_t bytes, unsigned bucket) noexcept {
     using base::BytesText;
     const char* const pool = options_.name.c_str();
     if (bucket != finding.bucket || bytes > finding.usable) {
-        platform::fail("pool '%s': deallocate: block %p belongs to %s %s, not to %s of %zu B", pool, p,
-                   finding.bucket < bucket_count ? "bucket" : "whole pages of",
-                   BytesText(finding.usable).c_str(),
-                   bucket < bucket_count ? "the bucket" : "whole pages", bytes);
+        platform::fail("pool '%s': deallocate: block %p belongs to %s %s, not to %s of %zu B", pool,
+                       p, finding.bucket < bucket_count ? "bucket" : "whole pages of",
+                       BytesText(finding.usable).c_str(),
+                       bucket < bucket_count ? "the bucket" : "whole pages", bytes);
     }
     if (options_.checks == Checks::full && bytes < finding.requested) {
-        platform::fail("pool '%s': deallocate: block %p was asked for with %zu B and freed with %zu B",
-                   pool, p, finding.requested, bytes);
+        platform::fail(
+            "pool '%s': deallocate: block %p was asked for with %zu B and freed with %zu B", pool,
+            p, finding.requested, bytes);
     }
 }
 
@@ -102,8 +104,8 @@ void Pool::check_all_home() const noexcept {
     const std::uint64_t blocks = slots_.allocations() - slots_.deallocations();
     if (blocks == 0) return;
     platform::fail("pool '%s': destroyed with %llu blocks of %s in use; expected none",
-               options_.name.c_str(), static_cast<unsigned long long>(blocks),
-               base::BytesText(slots_.in_use_bytes()).c_str());
+                   options_.name.c_str(), static_cast<unsigned long long>(blocks),
+                   base::BytesText(slots_.in_use_bytes()).c_str());
 }
 
 void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept {
@@ -118,19 +120,20 @@ void Pool::misused(const void* p, const Finding& finding, const char* call) noex
     const char* const pool = options_.name.c_str();
     const char* const expected = "expected a block of this pool in use";
     if (finding.what == Finding::What::freed) {
-        platform::fail("pool '%s': %s: block %p was freed twice or was never handed out; %s",
-                   pool, call, p, expected);
+        platform::fail("pool '%s': %s: block %p was freed twice or was never handed out; %s", pool,
+                       call, p, expected);
     }
     if (finding.what == Finding::What::block) {
-        platform::fail("pool '%s': %s: block %p belongs to bucket %s, not to whole pages", pool, call, p,
-                   base::BytesText(finding.usable).c_str());
+        platform::fail("pool '%s': %s: block %p belongs to bucket %s, not to whole pages", pool,
+                       call, p, base::BytesText(finding.usable).c_str());
     }
     if (finding.what != Finding::What::foreign) {
         const auto inside = static_cast<std::size_t>(static_cast<const char*>(p) -
                                                      static_cast<const char*>(finding.block));
-        platform::fail("pool '%s': %s: %p lies %zu B inside the block %p of %s; expected where "
-                   "the block begins", pool, call, p, inside, finding.block,
-                   base::BytesText(finding.usable).c_str());
+        platform::fail(
+            "pool '%s': %s: %p lies %zu B inside the block %p of %s; expected where "
+            "the block begins",
+            pool, call, p, inside, finding.block, base::BytesText(finding.usable).c_str());
     }
     const PageEntry entry = heap_.space().map().at(p);
     char other[48];

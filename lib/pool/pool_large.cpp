@@ -22,7 +22,8 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, Changes& ch
         return nullptr;
     }
     const auto [span, from_cache] = large_.allocate(bytes, alignment, changes, refusal);
-    if (span != nullptr) [[likely]] return hand_out(*span, bytes, from_cache);
+    if (span != nullptr) [[likely]]
+        return hand_out(*span, bytes, from_cache);
     Span* const tight = large_.allocate_tightly(bytes, alignment, changes, refusal);
     return tight == nullptr ? nullptr : hand_out(*tight, bytes, false);
 }

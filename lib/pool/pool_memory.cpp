@@ -72,7 +72,9 @@ void Pool::tell(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noex
 }
 
 PoolStatistics Pool::statistics() const noexcept {
-    const auto read = [](const Counter& counter) { return counter.load(std::memory_order_relaxed); };
+    const auto read = [](const Counter& counter) {
+        return counter.load(std::memory_order_relaxed);
+    };
     PoolStatistics figures;
     std::strncpy(figures.name, options_.name.c_str(), sizeof figures.name - 1);
     slots_.sum(figures);

@@ -130,7 +130,8 @@ std::uint64_t CounterSlots::in_use_bytes() const noexcept {
     std::uint64_t freed = 0;
     for_each([&](const detail::ThreadCounters& thread) {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-            freed += read_first(thread.buckets[bucket].deallocations) * detail::bucket_bytes(bucket);
+            freed +=
+                read_first(thread.buckets[bucket].deallocations) * detail::bucket_bytes(bucket);
         }
         freed += read_first(thread.large.deallocated_bytes);
     });
@@ -156,7 +157,8 @@ std::uint64_t CounterSlots::allocations() const noexcept {
 std::uint64_t CounterSlots::deallocations() const noexcept {
     std::uint64_t sum = 0;
     for_each([&](const detail::ThreadCounters& thread) {
-        for (const detail::BucketCounters& bucket : thread.buckets) sum += read(bucket.deallocations);
+        for (const detail::BucketCounters& bucket : thread.buckets)
+            sum += read(bucket.deallocations);
         sum += read(thread.large.deallocations);
     });
     return sum;

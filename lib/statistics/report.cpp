@@ -14,7 +14,7 @@ using base::BytesText;
 template <class Statistics>
 struct Field {
     const char* name;
-    std::uint64_t Statistics::* value;
+    std::uint64_t Statistics::*value;
 };
 
 constexpr Field<PoolStatistics> pool_fields[] = {
@@ -145,7 +145,8 @@ void add_headline(std::string& out, const PoolStatistics& figures) {
              static_cast<unsigned long long>(figures.allocations),
              static_cast<unsigned long long>(figures.deallocations),
              static_cast<unsigned long long>(figures.failures));
-    add_line(out, "  served    %.1f %% from caches; %s asked for, %s handed out (+%.1f %% by rounding)",
+    add_line(out,
+             "  served    %.1f %% from caches; %s asked for, %s handed out (+%.1f %% by rounding)",
              percent(figures.cache_hits, figures.allocations),
              BytesText(figures.requested_bytes).c_str(), BytesText(figures.allocated_bytes).c_str(),
              waste_percent(figures.requested_bytes, figures.allocated_bytes));
@@ -191,14 +192,16 @@ std::string to_text(const PoolStatistics& statistics) {
     std::string out;
     add_headline(out, statistics);
     if (statistics.allocations == 0) return out;
-    add_line(out, "  %-9s %10s %10s %13s %8s %9s", "block", "in use", "free", "allocations", "cached",
-             "rounding");
+    add_line(out, "  %-9s %10s %10s %13s %8s %9s", "block", "in use", "free", "allocations",
+             "cached", "rounding");
     for (const BucketStatistics& bucket : statistics.buckets) {
         if (bucket.allocations == 0) continue;
         const std::uint64_t free = bucket.capacity_bytes > bucket.in_use_bytes
-                                       ? bucket.capacity_bytes - bucket.in_use_bytes : 0;
+                                       ? bucket.capacity_bytes - bucket.in_use_bytes
+                                       : 0;
         add_row(out, BytesText(bucket.block_bytes).c_str(), bucket.in_use_bytes, free,
-                bucket.allocations, bucket.cache_hits, bucket.requested_bytes, bucket.allocated_bytes);
+                bucket.allocations, bucket.cache_hits, bucket.requested_bytes,
+                bucket.allocated_bytes);
     }
     const LargeStatistics& large = statistics.large;
     if (large.allocations != 0) {

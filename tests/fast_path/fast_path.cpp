@@ -6,7 +6,9 @@ using tensorpool::MemoryPool;
 
 extern "C" {
 
-void* fast_path_allocate(MemoryPool& pool, std::size_t bytes) { return pool.allocate(bytes); }
+void* fast_path_allocate(MemoryPool& pool, std::size_t bytes) {
+    return pool.allocate(bytes);
+}
 
 void fast_path_deallocate(MemoryPool& pool, void* p, std::size_t bytes) {
     pool.deallocate(p, bytes);

@@ -41,7 +41,8 @@ TEST(AddressSpaceUnderALimit, WithoutOneReservesATebibyteOrWhatTheSystemGrants) 
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
         if (space.lend(1, 1, 1).count == 0) return false;
-        return reserved_bytes(space) <= (std::size_t{1} << 40) && reserved_bytes(space) >= 1024 * mib;
+        return reserved_bytes(space) <= (std::size_t{1} << 40) &&
+               reserved_bytes(space) >= 1024 * mib;
     }));
 }
 
@@ -58,7 +59,8 @@ TEST(AddressSpaceUnderALimit, TakesAtMostHalfOfWhatIsLeftAndLendsAllOfIt) {
             PageCount lent = 0;
             while (const PageCount count = space.lend(1, granule_pages, loan).count) lent += count;
             return lent == space.map().page_count();
-        })) << left / mib << " MiB left";
+        })) << left / mib
+            << " MiB left";
     }
 }
 

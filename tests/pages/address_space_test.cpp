@@ -107,12 +107,14 @@ TEST_F(AddressSpaceTest, EntriesAndContentAreZerosAfterTakingBack) {
     for (PageNumber page = run.first; page < end_of(run); ++page) {
         ASSERT_TRUE(space.map().at(page).empty()) << page;
     }
-    for (PageNumber granule = run.first / granule_pages; granule < end_of(run) / granule_pages; ++granule) {
+    for (PageNumber granule = run.first / granule_pages; granule < end_of(run) / granule_pages;
+         ++granule) {
         EXPECT_EQ(space.map().granules()[granule], 0U);
     }
     ASSERT_TRUE(space.commit(again));
     const unsigned char* const begin = address_of(again.first);
-    EXPECT_TRUE(std::all_of(begin, begin + again.count * page_bytes, [](auto c) { return c == 0; }));
+    EXPECT_TRUE(
+        std::all_of(begin, begin + again.count * page_bytes, [](auto c) { return c == 0; }));
 }
 
 TEST_F(AddressSpaceTest, TakesMemoryFromTheProcessWhenItTakesBack) {
@@ -156,11 +158,13 @@ TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesInsideOnly) {
     ASSERT_TRUE(space.commit(run));
     const Span span;
     const std::uint64_t word = PageEntry(&span, one, PageKind::extent_hot).word();
-    for (PageNumber page = run.first; page < end_of(run); ++page) space.map().entries()[page] = word;
+    for (PageNumber page = run.first; page < end_of(run); ++page)
+        space.map().entries()[page] = word;
     const PageRun middle{run.first + 5, 4 * granule_pages};
     ASSERT_TRUE(space.decommit(middle));
     for (PageNumber page = run.first; page < end_of(run); ++page) {
-        const bool inside = page >= run.first + granule_pages && page < run.first + 4 * granule_pages;
+        const bool inside =
+            page >= run.first + granule_pages && page < run.first + 4 * granule_pages;
         ASSERT_EQ(space.map().entries()[page], inside ? 0 : word) << page - run.first;
         space.map().entries()[page] = word;  // and they can be written again
     }
@@ -216,7 +220,8 @@ TEST_F(AddressSpaceTest, GranulesThatCannotBeDroppedAreNeverLentAgain) {
             const Failing failing(SystemCall::decommit_pages);
             space.take_back(one);
         }
-        if (!space.map().at(run.first).empty() || space.is_lent_to(one, address_of(run.first))) return false;
+        if (!space.map().at(run.first).empty() || space.is_lent_to(one, address_of(run.first)))
+            return false;
         space.take_back(one);
         const PageRun next = lend(one, granule_pages);
         const PageRun wide = lend(one, 2 * granule_pages);

@@ -10,7 +10,7 @@ enum class SystemCall : int {
     commit_pages,    // memory of callers
     commit_records,  // all other: records, and parts of the page map
     decommit_pages,
-    decommit_map,    // parts of the page map
+    decommit_map,  // parts of the page map
 };
 
 /// While it lives, calls of one kind fail: `count` of them from number `first` on, counted from 0.

@@ -29,11 +29,12 @@ bool is_refused(void* address, SystemCall for_pages, SystemCall for_others) {
 }  // namespace
 }  // namespace tensorpool::testing
 
-// In place of the C library's, in this program. Called before the program, and a sanitizer in it, is
-// ready: so they are not watched themselves, and touch nothing else until there is a Failing.
+// In place of the C library's, in this program. Called before the program, and a sanitizer in it,
+// is ready: so they are not watched themselves, and touch nothing else until there is a Failing.
 #define TENSORPOOL_NOT_WATCHED __attribute__((no_sanitize("thread", "address", "undefined")))
 
-extern "C" TENSORPOOL_NOT_WATCHED int mprotect(void* address, std::size_t bytes, int protection) noexcept {
+extern "C" TENSORPOOL_NOT_WATCHED int mprotect(void* address, std::size_t bytes,
+                                               int protection) noexcept {
     using namespace tensorpool::testing;
     if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
         is_refused(address, SystemCall::commit_pages, SystemCall::commit_records)) {
@@ -42,7 +43,8 @@ extern "C" TENSORPOOL_NOT_WATCHED int mprotect(void* address, std::size_t bytes,
     return static_cast<int>(syscall(SYS_mprotect, address, bytes, protection));
 }
 
-extern "C" TENSORPOOL_NOT_WATCHED int madvise(void* address, std::size_t bytes, int advice) noexcept {
+extern "C" TENSORPOOL_NOT_WATCHED int madvise(void* address, std::size_t bytes,
+                                              int advice) noexcept {
     using namespace tensorpool::testing;
     if (advice == MADV_DONTNEED && __atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
         is_refused(address, SystemCall::decommit_pages, SystemCall::decommit_map)) {

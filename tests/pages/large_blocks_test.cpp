@@ -25,7 +25,8 @@ public:
     explicit Blocks(const HeapOptions& options = plain_options()) : heap(options) {}
 
     Span* allocate(std::size_t bytes, std::size_t alignment = 64) {
-        const auto [span, from_cache] = large.allocate(bytes, alignment, heap.changes, heap.refusal);
+        const auto [span, from_cache] =
+            large.allocate(bytes, alignment, heap.changes, heap.refusal);
         hit = from_cache;
         return span;
     }
@@ -172,7 +173,8 @@ TEST(LargeBlocks, NothingIsKeptWhereNothingMayBeRetained) {
 TEST(LargeBlocks, EmptyingTheCacheMovesAllOfItToTheHeap) {
     Blocks blocks;
     std::vector<Span*> spans;
-    for (const std::size_t bytes : {128 * kib, 256 * kib, 5 * mib}) spans.push_back(blocks.allocate(bytes));
+    for (const std::size_t bytes : {128 * kib, 256 * kib, 5 * mib})
+        spans.push_back(blocks.allocate(bytes));
     for (Span* const span : spans) blocks.free(span);
     const std::size_t cached = blocks.cached();
     EXPECT_EQ(blocks.large.empty_cache(blocks.heap.changes), cached);

@@ -138,13 +138,15 @@ public:
             for (Span* const span : held) hold(*span, self);
         }
         for (unsigned step = 0; step < steps; ++step) {
-            if (Span* const span = cache_.take(sizes[random.below(3)])) held.push_back(hold(*span, self));
+            if (Span* const span = cache_.take(sizes[random.below(3)]))
+                held.push_back(hold(*span, self));
             if (!held.empty() && random.below(3) != 0) {
                 std::swap(held[random.below(held.size())], held.back());
                 if (put_back(*held.back(), self)) held.pop_back();
             }
             if (random.one_in(50)) {
-                cache_.empty(random.below(2), [&](Span& span) { held.push_back(hold(span, self)); });
+                cache_.empty(random.below(2),
+                             [&](Span& span) { held.push_back(hold(span, self)); });
             }
         }
         for (Span* const span : held) {

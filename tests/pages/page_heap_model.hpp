@@ -13,7 +13,8 @@
 namespace tensorpool::testing {
 
 /// What a page heap should hold, kept beside it: the spans in use, each stamped in its first and
-/// last page. `fault` compares the two. No other heap uses the budget; any may use the address space.
+/// last page. `fault` compares the two. No other heap uses the budget; any may use the address
+/// space.
 class PageHeapModel {
 public:
     explicit PageHeapModel(TestHeap& heap) : heap_(heap) {}
@@ -75,14 +76,16 @@ private:
                 continue;
             }
             const Span& span = *entry.span();
-            if (span.first_page != page || span.pages == 0) return note("no span begins there", page);
+            if (span.first_page != page || span.pages == 0)
+                return note("no span begins there", page);
             if (span.kind == PageKind::extent_hot || span.kind == PageKind::extent_cold) {
                 if (span.kind == last) return note("two free extents of a kind touch", page);
             } else {
                 ++spans_in_use;
                 used += span.pages;
                 const auto known = in_use_.find(page);
-                if (known == in_use_.end() || known->second != &span) return note("not in use", page);
+                if (known == in_use_.end() || known->second != &span)
+                    return note("not in use", page);
             }
             if (span.kind == PageKind::extent_hot) hot += span.pages;
             check_entries(span, entry, depth);
@@ -91,7 +94,8 @@ private:
             page = span.end_page();
         }
         if (covered != lent) note("spans do not cover what was lent");
-        if (spans_in_use != in_use_.size() || used != pages_in_use_) note("a span in use is missing");
+        if (spans_in_use != in_use_.size() || used != pages_in_use_)
+            note("a span in use is missing");
         if (hot != heap_.free_pages()) note("free pages are not what the figure says");
         if (used + hot != heap_.capacity()) note("capacity is not what is in use or free");
         if (heap_.committed() != heap_.capacity()) note("the budget differs from capacity");
@@ -103,9 +107,12 @@ private:
     void check_entries(const Span& span, pages::PageEntry first, Depth depth) {
         const pages::PageMap& map = pages::address_space().map();
         if (first.kind() != span.kind) return note("entry of another kind", span.first_page);
-        if (map.at(span.end_page() - 1).word() != first.word()) note("last entry", span.end_page() - 1);
-        const bool is_free = span.kind == PageKind::extent_hot || span.kind == PageKind::extent_cold;
-        for (PageNumber granule = (span.first_page + pages::granule_pages - 1) / pages::granule_pages;
+        if (map.at(span.end_page() - 1).word() != first.word())
+            note("last entry", span.end_page() - 1);
+        const bool is_free =
+            span.kind == PageKind::extent_hot || span.kind == PageKind::extent_cold;
+        for (PageNumber granule =
+                 (span.first_page + pages::granule_pages - 1) / pages::granule_pages;
              granule * pages::granule_pages < span.end_page(); ++granule) {
             const std::uint64_t expected = is_free || first.is_bucket() ? 0 : first.word();
             if (map.granules()[granule] != expected) return note("granule", granule);
@@ -141,7 +148,8 @@ private:
     bool is_zero(const Span& span) const {
         const unsigned char* const begin = heap_.address_of(span);
         for (std::size_t at = 0; at < span.bytes(); at += pages::page_bytes) {
-            if (begin[at] != 0 || begin[at + pages::page_bytes - sizeof span.first_page] != 0) return false;
+            if (begin[at] != 0 || begin[at + pages::page_bytes - sizeof span.first_page] != 0)
+                return false;
         }
         return true;
     }
@@ -181,10 +189,9 @@ std::string run_at_random(PageHeapModel& model, TestHeap& heap, const HeapHabits
         if (turn(habits.allocate) || model.count() == 0) {
             const pages::PageRequest request{
                 .pages = random.log_uniform(1, habits.most_pages),
-                .alignment = random.one_in(4)
-                                 ? pages::PageCount{1}
-                                       << random.below(std::size_t{std::bit_width(habits.most_alignment)})
-                                 : 1,
+                .alignment = random.one_in(4) ? pages::PageCount{1} << random.below(std::size_t{
+                                                    std::bit_width(habits.most_alignment)})
+                                              : 1,
                 .kind = random.one_in(3) ? pages::kind_of_bucket(random.below(detail::bucket_count))
                                          : pages::PageKind::large_in_use};
             if (!model.allocate(request) && !is_rightly_refused(request)) return "refused";
@@ -201,7 +208,8 @@ std::string run_at_random(PageHeapModel& model, TestHeap& heap, const HeapHabits
         } else {
             model.free(random.below(model.count()));
         }
-        const auto depth = step % 64 == 0 ? PageHeapModel::Depth::all_words : PageHeapModel::Depth::quick;
+        const auto depth =
+            step % 64 == 0 ? PageHeapModel::Depth::all_words : PageHeapModel::Depth::quick;
         const std::string fault = model.fault(depth);
         if (!fault.empty()) return "step " + std::to_string(step) + ": " + fault;
     }

@@ -55,7 +55,8 @@ TEST_P(PageHeapAtRandom, AgreesWithTheModelWhereItGrowsInSteps) {
 }
 
 TEST_P(PageHeapAtRandom, ServesAllThatFitsUnderALimit) {
-    EXPECT_EQ(run(limited_options(3000), {.allocate = 560, .most_alignment = 16}, GetParam(), 3000), "");
+    EXPECT_EQ(run(limited_options(3000), {.allocate = 560, .most_alignment = 16}, GetParam(), 3000),
+              "");
 }
 
 TEST_P(PageHeapAtRandom, AgreesWithTheModelWhereLittleIsRetained) {

@@ -15,7 +15,9 @@ using testing::limited_options;
 using testing::plain_options;
 using testing::TestHeap;
 
-const PageMap& map() { return address_space().map(); }
+const PageMap& map() {
+    return address_space().map();
+}
 
 bool reads_as_zeros(const unsigned char* begin, std::size_t bytes) {
     return std::all_of(begin, begin + bytes, [](unsigned char c) { return c == 0; });

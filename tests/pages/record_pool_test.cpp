@@ -121,8 +121,12 @@ TEST(RecordPool, ThreadsMakeAndDestroyEachOthersRecords) {
         std::set<Record*> all(made[0].begin(), made[0].end());
         all.insert(made[1].begin(), made[1].end());
         ASSERT_EQ(all.size(), 1000U);
-        std::thread first([&] { for (Record* const record : made[1]) pool.destroy(record); });
-        std::thread second([&] { for (Record* const record : made[0]) pool.destroy(record); });
+        std::thread first([&] {
+            for (Record* const record : made[1]) pool.destroy(record);
+        });
+        std::thread second([&] {
+            for (Record* const record : made[0]) pool.destroy(record);
+        });
         first.join();
         second.join();
     }

@@ -35,7 +35,8 @@ public:
 
     pages::Span* allocate(pages::PageCount count, pages::PageCount alignment = 1,
                           pages::PageKind kind = pages::PageKind::large_in_use) {
-        return heap.allocate({.pages = count, .alignment = alignment, .kind = kind}, changes, refusal);
+        return heap.allocate({.pages = count, .alignment = alignment, .kind = kind}, changes,
+                             refusal);
     }
     /// One after another; each behind the last, where the heap is fresh.
     std::vector<pages::Span*> allocate_all(const std::vector<pages::PageCount>& counts) {
@@ -61,8 +62,7 @@ public:
     std::size_t grown() const { return changes.grown / pages::page_bytes; }
     std::size_t given_back() const { return changes.given_back / pages::page_bytes; }
     unsigned char* address_of(const pages::Span& span) const {
-        return reinterpret_cast<unsigned char*>(
-            pages::address_space().address_of(span.first_page));
+        return reinterpret_cast<unsigned char*>(pages::address_space().address_of(span.first_page));
     }
 
     statistics::PoolTotals totals{};

@@ -34,10 +34,14 @@ private:
     bool value(Json& to) {
         if (rest_.empty()) return false;
         switch (rest_.front()) {
-            case '{': return list('{', '}', [&] { return member(to); });
-            case '[': return list('[', ']', [&] { return value(to.elements.emplace_back()); });
-            case '"': return string(to.text);
-            default: return number(to.number);
+            case '{':
+                return list('{', '}', [&] { return member(to); });
+            case '[':
+                return list('[', ']', [&] { return value(to.elements.emplace_back()); });
+            case '"':
+                return string(to.text);
+            default:
+                return number(to.number);
         }
     }
 

@@ -37,7 +37,8 @@ PoolStatistics largest_figures() {
     return figures;
 }
 
-/// What a pool may come to in a year: 300,000 calls a second and one growth a minute, and sizes beyond any.
+/// What a pool may come to in a year: 300,000 calls a second and one growth a minute, and sizes
+/// beyond any.
 PoolStatistics figures_of_a_year() {
     PoolStatistics figures = largest_figures();
     constexpr std::uint64_t calls = 9'999'999'999'999;
@@ -83,7 +84,8 @@ TEST(ToJson, HoldsEveryFigureOnceUnderItsOwnName) {
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = 1000 + i;
     EXPECT_EQ(shown, expected);
     const auto words = (reinterpret_cast<const char*>(&figures + 1) -
-                        reinterpret_cast<const char*>(&figures.in_use_bytes)) / 8;
+                        reinterpret_cast<const char*>(&figures.in_use_bytes)) /
+                       8;
     EXPECT_EQ(shown.size(), static_cast<std::size_t>(words));
 }
 
@@ -171,10 +173,17 @@ TEST(ToText, ShowsTheFiguresWithTheirUnits) {
 TEST(ToText, HasALineForEachBucketThatWasUsedAndOneForLargeBlocks) {
     PoolStatistics figures;
     figures.allocations = 3;
-    figures.buckets[2] = {.block_bytes = 256, .in_use_bytes = 512, .parked_bytes = 0,
-                          .capacity_bytes = 65536, .allocations = 40, .deallocations = 38,
-                          .requested_bytes = 5120, .allocated_bytes = 10240, .cache_hits = 10,
-                          .cache_misses = 30, .depot_hits = 0};
+    figures.buckets[2] = {.block_bytes = 256,
+                          .in_use_bytes = 512,
+                          .parked_bytes = 0,
+                          .capacity_bytes = 65536,
+                          .allocations = 40,
+                          .deallocations = 38,
+                          .requested_bytes = 5120,
+                          .allocated_bytes = 10240,
+                          .cache_hits = 10,
+                          .cache_misses = 30,
+                          .depot_hits = 0};
     figures.large.allocations = 7;
     figures.large.cached_bytes = 3 << 20;
     const std::vector<std::string> lines = lines_of(to_text(figures));

@@ -42,7 +42,8 @@ struct ThreadCache {
     void* pop(unsigned bucket, std::size_t requested_bytes) noexcept {
         LoadedMagazine& magazine = loaded[bucket];
         void** const top = magazine.top;
-        if (top == magazine.bottom) [[unlikely]] return nullptr;
+        if (top == magazine.bottom) [[unlikely]]
+            return nullptr;
         magazine.top = top - 1;
         BucketCounters& counted = counters->buckets[bucket];
         add(counted.allocations, 1);
@@ -56,7 +57,8 @@ struct ThreadCache {
     bool push(unsigned bucket, void* block) noexcept {
         LoadedMagazine& magazine = loaded[bucket];
         void** const top = magazine.top;
-        if (top == magazine.limit) [[unlikely]] return false;
+        if (top == magazine.limit) [[unlikely]]
+            return false;
         *top = block;
         magazine.top = top + 1;
         add_release(counters->buckets[bucket].deallocations, 1);
