@@ -35,6 +35,15 @@ TEST(PageHeapFailures, RefusedCommitIsToldAndLeavesNothingBehind) {
     EXPECT_NE(heap.allocate(20), nullptr);
 }
 
+TEST(PageHeapFailures, RefusedCommitsLeaveNoRecords) {
+    TestHeap heap;
+    heap.allocate(10);
+    const std::size_t record_bytes = heap.heap.record_bytes();
+    const Failing failing(SystemCall::commit_pages);
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(heap.allocate(20), nullptr);
+    EXPECT_EQ(heap.heap.record_bytes(), record_bytes);
+}
+
 TEST(PageHeapFailures, BareShortfallIsTriedWhenTheSystemRefusesTheSurplus) {
     HeapOptions options = plain_options();
     options.growth = {.step = 1024 * page_bytes, .factor = 0.0, .fraction = 1.0};
@@ -118,6 +127,21 @@ TEST(PageHeapFailures, RecordsThatRunOutRefuseARequestAndBreakNothing) {
     }
     while (model.count() < 500) ASSERT_TRUE(model.allocate({.pages = 2}));
     EXPECT_EQ(model.fault(PageHeapModel::Depth::all_words), "");
+}
+
+TEST(PageHeapFailures, OneRecordWhereTwoAreNeededIsKeptForTheNext) {
+    TestHeap heap;
+    ASSERT_TRUE(heap.reserve(2000));
+    const Failing failing(SystemCall::commit_records);
+    std::vector<Span*> spans;
+    while (Span* const span = heap.allocate(2)) spans.push_back(span);
+    // Two neighbours become one, and a record is left.
+    heap.free(spans[1]);
+    heap.free(spans[2]);
+    EXPECT_EQ(heap.allocate(1, 4), nullptr) << "pages before it and behind it";
+    EXPECT_NE(heap.allocate(2), nullptr) << "pages behind it";
+    EXPECT_NE(heap.allocate(2), nullptr);
+    EXPECT_EQ(heap.allocate(1), nullptr);
 }
 
 /// A bit of everything, whatever is refused. Returns what is wrong afterwards.

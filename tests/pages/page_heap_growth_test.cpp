@@ -95,6 +95,18 @@ TEST(PageHeapGrowth, CommitsNoMoreThanIsMissingBesideWhatIsFree) {
     EXPECT_EQ(heap.capacity(), 100U);
 }
 
+TEST(PageHeapGrowth, CommitsOnlyTheGapBetweenFreeMemoryOnBothSides) {
+    TestHeap heap(limited_options(100));
+    const std::vector<Span*> spans = heap.allocate_all({30, 20, 50});
+    heap.free(spans[1]);
+    EXPECT_EQ(heap.trim(), 20U);
+    heap.free(spans[0]);
+    heap.free(spans[2]);
+    ASSERT_NE(heap.allocate(100), nullptr);
+    EXPECT_EQ(heap.given_back(), 20U) << "nothing went but the gap";
+    EXPECT_EQ(heap.capacity(), 100U);
+}
+
 TEST(PageHeapGrowth, FreeMemoryInPiecesIsShedUnderALimit) {
     TestHeap heap(limited_options(100));
     std::vector<Span*> spans;
@@ -134,6 +146,14 @@ TEST(PageHeapGrowth, LargestCountableRequestIsRefused) {
     EXPECT_STREQ(heap.refusal.limit, "address space");
     EXPECT_EQ(heap.capacity(), 0U);
     EXPECT_NE(heap.allocate(1), nullptr);
+}
+
+TEST(PageHeapGrowth, RefusedRequestsLeaveNoRecords) {
+    TestHeap heap;
+    heap.allocate(1);
+    const std::size_t record_bytes = heap.heap.record_bytes();
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(heap.allocate(most_large_pages + 1), nullptr);
+    EXPECT_EQ(heap.heap.record_bytes(), record_bytes);
 }
 
 TEST(PageHeapGrowth, ReserveCommitsAndTouchesExactlyWhatIsMissing) {

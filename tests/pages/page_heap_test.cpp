@@ -178,6 +178,21 @@ TEST(PageHeap, GivesEverythingBackWhenItEnds) {
     EXPECT_EQ(next.capacity(), 100U);
 }
 
+TEST(PageHeap, LeavesTheBudgetAsItWasWhenItEnds) {
+    testing::FakeSystem::set(std::size_t{1} << 30, 0);
+    CommitBudget budget(testing::FakeSystem::source());
+    {
+        statistics::PoolTotals totals{};
+        PageHeap heap(address_space(), budget, 1000, plain_options(), totals);
+        Changes changes;
+        Refusal refusal;
+        ASSERT_NE(heap.allocate({.pages = 30}, changes, refusal), nullptr);
+        heap.free(*heap.allocate({.pages = 20}, changes, refusal), changes);
+        EXPECT_EQ(budget.committed(), 50 * page_bytes);
+    }
+    EXPECT_EQ(budget.committed(), 0U);
+}
+
 TEST(PageHeap, ThreadsGetPagesOfTheirOwn) {
     TestHeap heap(limited_options(4096));
     std::vector<std::thread> workers;
