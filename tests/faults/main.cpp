@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <string>
 #include <string_view>
 
 #include "faults/platform_calls.hpp"
@@ -93,14 +94,14 @@ std::size_t records_without_refusals(Scenario scenario) {
     return got ? records : 0;
 }
 
-int run(Scenario scenario, Refuse how, bool same_records) {
+int run(Scenario scenario, Refuse how, bool same_records, std::uint64_t step) {
     const std::size_t records = same_records ? records_without_refusals(scenario) : 0;
     unsigned faults = 0;
-    for (std::uint64_t n = 1;; ++n) {
+    for (std::uint64_t n = 1;; n += step) {
         const int result = in_child([&] { return refuse_one(scenario, n, how, records); });
         if (result == nothing_was_refused) {
             std::printf("platform_faults: %zu calls refused in turn, %u went wrong\n",
-                        std::size_t{n - 1}, faults);
+                        std::size_t{n / step}, faults);
             return faults == 0 && n > 1 ? 0 : 1;
         }
         if (result != 0) ++faults;
@@ -114,12 +115,15 @@ int run(Scenario scenario, Refuse how, bool same_records) {
 
 }  // namespace
 
-// once | ever_after, then pools | global, then perhaps a planted fault.
+// once | ever_after, then pools | global, then perhaps `every` N: only every N-th call is refused,
+// or `planted`: a leak that must be found.
 int main(int count, char** arguments) {
     if (count < 3) return 2;
     const std::string_view how = arguments[1];
     const std::string_view what = arguments[2];
-    if (count > 3) plant_a_leak();
+    const std::string_view more = count > 3 ? arguments[3] : "";
+    if (more == "planted") plant_a_leak();
+    const std::uint64_t step = more == "every" && count > 4 ? std::stoul(arguments[4]) : 1;
     return run(what == "pools" ? run_scenario : run_scenario_with_global_pool,
-               how == "once" ? Refuse::once : Refuse::ever_after, what == "pools");
+               how == "once" ? Refuse::once : Refuse::ever_after, what == "pools", step);
 }
