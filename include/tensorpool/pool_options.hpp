@@ -114,7 +114,8 @@ struct PoolOptions {
     NumaPolicy numa = {};
     Checks checks = default_checks();
     /// Called on the thread whose request caused it, outside all locks of the pool; it may use the
-    /// pool, but events of those calls are not told. Nothing is ever printed unasked.
+    /// pool once the pool's constructor has returned, but events of those calls are not told. It
+    /// must not throw. Nothing is ever printed unasked.
     std::function<void(const PoolEvent&)> on_event = {};
 };
 

@@ -19,6 +19,9 @@ constexpr PageCount commit_unit = 16;
 
 bool PageHeap::reserve(std::size_t bytes, Changes& changes, Refusal& refusal) noexcept {
     const std::lock_guard guard(mutex_);
+    // A limit that is no whole number of pages is reached as far as whole pages go.
+    const std::size_t limit = options_.max_capacity;
+    if (bytes <= limit) bytes = std::min(bytes, base::align_down(limit, page_bytes));
     if (capacity() < bytes) {
         const std::size_t missing = bytes - capacity();
         if (missing > most_large_bytes) {

@@ -113,7 +113,10 @@ PoolStatistics Pool::statistics() const noexcept {
     figures.deallocations += figures.large.deallocations;
     figures.cache_hits += figures.large.cache_hits;
     figures.cache_misses += figures.large.cache_misses;
-    figures.peak_in_use_bytes = std::max(read(totals_.peak_held_bytes), figures.in_use_bytes);
+    // Allocations are read later than frees, so while others work the sum may show more than there
+    // ever was. What is held is never less than what is in use.
+    figures.peak_in_use_bytes = read(totals_.peak_held_bytes);
+    figures.in_use_bytes = std::min(figures.in_use_bytes, figures.peak_in_use_bytes);
     figures.threads = slots_.taken_count();
     return figures;
 }

@@ -129,6 +129,13 @@ TEST_P(PoolMemory, RequestAboveTheLargestChangesNothingButTheCountOfFailures) {
 // Reserve ----------------------------------------------------------------------------------------
 
 // ctest runs each test in a process of its own: nothing has set up the address space before.
+TEST(PoolReserve, ReachesALimitThatIsNoWholeNumberOfPages) {
+    constexpr std::size_t limit = 10'000'000;
+    const MemoryPool pool(PoolOptions{.initial_capacity = limit, .max_capacity = limit});
+    EXPECT_LE(pool.get_total_capacity(), limit);
+    EXPECT_GT(pool.get_total_capacity() + 4 * kib, limit);
+}
+
 TEST(PoolReserve, BeyondTheAddressSpaceIsRefusedNotCutOff) {
     MemoryPool pool;
     for (const std::size_t bytes : {16 * tib + 4096, 2 * tib, SIZE_MAX}) {
