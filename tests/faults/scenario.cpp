@@ -96,15 +96,12 @@ void use_every_bucket(Case& one) {
 
 void use_large_blocks(Case& one) {
     for (const std::size_t bytes : {100 * kib, 300 * kib, 2 * mib + 1}) one.allocate(bytes);
-    for (const std::size_t alignment : {128 * 1, 4096 * 1, 65536 * 1, 2 << 20}) {
-        one.allocate(5000, static_cast<std::size_t>(alignment));
-    }
+    constexpr std::size_t alignments[] = {128, 4096, 64 * kib, 2 * mib};
+    for (const std::size_t alignment : alignments) one.allocate(5000, alignment);
     one.allocate_zeroed(100);
     one.allocate_zeroed(200 * kib);
-    for (const std::size_t bytes :
-         {10 * kib, 150 * kib, 400 * kib, 220 * kib, 50 * std::size_t{1}}) {
-        one.reallocate(bytes);
-    }
+    constexpr std::size_t sizes[] = {10 * kib, 150 * kib, 400 * kib, 220 * kib, 50};
+    for (const std::size_t bytes : sizes) one.reallocate(bytes);
 }
 
 // Threads one after another, and two at once, that come, allocate, free and end.
@@ -197,7 +194,8 @@ void run_scenario(Failures failures) {
 void run_scenario_with_global_pool(Failures failures) {
     MemoryPool& pool = get_global_memory_pool();
     const std::size_t in_use = pool.get_total_allocated();
-    for (const std::size_t bytes : {100 * std::size_t{1}, 5 * kib, 300 * kib}) {
+    constexpr std::size_t sizes[] = {100, 5 * kib, 300 * kib};
+    for (const std::size_t bytes : sizes) {
         void* block = nullptr;
         attempt(failures, [&] { return (block = pool.try_allocate(bytes)) != nullptr; });
         if (block != nullptr && !pool.owns(block)) mismatch("a block is not owned");
