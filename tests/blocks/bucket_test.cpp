@@ -7,11 +7,13 @@
 #include <set>
 #include <vector>
 
+#include "blocks/is_mapped.hpp"
 #include "blocks/pool_parts.hpp"
 
 namespace tensorpool::blocks {
 namespace {
 
+using testing::is_mapped;
 using testing::PoolParts;
 
 constexpr unsigned bucket_64 = 0;
@@ -70,6 +72,15 @@ TEST_P(EveryBucket, BlocksThatAreHomeAreTakenAgainBeforeNewOnes) {
     EXPECT_EQ(std::set(again.begin(), again.end()), (std::set<void*>{blocks[1], blocks[3]}));
     const std::vector<void*> fresh = pool_.take(bucket_, 1);
     EXPECT_EQ(std::count(blocks.begin(), blocks.end(), fresh[0]), 0);
+}
+
+TEST_P(EveryBucket, BlocksThatAreHomeInACarvedSpanAreTakenOneByOne) {
+    const std::vector<void*> blocks = pool_.take(bucket_, layout_.blocks);
+    pool_.bring_home(bucket_, {blocks[0], blocks[2], blocks[5]});
+    std::set<void*> again;
+    for (unsigned i = 0; i < 3; ++i) again.insert(pool_.take(bucket_, 1)[0]);
+    EXPECT_EQ(again, (std::set<void*>{blocks[0], blocks[2], blocks[5]}));
+    EXPECT_EQ(pool_.capacity_of(bucket_), span_bytes(bucket_));
 }
 
 TEST_P(EveryBucket, HomeBlocksAndFreshOnesAreNeverHandedOutTwice) {
@@ -180,7 +191,10 @@ TEST(Bucket, ForgetsWhatWasAskedForWithTheSpan) {
     PoolParts pool({.remember_requests = true});
     std::vector<void*> blocks = pool.take(bucket_4k, 1);
     pool.set[bucket_4k].remember(blocks[0], 3000);
+    const void* const memory = pool.heap.space().map().at(blocks[0]).span()->requested;
+    ASSERT_TRUE(is_mapped(memory));
     pool.bring_home(bucket_4k, blocks);
+    EXPECT_FALSE(is_mapped(memory));
     blocks = pool.take(bucket_4k, 1);
     EXPECT_EQ(pool.set[bucket_4k].find(blocks[0]).requested, 0U);
 }

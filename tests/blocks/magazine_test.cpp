@@ -1,27 +1,18 @@
 #include "blocks/magazine.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <set>
 #include <thread>
 #include <vector>
 
-#include "platform/platform.hpp"
+#include "blocks/is_mapped.hpp"
 
 namespace tensorpool::blocks {
 namespace {
 
-/// Whether the page at `p` belongs to the process still.
-bool is_mapped(const void* p) {
-    const std::size_t page = platform::page_bytes();
-    const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(p) / page * page;
-    unsigned char state = 0;
-    return mincore(reinterpret_cast<void*>(begin), page, &state) == 0 || errno != ENOMEM;
-}
+using testing::is_mapped;
 
 class MagazineStoreTest : public ::testing::Test {
 protected:

@@ -72,6 +72,20 @@ TEST_F(ThreadExit, ThreadThatEndsHandsItsCacheAndCountersToTheNext) {
     expect_nothing_left_of_threads();
 }
 
+TEST_F(ThreadExit, ThreadThatEndsHandsItsTableToTheNext) {
+    const auto table_of_thread = [this] {
+        const void* table = nullptr;
+        in_thread([&] {
+            thread_registry().attach(pool_.set);
+            table = detail::thread_table;
+        });
+        return table;
+    };
+    const void* const first = table_of_thread();
+    EXPECT_EQ(table_of_thread(), first);
+    EXPECT_NE(first, detail::thread_table);
+}
+
 TEST_F(ThreadExit, AThousandThreadsOneAfterAnotherTakeTheRecordsOfOne) {
     const auto live = [&] {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {

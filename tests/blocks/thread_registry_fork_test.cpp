@@ -149,36 +149,74 @@ TEST_F(Fork, ChildMayEndPoolsThatOtherThreadsUsed) {
               0);
 }
 
+void use_another_pool() {
+    PoolParts pool;
+    pool.deallocate(bucket_1k, pool.allocate(bucket_1k));
+}
+
+/// Threads that hold one lock or another nearly all the time.
+class BusyThreads {
+public:
+    explicit BusyThreads(PoolParts& pool) : pool_(pool) {
+        threads_.emplace_back([this] { repeat([this] { go_direct(); }); });
+        threads_.emplace_back([this] { repeat([this] { trim(); }); });
+        threads_.emplace_back([this] { repeat([this] { live_shortly(); }); });
+        threads_.emplace_back([this] { repeat(use_another_pool); });
+    }
+    ~BusyThreads() {
+        done_ = true;
+        for (std::thread& thread : threads_) thread.join();
+    }
+
+private:
+    template <class Function>
+    void repeat(Function function) {
+        while (!done_) function();
+    }
+    void go_direct() {
+        const std::vector<void*> blocks = pool_.allocate_direct(bucket_1k, 100);
+        for (void* const block : blocks) {
+            pool_.set.deallocate_direct(bucket_1k, block, PoolParts::changes());
+        }
+    }
+    void trim() {
+        std::vector<void*> blocks(500);
+        for (void*& block : blocks) block = pool_.allocate(bucket_1k);
+        for (void* const block : blocks) pool_.deallocate(bucket_1k, block);
+        ThreadRegistry::attached(pool_.set)->give_back_all();
+        pool_.drain();
+    }
+    void live_shortly() {
+        std::thread([this] { pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k)); }).join();
+    }
+
+    PoolParts& pool_;
+    std::atomic<bool> done_ = false;
+    std::vector<std::thread> threads_;
+};
+
 TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
-    std::atomic<bool> done = false;
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < 2; ++i) {
-        threads.emplace_back([&] {
-            std::vector<void*> blocks;
-            while (!done) {
-                for (unsigned n = 0; n < 300; ++n) blocks.push_back(pool_.allocate(bucket_1k));
-                for (void* const block : blocks) pool_.deallocate(bucket_1k, block);
-                blocks.clear();
-                pool_.drain();
-            }
-        });
+    {
+        const BusyThreads threads(pool_);
+        for (unsigned i = 0; i < 100; ++i) {
+            EXPECT_EQ(exit_code_of_child([&] {
+                          if (pool_.slots.taken_count() != 0) return 1;
+                          for (void* const block : pool_.allocate_direct(bucket_1k, 100)) {
+                              pool_.deallocate(bucket_1k, block);
+                          }
+                          use(1000);
+                          use_another_pool();
+                          ThreadRegistry::attached(pool_.set)->give_back_all();
+                          pool_.drain();
+                          // Whatever a thread was about when the fork came, no figure fell below
+                          // zero.
+                          return pool_.held_bytes() < (std::size_t{64} << 20) ? 0 : 2;
+                      }),
+                      0);
+        }
     }
-    for (unsigned i = 0; i < 50; ++i) {
-        EXPECT_EQ(exit_code_of_child([&] {
-                      if (pool_.slots.taken_count() > 1) return 1;
-                      use(1000);
-                      if (Cache* const cache = ThreadRegistry::attached(pool_.set))
-                          cache->give_back_all();
-                      pool_.drain();
-                      // Whatever a thread was about when the fork came, no figure has gone below
-                      // zero.
-                      return pool_.held_bytes() < (std::size_t{64} << 20) ? 0 : 2;
-                  }),
-                  0);
-    }
-    done = true;
-    for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    EXPECT_EQ(pool_.parked_bytes(), 0U);
     EXPECT_EQ(pool_.totals.lost_bytes, 0U);
 }
 
