@@ -203,7 +203,13 @@ bool ThreadRegistry::set_up_handlers() noexcept {
     return exit_handler_set_ && fork_handlers_set_;
 }
 
+void ThreadRegistry::watch_forks() noexcept {
+    const std::lock_guard guard(mutex_);
+    (void)set_up_handlers();
+}
+
 void ThreadRegistry::before_fork() noexcept {
+    set_up_mutex_.lock();
     mutex_.lock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->lock();
     pages::address_space().lock();
@@ -217,6 +223,7 @@ void ThreadRegistry::after_fork_in_parent() noexcept {
     pages::address_space().unlock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->unlock();
     mutex_.unlock();
+    set_up_mutex_.unlock();
 }
 
 void ThreadRegistry::after_fork_in_child() noexcept {

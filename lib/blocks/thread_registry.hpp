@@ -39,6 +39,11 @@ public:
     /// Copies the name of the pool with this number, cut to what fits. False when there is none.
     bool name_of(unsigned number, char* name, std::size_t bytes) noexcept;
 
+    /// Held while the global pool is set up, and the first lock that a fork takes. Its holder has
+    /// called `watch_forks` before.
+    std::mutex& set_up_mutex() noexcept { return set_up_mutex_; }
+    void watch_forks() noexcept;
+
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
@@ -56,6 +61,7 @@ private:
     template <class Function>
     static void for_each_cache(Table& table, Function function) noexcept;
 
+    std::mutex set_up_mutex_;
     std::mutex mutex_;
     // Below: under mutex_.
     pages::RecordArena records_;

@@ -13,8 +13,6 @@
 namespace tensorpool {
 namespace {
 
-constinit std::mutex set_up_mutex;
-
 void report_at_exit() {
     const std::string report = to_text(get_global_memory_pool().statistics());
     std::fwrite(report.data(), 1, report.size(), stderr);
@@ -42,7 +40,9 @@ constinit GlobalPool global_pool;
 static_assert(GlobalPool::number == blocks::ThreadRegistry::global_number);
 
 Pool& GlobalPool::set_up() {
-    const std::lock_guard guard(set_up_mutex);
+    blocks::ThreadRegistry& registry = blocks::thread_registry();
+    registry.watch_forks();
+    const std::lock_guard guard(registry.set_up_mutex());
     if (Pool* const pool = global_pool.pool.pool_if_set_up()) return *pool;
     const PoolOptions options = global_options();
     Pool* const pool = Pool::make(options, number);

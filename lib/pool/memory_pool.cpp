@@ -154,7 +154,12 @@ std::size_t MemoryPool::get_deallocation_count() const noexcept {
 }
 
 const std::string& MemoryPool::name() const noexcept {
-    return pool().name();
+    try {
+        return pool().name();
+    } catch (...) {
+        static const std::string not_set_up = "global";  // there was no memory for its records
+        return not_set_up;
+    }
 }
 
 }  // namespace tensorpool
