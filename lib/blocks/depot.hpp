@@ -1,6 +1,10 @@
 #pragma once
 
+// The only constructor that takes an allocator asserts a capacity that is known at compile time, in
+// builds for debugging; without one it makes a stack that grows, which is what we want.
+#define BOOST_DISABLE_ASSERTS
 #include <boost/lockfree/stack.hpp>
+#undef BOOST_DISABLE_ASSERTS
 #include <cstddef>
 
 #include "blocks/magazine.hpp"
