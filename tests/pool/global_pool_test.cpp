@@ -84,6 +84,14 @@ TEST(GlobalPoolProgram, ServesStaticConstructorsAndDestructors) {
     }
 }
 
+// Which of the two comes first is chance: a child that inherits a lock that nobody gives back would
+// hang in some of these.
+TEST(GlobalPoolProgram, ServesTheChildOfAForkInTheMiddleOfItsSetUp) {
+    for (int round = 0; round < 40; ++round) {
+        EXPECT_EQ(run_program(GLOBAL_POOL_PROGRAM, {"fork"}, {}).exit_code, 0);
+    }
+}
+
 TEST(GlobalPoolProgram, OutlivesThePluginThatBroughtIt) {
     const ProgramResult result = run_program(PLUGIN_HOST, {PLUGIN});
     EXPECT_EQ(result.exit_code, 0) << result.errors;

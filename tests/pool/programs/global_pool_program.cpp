@@ -2,9 +2,14 @@
 //   nothing   never asks the pool for anything
 //   use       uses it on two threads, then prints its figures as JSON
 //   allocate  tries to get as many bytes as the next argument says: "met" or "refused"
+//   fork      forks while another thread sets it up; 0 when the child could use it too
 //   quiet     uses it; the exit code is 0 when the process has as many threads and descriptors
 //   after
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -39,11 +44,29 @@ bool stays_quiet() {
     return testing::thread_count() == threads && testing::descriptor_count() == descriptors;
 }
 
+bool forks_while_it_is_set_up() {
+    std::atomic<bool> go = false;
+    std::thread first_user([&] {
+        while (!go) std::this_thread::yield();
+        use();
+    });
+    go = true;
+    const pid_t child = fork();
+    if (child == 0) {
+        use();
+        _exit(0);
+    }
+    first_user.join();
+    int status = 1;
+    return waitpid(child, &status, 0) == child && status == 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
     const std::string_view what = count > 1 ? arguments[1] : "";
     if (what == "nothing") return 0;
+    if (what == "fork") return forks_while_it_is_set_up() ? 0 : 1;
     if (what == "quiet") return stays_quiet() ? 0 : 1;
     if (what == "allocate" && count == 3) {
         void* const block =
