@@ -195,6 +195,9 @@ private:
     std::vector<std::thread> threads_;
 };
 
+// Not under the address sanitizer of gcc 12: a fork that comes while another thread is in its malloc
+// leaves the child a lock of that malloc which nobody gives back.
+#ifndef __SANITIZE_ADDRESS__
 TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
     {
         const BusyThreads threads(pool_);
@@ -219,6 +222,7 @@ TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
     EXPECT_EQ(pool_.parked_bytes(), 0U);
     EXPECT_EQ(pool_.totals.lost_bytes, 0U);
 }
+#endif
 
 }  // namespace
 }  // namespace tensorpool::blocks
