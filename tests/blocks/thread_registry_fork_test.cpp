@@ -195,8 +195,8 @@ private:
     std::vector<std::thread> threads_;
 };
 
-// Not under the address sanitizer of gcc 12: a fork that comes while another thread is in its malloc
-// leaves the child a lock of that malloc which nobody gives back.
+// Not under gcc's address sanitizer: a fork that comes while another thread is in its malloc leaves
+// the child a lock of that malloc which nobody gives back.
 #ifndef __SANITIZE_ADDRESS__
 TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
     {
