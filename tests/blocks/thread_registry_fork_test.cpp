@@ -195,9 +195,9 @@ private:
     std::vector<std::thread> threads_;
 };
 
-// Not under gcc's address sanitizer: a fork that comes while another thread is in its malloc leaves
-// the child a lock of that malloc which nobody gives back.
-#ifndef __SANITIZE_ADDRESS__
+// Not under sanitizers: a fork that comes while another thread is in their malloc leaves the child a
+// lock of it which nobody gives back.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
     {
         const BusyThreads threads(pool_);
