@@ -46,6 +46,14 @@ ThreadRegistry& thread_registry() noexcept {
     return the_registry.get();
 }
 
+namespace {
+
+// While the library is loaded, before there are threads: a fork that came between taking the lock and
+// asking to be told of forks would leave the child a lock that nobody gives back.
+[[maybe_unused]] const bool watches_forks_from_the_start = (thread_registry().watch_forks(), true);
+
+}  // namespace
+
 struct ThreadRegistry::Table {
     detail::ThreadTable view;
     Table* next = nullptr;
