@@ -1,61 +1,24 @@
 #include "pool/environment_options.hpp"
 
-#include <charconv>
-#include <cstring>
-#include <limits>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/text.hpp"
-#include "platform/fail.hpp"
+#include "platform/environment.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool {
 namespace {
 
+using platform::Named;
+using platform::parse_choice;
+using platform::parse_number;
+using platform::read;
+using platform::read_bytes;
+using platform::read_bytes_above_0;
+using platform::read_number;
 using Text = std::string_view;
-
-template <class Number>
-std::optional<Number> parse_number(Text text) {
-    Number number{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return number;
-}
-
-// "64", "64B", "1.5GiB": a number, then a unit of 1024.
-std::optional<std::size_t> parse_bytes(Text text) {
-    static constexpr Text units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
-    const std::optional<double> number = parse_number<double>(text.substr(0, digits));
-    const Text unit = text.substr(digits);
-    double scale = 1;
-    bool known = unit.empty();
-    for (double power = 1; const Text name : units) {
-        if (unit == name) {
-            scale = power;
-            known = true;
-        }
-        power *= 1024;
-    }
-    if (!number || !known || *number * scale >= 0x1p63) return std::nullopt;
-    return static_cast<std::size_t>(*number * scale);
-}
-
-template <class Choice>
-struct Named {
-    Text name;
-    Choice choice;
-};
-
-template <class Choice, std::size_t count>
-std::optional<Choice> parse_choice(Text text, const Named<Choice> (&choices)[count]) {
-    for (const auto& [name, choice] : choices) {
-        if (text == name) return choice;
-    }
-    return std::nullopt;
-}
 
 std::optional<NumaPolicy> parse_numa(Text text) {
     using Placement = NumaPolicy::Placement;
@@ -64,43 +27,6 @@ std::optional<NumaPolicy> parse_numa(Text text) {
     const std::optional<unsigned> node = parse_number<unsigned>(text);
     if (!node || *node >= platform::numa_node_count()) return std::nullopt;
     return NumaPolicy{.placement = Placement::prefer, .node = *node};
-}
-
-// Reads one variable into `option`; `used` tells what stays when it makes no sense.
-template <class Option, class Parse>
-void read(const char* variable, Option& option, const char* expected, const std::string& used,
-          Parse parse) {
-    const char* const text = platform::environment_variable(variable);
-    if (text == nullptr) return;
-    if (const std::optional<Option> value = parse(Text(text))) {
-        option = *value;
-        return;
-    }
-    platform::say("%s is '%.60s'; expected %s; used instead: %s", variable, text, expected,
-                  used.c_str());
-}
-
-std::string text_of(std::size_t bytes) {
-    if (bytes == 0) return "none";
-    return bytes == SIZE_MAX ? "no limit" : base::BytesText(bytes).c_str();
-}
-
-void read_bytes(const char* variable, std::size_t& option) {
-    read(variable, option, "a size such as 512MiB or 2GiB", text_of(option), parse_bytes);
-}
-
-void read_bytes_above_0(const char* variable, std::size_t& option) {
-    read(variable, option, "a size above 0 such as 512MiB or 2GiB", text_of(option), [](Text text) {
-        const std::optional<std::size_t> bytes = parse_bytes(text);
-        return bytes != 0U ? bytes : std::nullopt;
-    });
-}
-
-void read_number(const char* variable, double& option, double most, const char* expected) {
-    read(variable, option, expected, std::to_string(option), [most](Text text) {
-        const std::optional<double> number = parse_number<double>(text);
-        return number && *number >= 0 && *number <= most ? number : std::nullopt;
-    });
 }
 
 }  // namespace

@@ -103,18 +103,6 @@ TEST_F(EnvironmentOptions, EveryVariableReachesItsOption) {
     EXPECT_EQ(told_, "");
 }
 
-TEST_F(EnvironmentOptions, SizesAreNumbersWithAUnitOf1024) {
-    for (const auto& [text, bytes] : {std::pair{"0", std::size_t{0}},
-                                      {"100", 100},
-                                      {"100B", 100},
-                                      {"0.5KiB", 512},
-                                      {"3MiB", 3 * mib},
-                                      {".5GiB", 512 * mib}}) {
-        EXPECT_EQ(read_with("TENSORPOOL_MAX_CAPACITY", text).max_capacity, bytes) << text;
-        EXPECT_EQ(told_, "");
-    }
-}
-
 TEST_F(EnvironmentOptions, EveryChoiceIsKnownByItsName) {
     EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "never").huge_pages, HugePages::never);
     EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "buckets").huge_pages, HugePages::buckets);
@@ -166,12 +154,6 @@ TEST_F(EnvironmentOptions, SenselessChoicesAreToldAndNotUsed) {
         expect_refused("TENSORPOOL_NUMA", text, "system, interleave or the number of a node",
                        "system");
     }
-}
-
-TEST_F(EnvironmentOptions, LongValuesAreCutInTheMessage) {
-    read_with("TENSORPOOL_CHECKS", std::string(1000, 'x'));
-    EXPECT_EQ(told_, "tensorpool: TENSORPOOL_CHECKS is '" + std::string(60, 'x') +
-                         "'; expected off, basic or full; used instead: off\n");
 }
 
 TEST_F(EnvironmentOptions, ReportIsWantedByOneAlone) {
