@@ -1,0 +1,50 @@
+#include "base/validate_growth.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace tensorpool {
+namespace {
+
+/// What the refusal says; "" for a policy that is taken.
+std::string refusal_of(const GrowthPolicy& growth) {
+    try {
+        validate(growth, "arena 'mine'");
+        return "";
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+}
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+TEST(ValidateGrowth, PoliciesOfTheLibraryAreTaken) {
+    for (const GrowthPolicy& growth :
+         {GrowthPolicy{}, GrowthPolicy::conservative(), GrowthPolicy::aggressive()}) {
+        EXPECT_EQ(refusal_of(growth), "");
+    }
+}
+
+TEST(ValidateGrowth, FactorIsFrom0To1024) {
+    for (const double taken : {0.0, 1.0, 1024.0}) EXPECT_EQ(refusal_of({.factor = taken}), "");
+    for (const double refused : {-0.1, 1024.5, not_a_number}) {
+        EXPECT_EQ(refusal_of({.factor = refused}), "tensorpool: arena 'mine': growth.factor is " +
+                                                       std::to_string(refused) +
+                                                       "; expected 0 to 1024");
+    }
+}
+
+TEST(ValidateGrowth, FractionIsFrom0To1) {
+    for (const double taken : {0.0, 0.75, 1.0}) EXPECT_EQ(refusal_of({.fraction = taken}), "");
+    for (const double refused : {-0.1, 1.1, not_a_number}) {
+        EXPECT_EQ(refusal_of({.fraction = refused}),
+                  "tensorpool: arena 'mine': growth.fraction is " + std::to_string(refused) +
+                      "; expected 0 to 1");
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool
