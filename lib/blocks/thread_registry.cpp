@@ -221,13 +221,13 @@ void ThreadRegistry::before_fork() noexcept {
     mutex_.lock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->lock();
     pages::address_space().lock();
-    pages::commit_budget().lock();
+    statistics::commit_budget().lock();
     records_.lock();
 }
 
 void ThreadRegistry::after_fork_in_parent() noexcept {
     records_.unlock();
-    pages::commit_budget().unlock();
+    statistics::commit_budget().unlock();
     pages::address_space().unlock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->unlock();
     mutex_.unlock();

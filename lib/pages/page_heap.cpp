@@ -4,7 +4,7 @@
 
 namespace tensorpool::pages {
 
-PageHeap::PageHeap(AddressSpace& space, CommitBudget& budget, unsigned pool_number,
+PageHeap::PageHeap(AddressSpace& space, statistics::CommitBudget& budget, unsigned pool_number,
                    const HeapOptions& options, statistics::PoolTotals& totals) noexcept
     : space_(space), budget_(budget), number_(pool_number), options_(options), totals_(totals) {
     retention_.begin(options_.clock_ns(), std::uint64_t{options_.retain.milliseconds} * 1'000'000,

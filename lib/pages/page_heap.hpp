@@ -7,10 +7,10 @@
 #include <tensorpool/pool_options.hpp>
 
 #include "pages/address_space.hpp"
-#include "pages/commit_budget.hpp"
 #include "pages/extent_bins.hpp"
 #include "pages/record_pool.hpp"
 #include "pages/retention.hpp"
+#include "statistics/commit_budget.hpp"
 #include "statistics/pool_totals.hpp"
 
 namespace tensorpool::pages {
@@ -50,7 +50,7 @@ struct HeapOptions {
 /// the lock.
 class PageHeap {
 public:
-    PageHeap(AddressSpace& space, CommitBudget& budget, unsigned pool_number,
+    PageHeap(AddressSpace& space, statistics::CommitBudget& budget, unsigned pool_number,
              const HeapOptions& options, statistics::PoolTotals& totals) noexcept;
     PageHeap(const PageHeap&) = delete;
     PageHeap& operator=(const PageHeap&) = delete;
@@ -128,7 +128,7 @@ private:
     std::uint64_t period_ns() const noexcept;
 
     AddressSpace& space_;
-    CommitBudget& budget_;
+    statistics::CommitBudget& budget_;
     const unsigned number_;
     const HeapOptions options_;
     statistics::PoolTotals& totals_;

@@ -97,7 +97,8 @@ void Pool::destroy(Pool& pool) noexcept {
 
 Pool::Pool(const PoolOptions& options, unsigned number)
     : options_(with_short_name(options)),
-      heap_(pages::address_space(), pages::commit_budget(), number, heap_options(options), totals_),
+      heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options),
+            totals_),
       large_(heap_, totals_),
       buckets_(options_.name.c_str(),
                options.checks == Checks::off ? blocks::BucketSet::Caching::on

@@ -7,8 +7,8 @@
 #include "blocks/bucket_set.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/address_space.hpp"
-#include "pages/commit_budget.hpp"
 #include "pages/page_heap.hpp"
+#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::testing {
 
@@ -22,7 +22,7 @@ struct PoolSettings {
 class PoolParts {
 public:
     explicit PoolParts(const PoolSettings& settings = {})
-        : heap(pages::address_space(), pages::commit_budget(), number_.value,
+        : heap(pages::address_space(), statistics::commit_budget(), number_.value,
                heap_options(settings), totals),
           set("parts", settings.caching, settings.remember_requests, heap, records, slots, totals) {
         blocks::thread_registry().enter(set);

@@ -11,8 +11,8 @@
 #include "faults/scenario.hpp"
 #include "models/pool_model.hpp"
 #include "pages/address_space.hpp"
-#include "pages/commit_budget.hpp"
 #include "platform/platform.hpp"
+#include "statistics/commit_budget.hpp"
 
 // Refuses each call to the system in turn, in a process of its own for each, so that what a process
 // sets up once is tried too.
@@ -51,7 +51,7 @@ void check_that_nothing_leaked(Scenario scenario, std::size_t expected_records) 
     const char* const begin = pages::address_space().address_of(0);
     const std::size_t kept = kept_bytes(begin, reservation_bytes());
     if (kept != 0) testing::mismatch("%zu B of the reservation were not dropped", kept);
-    const std::size_t committed = pages::commit_budget().committed();
+    const std::size_t committed = statistics::commit_budget().committed();
     if (committed != 0) testing::mismatch("%zu B still count as committed", committed);
 }
 

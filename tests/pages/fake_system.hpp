@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pages/commit_budget.hpp"
+#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::testing {
 
@@ -21,7 +21,7 @@ struct FakeSystem {
     }
     static void pass_ms(std::uint64_t ms) { now_ns += ms * 1'000'000; }
 
-    static pages::CommitBudget::Source source() {
+    static statistics::CommitBudget::Source source() {
         return {[]() noexcept -> std::size_t { return ++looks, available.load(); },
                 []() noexcept -> std::size_t { return resident.load(); }};
     }

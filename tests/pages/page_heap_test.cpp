@@ -180,7 +180,7 @@ TEST(PageHeap, GivesEverythingBackWhenItEnds) {
 
 TEST(PageHeap, LeavesTheBudgetAsItWasWhenItEnds) {
     testing::FakeSystem::set(std::size_t{1} << 30, 0);
-    CommitBudget budget(testing::FakeSystem::source());
+    statistics::CommitBudget budget(testing::FakeSystem::source());
     {
         statistics::PoolTotals totals{};
         PageHeap heap(address_space(), budget, 1000, plain_options(), totals);

@@ -73,12 +73,12 @@ private:
     static std::size_t in_pages(const detail::Counter& bytes) {
         return bytes.load() / pages::page_bytes;
     }
-    static pages::CommitBudget::Source set_up_system() {
+    static statistics::CommitBudget::Source set_up_system() {
         FakeSystem::set(std::size_t{64} << 30, 0);
         return FakeSystem::source();
     }
 
-    pages::CommitBudget budget_;
+    statistics::CommitBudget budget_;
 
 public:
     pages::PageHeap heap;

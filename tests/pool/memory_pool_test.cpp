@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "pages/commit_budget.hpp"
 #include "pool/check_levels.hpp"
+#include "statistics/commit_budget.hpp"
 
 namespace tensorpool {
 namespace {
@@ -118,7 +118,7 @@ TEST(MemoryPool, InitialCapacityIsCommittedWhenItIsMade) {
 }
 
 TEST(MemoryPool, InitialCapacityThatCannotBeHadLeavesNothingBehind) {
-    const std::size_t before = pages::commit_budget().committed();
+    const std::size_t before = statistics::commit_budget().committed();
     const PoolOptions options{.name = "vast", .initial_capacity = std::size_t{1} << 50};
     try {
         const MemoryPool pool(options);
@@ -127,7 +127,7 @@ TEST(MemoryPool, InitialCapacityThatCannotBeHadLeavesNothingBehind) {
         EXPECT_EQ(error.asked(), std::size_t{1} << 50);
         EXPECT_EQ(std::strncmp(error.what(), "tensorpool: vast: ", 18), 0) << error.what();
     }
-    EXPECT_EQ(pages::commit_budget().committed(), before);
+    EXPECT_EQ(statistics::commit_budget().committed(), before);
 }
 
 TEST(MemoryPool, NameIsKeptUpTo47Bytes) {
@@ -147,13 +147,13 @@ TEST(MemoryPool, NameIsNotCutInsideACharacter) {
 }
 
 TEST(MemoryPool, EndsWithBlocksInUseAndGivesTheirMemoryBack) {
-    const std::size_t before = pages::commit_budget().committed();
+    const std::size_t before = statistics::commit_budget().committed();
     {
         MemoryPool pool(PoolOptions{.checks = Checks::off});
         std::memset(pool.allocate(100), 1, 100);
         std::memset(pool.allocate(10 * mib), 1, 10 * mib);
     }
-    EXPECT_EQ(pages::commit_budget().committed(), before);
+    EXPECT_EQ(statistics::commit_budget().committed(), before);
 }
 
 // Failures ---------------------------------------------------------------------------------------

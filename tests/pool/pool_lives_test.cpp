@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "pages/commit_budget.hpp"
 #include "pool/check_levels.hpp"
 #include "pool/fill.hpp"
+#include "statistics/commit_budget.hpp"
 #include "support/process_figures.hpp"
 
 namespace tensorpool {
@@ -57,7 +57,7 @@ TEST_P(PoolLives, PoolsAtOnceKnowTheirOwnBlocksAndCountTheirOwnCalls) {
 }
 
 TEST_P(PoolLives, ThreeHundredPoolsAtOnceAllWork) {
-    const std::size_t before = pages::commit_budget().committed();
+    const std::size_t before = statistics::commit_budget().committed();
     {
         std::vector<std::unique_ptr<MemoryPool>> pools;
         std::vector<std::string*> blocks;
@@ -78,11 +78,11 @@ TEST_P(PoolLives, ThreeHundredPoolsAtOnceAllWork) {
             EXPECT_EQ(pools[i]->get_total_allocated(), 0U);
         }
     }
-    EXPECT_EQ(pages::commit_budget().committed(), before);
+    EXPECT_EQ(statistics::commit_budget().committed(), before);
 }
 
 TEST_P(PoolLives, TwoThousandPoolsOneAfterAnotherLeaveNothing) {
-    const std::size_t committed = pages::commit_budget().committed();
+    const std::size_t committed = statistics::commit_budget().committed();
     for (unsigned i = 0; i < 10; ++i) use(*std::make_unique<MemoryPool>(options()));
     const testing::MemoryFigures before = testing::memory_figures();
     const std::size_t mappings = testing::mapping_count();
@@ -91,7 +91,7 @@ TEST_P(PoolLives, TwoThousandPoolsOneAfterAnotherLeaveNothing) {
         pool.deallocate(pool.allocate(1000), 1000);
         pool.deallocate(pool.allocate(100 * kib), 100 * kib);
     }
-    EXPECT_EQ(pages::commit_budget().committed(), committed);
+    EXPECT_EQ(statistics::commit_budget().committed(), committed);
     if constexpr (!testing::sanitized()) {
         const testing::MemoryFigures after = testing::memory_figures();
         EXPECT_LE(after.resident, before.resident + mib);

@@ -1,14 +1,15 @@
-#include "pages/commit_budget.hpp"
+#include "statistics/commit_budget.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <thread>
 #include <vector>
 
 #include "pages/fake_system.hpp"
 #include "platform/platform.hpp"
 
-namespace tensorpool::pages {
+namespace tensorpool::statistics {
 namespace {
 
 using testing::FakeSystem;
@@ -90,6 +91,25 @@ TEST(CommitBudget, IsShortWhenLessThanASixteenthIsLeft) {
     EXPECT_TRUE(budget.short_of_memory());
 }
 
+TEST(CommitBudget, SystemWithoutALimitNeverRefuses) {
+    FakeSystem::set(SIZE_MAX, 40 * mib);
+    CommitBudget budget(FakeSystem::source());
+    FakeSystem::looks = 0;
+    for (int i = 0; i < 90; ++i) ASSERT_EQ(budget.take(mib, 2 * mib, 1.0, 4096), 2 * mib);
+    EXPECT_EQ(budget.take(mib, 2 * mib, 0.75, 4096), 2 * mib);
+    EXPECT_EQ(FakeSystem::looks, 1U) << "nothing that was committed comes near the limit";
+    EXPECT_EQ(budget.ceiling(), SIZE_MAX);
+    EXPECT_FALSE(budget.short_of_memory());
+}
+
+TEST(CommitBudget, TakesUpToTheLastByteOfASystemWithoutALimit) {
+    FakeSystem::set(SIZE_MAX, SIZE_MAX);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(SIZE_MAX, SIZE_MAX, 1.0, 1), SIZE_MAX);
+    EXPECT_EQ(budget.take(1, 1, 1.0, 1), 0U);
+    EXPECT_EQ(budget.committed(), SIZE_MAX);
+}
+
 TEST(CommitBudget, ThreadsTogetherNeverTakeMoreThanThereIs) {
     constexpr std::size_t pages = 10'000;
     FakeSystem::set(pages * 4096, 0);
@@ -117,4 +137,4 @@ TEST(CommitBudget, OfTheProcessAsksThePlatform) {
 }
 
 }  // namespace
-}  // namespace tensorpool::pages
+}  // namespace tensorpool::statistics

@@ -6,7 +6,7 @@
 
 #include <tensorpool/growth_policy.hpp>
 
-namespace tensorpool::pages {
+namespace tensorpool::statistics {
 
 /// How much tensorpool has committed in this process, all pools and arenas together, touched or
 /// not, against what the process may have: what the system and the container still leave, plus what
@@ -54,4 +54,4 @@ private:
 
 CommitBudget& commit_budget() noexcept;
 
-}  // namespace tensorpool::pages
+}  // namespace tensorpool::statistics

@@ -1,14 +1,20 @@
-#include "pages/commit_budget.hpp"
+#include "statistics/commit_budget.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
 
-namespace tensorpool::pages {
+namespace tensorpool::statistics {
 namespace {
 
 constinit CommitBudget the_budget({platform::available_memory, platform::resident_memory});
+
+/// SIZE_MAX where the sum is more: a system that cannot be read has SIZE_MAX available.
+std::size_t add_up_to_most(std::size_t a, std::size_t b) noexcept {
+    return b > SIZE_MAX - a ? SIZE_MAX : a + b;
+}
 
 }  // namespace
 
@@ -33,19 +39,22 @@ std::size_t CommitBudget::take(std::size_t needed, std::size_t wanted, double fr
 
 bool CommitBudget::short_of_memory() const noexcept {
     const std::size_t available = source_.available();
-    return available < (available + source_.resident()) / 16;
+    return available < add_up_to_most(available, source_.resident()) / 16;
 }
 
 void CommitBudget::look(std::size_t committed) noexcept {
     const std::size_t available = source_.available();
-    ceiling_.store(available + source_.resident(), std::memory_order_relaxed);
-    look_again_at_ = committed + available / 64;
+    ceiling_.store(add_up_to_most(available, source_.resident()), std::memory_order_relaxed);
+    look_again_at_ = add_up_to_most(committed, available / 64);
 }
 
 std::size_t CommitBudget::room(std::size_t committed, double fraction) const noexcept {
-    const auto ceiling = static_cast<double>(ceiling_.load(std::memory_order_relaxed));
-    const auto allowed = static_cast<std::size_t>(ceiling * fraction);
+    const std::size_t ceiling = ceiling_.load(std::memory_order_relaxed);
+    // All of it is not figured in a double: SIZE_MAX would round up to what no size holds.
+    const std::size_t allowed =
+        fraction >= 1.0 ? ceiling
+                        : static_cast<std::size_t>(static_cast<double>(ceiling) * fraction);
     return allowed > committed ? allowed - committed : 0;
 }
 
-}  // namespace tensorpool::pages
+}  // namespace tensorpool::statistics
