@@ -48,8 +48,8 @@ ThreadRegistry& thread_registry() noexcept {
 
 namespace {
 
-// While the library is loaded, before there are threads: a fork that came between taking the lock and
-// asking to be told of forks would leave the child a lock that nobody gives back.
+// While the library is loaded, before there are threads: a fork that came between taking the lock
+// and asking to be told of forks would leave the child a lock that nobody gives back.
 [[maybe_unused]] const bool watches_forks_from_the_start = (thread_registry().watch_forks(), true);
 
 }  // namespace
@@ -135,7 +135,7 @@ ThreadRegistry::Table* ThreadRegistry::own_table() noexcept {
                                    std::make_index_sequence<detail::cached_pool_count + 1>())};
     }
     // Without the handler the thread's blocks would be lost when it ends.
-    if (!platform::call_at_thread_exit()) return nullptr;
+    if (!platform::call_at_thread_exit(exit_handler_)) return nullptr;
     Table* const table = std::exchange(free_tables_, free_tables_->next);
     table->next = tables_;
     tables_ = table;
@@ -184,7 +184,7 @@ void ThreadRegistry::free_table(Table& table) noexcept {
 }
 
 void ThreadRegistry::end_thread() noexcept {
-    if (++ended_rounds <= last_round) (void)platform::call_at_thread_exit();
+    if (++ended_rounds <= last_round) (void)platform::call_at_thread_exit(exit_handler_);
     if (detail::thread_table == &detail::no_caches) return;
     const std::lock_guard guard(mutex_);
     Table& table = *reinterpret_cast<Table*>(detail::thread_table);
@@ -198,9 +198,8 @@ void ThreadRegistry::end_thread() noexcept {
 
 // Without both no thread gets a cache: its blocks would be lost, or a child of a fork would hang.
 bool ThreadRegistry::set_up_handlers() noexcept {
-    if (!exit_handler_set_) {
-        exit_handler_set_ =
-            platform::set_thread_exit_handler([] { thread_registry().end_thread(); });
+    if (exit_handler_ == platform::no_exit_handler) {
+        exit_handler_ = platform::add_thread_exit_handler([] { thread_registry().end_thread(); });
     }
     if (!fork_handlers_set_) {
         fork_handlers_set_ =
@@ -208,7 +207,7 @@ bool ThreadRegistry::set_up_handlers() noexcept {
                                         [] { thread_registry().after_fork_in_parent(); },
                                         [] { thread_registry().after_fork_in_child(); });
     }
-    return exit_handler_set_ && fork_handlers_set_;
+    return exit_handler_ != platform::no_exit_handler && fork_handlers_set_;
 }
 
 void ThreadRegistry::watch_forks() noexcept {

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "blocks/bucket_set.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::blocks {
 
@@ -68,7 +69,8 @@ private:
     Table* tables_ = nullptr;  // of living threads
     Table* free_tables_ = nullptr;
     BucketSet* sets_ = nullptr;
-    bool exit_handler_set_ = false;
+    // Written before the first thread asks for it, so one that ends may read it without the mutex.
+    platform::ExitHandler exit_handler_ = platform::no_exit_handler;
     bool fork_handlers_set_ = false;
     std::array<std::uint64_t, most_pools / 64 + 1> numbers_ = {};
     unsigned lowest_free_ = global_number + 1;

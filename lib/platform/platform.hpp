@@ -75,13 +75,20 @@ std::size_t available_address_space() noexcept;
 
 // Threads and processes --------------------------------------------------------------------------
 
-/// Calls `function` when a thread that called `call_at_thread_exit` ends, on that thread, after the
+/// Names a function that is called when threads end: 0 or more, or `no_exit_handler`.
+using ExitHandler = int;
+inline constexpr ExitHandler no_exit_handler = -1;
+/// As many as a process may add: each takes one of the few keys that the system has for everybody.
+inline constexpr int most_exit_handlers = 4;
+
+/// Adds a function that is called when a thread that asked for it ends, on that thread, after the
 /// destructors of C++'s thread-local objects. Called again for a thread that asks again from
-/// within, a few times at most (four with POSIX threads). Set once, before the first call below.
-/// False on failure.
-[[nodiscard]] bool set_thread_exit_handler(void (*function)()) noexcept;
-/// False on failure: the handler will not be called.
-[[nodiscard]] bool call_at_thread_exit() noexcept;
+/// within, a few times at most (four with POSIX threads). Which of several is called first is not
+/// said. Each function is added once and stays. Any thread; `no_exit_handler` on failure.
+[[nodiscard]] ExitHandler add_thread_exit_handler(void (*function)()) noexcept;
+/// The calling thread asks for this one. False on failure, as for `no_exit_handler`: it will not be
+/// called.
+[[nodiscard]] bool call_at_thread_exit(ExitHandler handler) noexcept;
 
 /// Calls these around a fork: `before` in the parent, then `after_in_parent` and `after_in_child`.
 /// Does nothing where there is no fork. False on failure.

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -46,13 +47,25 @@ bool may_write_again() noexcept {
     return poll(&stream, 1, -1) >= 0 || errno == EINTR;
 }
 
-using Handler = void (*)();
-pthread_key_t exit_key;
-// Stored with release after `exit_key` is made, loaded with acquire before that is used.
-constinit std::atomic<Handler> exit_handler{nullptr};
+/// One of the functions that are called when threads end. Nothing here is locked: a child of a fork
+/// would keep what another thread had locked.
+struct ExitSlot {
+    std::atomic<bool> taken{false};
+    pthread_key_t key{};
+    // Stored with release after `key` is made, loaded with acquire before that is used.
+    std::atomic<void (*)()> function{nullptr};
+};
+constinit std::array<ExitSlot, most_exit_handlers> exit_slots{};
 
-void run_exit_handler(void*) noexcept {
-    exit_handler.load(std::memory_order_acquire)();
+ExitSlot* added_slot(ExitHandler handler) noexcept {
+    if (handler < 0 || handler >= most_exit_handlers) return nullptr;
+    ExitSlot& slot = exit_slots[static_cast<std::size_t>(handler)];
+    return slot.function.load(std::memory_order_acquire) == nullptr ? nullptr : &slot;
+}
+
+/// What a thread's key holds is the slot.
+void run_exit_handler(void* slot) noexcept {
+    static_cast<ExitSlot*>(slot)->function.load(std::memory_order_acquire)();
 }
 
 }  // namespace
@@ -100,20 +113,28 @@ void unmap(void* address, std::size_t bytes) noexcept {
 
 // Threads and processes --------------------------------------------------------------------------
 
-bool set_thread_exit_handler(void (*function)()) noexcept {
+ExitHandler add_thread_exit_handler(void (*function)()) noexcept {
     const ErrnoKeeper errno_keeper;
-    if (exit_handler.load(std::memory_order_acquire) != nullptr) return false;
-    if (pthread_key_create(&exit_key, run_exit_handler) != 0) return false;
-    exit_handler.store(function, std::memory_order_release);
-    return true;
+    for (ExitHandler handler = 0; handler < most_exit_handlers; ++handler) {
+        ExitSlot& slot = exit_slots[static_cast<std::size_t>(handler)];
+        // Acquire: after the release of one who took it and failed.
+        if (slot.taken.exchange(true, std::memory_order_acquire)) continue;
+        if (pthread_key_create(&slot.key, run_exit_handler) != 0) {
+            slot.taken.store(false, std::memory_order_release);
+            return no_exit_handler;
+        }
+        slot.function.store(function, std::memory_order_release);
+        return handler;
+    }
+    return no_exit_handler;
 }
 
-bool call_at_thread_exit() noexcept {
+bool call_at_thread_exit(ExitHandler handler) noexcept {
     const ErrnoKeeper errno_keeper;
-    if (exit_handler.load(std::memory_order_acquire) == nullptr) return false;
+    ExitSlot* const slot = added_slot(handler);
     // Any value but null has the destructor called; it is set back to null before that, so setting
     // it again from within asks for another round (PTHREAD_DESTRUCTOR_ITERATIONS of them).
-    return pthread_setspecific(exit_key, &exit_key) == 0;
+    return slot != nullptr && pthread_setspecific(slot->key, slot) == 0;
 }
 
 bool set_fork_handlers(void (*before)(), void (*after_in_parent)(),

@@ -11,6 +11,7 @@
 #include <psapi.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -76,13 +77,25 @@ MEMORYSTATUSEX memory_status() noexcept {
     return status;
 }
 
-using Handler = void (*)();
-DWORD exit_slot;
-// Stored with release after `exit_slot` is made, loaded with acquire before that is used.
-constinit std::atomic<Handler> exit_handler{nullptr};
+/// One of the functions that are called when threads end. Any thread may add one.
+struct ExitSlot {
+    std::atomic<bool> taken{false};
+    DWORD index{};
+    // Stored with release after `index` is made, loaded with acquire before that is used.
+    std::atomic<void (*)()> function{nullptr};
+};
+constinit std::array<ExitSlot, most_exit_handlers> exit_slots{};
 
-void WINAPI run_exit_handler(void* armed) noexcept {
-    if (armed != nullptr) exit_handler.load(std::memory_order_acquire)();
+ExitSlot* added_slot(ExitHandler handler) noexcept {
+    if (handler < 0 || handler >= most_exit_handlers) return nullptr;
+    ExitSlot& slot = exit_slots[static_cast<std::size_t>(handler)];
+    return slot.function.load(std::memory_order_acquire) == nullptr ? nullptr : &slot;
+}
+
+/// What a thread holds at the slot's index is the slot itself; nullptr when it did not ask.
+void WINAPI run_exit_handler(void* slot) noexcept {
+    if (slot == nullptr) return;
+    static_cast<ExitSlot*>(slot)->function.load(std::memory_order_acquire)();
 }
 
 }  // namespace
@@ -207,20 +220,28 @@ std::size_t available_address_space() noexcept {
 
 // Threads and processes --------------------------------------------------------------------------
 
-bool set_thread_exit_handler(void (*function)()) noexcept {
+ExitHandler add_thread_exit_handler(void (*function)()) noexcept {
     const LastErrorKeeper last_error_keeper;
-    if (exit_handler.load(std::memory_order_acquire) != nullptr) return false;
-    exit_slot = FlsAlloc(run_exit_handler);
-    if (exit_slot == FLS_OUT_OF_INDEXES) return false;
-    exit_handler.store(function, std::memory_order_release);
-    return true;
+    for (ExitHandler handler = 0; handler < most_exit_handlers; ++handler) {
+        ExitSlot& slot = exit_slots[static_cast<std::size_t>(handler)];
+        // Acquire: after the release of one who took it and failed.
+        if (slot.taken.exchange(true, std::memory_order_acquire)) continue;
+        slot.index = FlsAlloc(run_exit_handler);
+        if (slot.index == FLS_OUT_OF_INDEXES) {
+            slot.taken.store(false, std::memory_order_release);
+            return no_exit_handler;
+        }
+        slot.function.store(function, std::memory_order_release);
+        return handler;
+    }
+    return no_exit_handler;
 }
 
-bool call_at_thread_exit() noexcept {
+bool call_at_thread_exit(ExitHandler handler) noexcept {
     const LastErrorKeeper last_error_keeper;
-    if (exit_handler.load(std::memory_order_acquire) == nullptr) return false;
+    ExitSlot* const slot = added_slot(handler);
     // Any value but null has the callback called.
-    return FlsSetValue(exit_slot, &exit_slot) != 0;
+    return slot != nullptr && FlsSetValue(slot->index, slot) != 0;
 }
 
 bool set_fork_handlers(void (*)(), void (*)(), void (*)()) noexcept {

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"
@@ -27,7 +30,11 @@ std::string& events() {
     return text;
 }
 
-/// How often the handler asks for another call.
+/// The handlers of all tests here, for a process adds them for good.
+ExitHandler first = no_exit_handler;
+ExitHandler second = no_exit_handler;
+
+/// How often the first handler asks for another call.
 int asks_again = 0;
 std::thread::id latest_caller;
 
@@ -36,15 +43,17 @@ void on_thread_exit() {
     latest_caller = std::this_thread::get_id();
     if (asks_again == 0) return;
     --asks_again;
-    EXPECT_TRUE(call_at_thread_exit());
+    EXPECT_TRUE(call_at_thread_exit(first));
 }
 
-/// The handler can be set once in a process, so all tests share it.
 class ThreadExitTest : public ::testing::Test {
 protected:
     ThreadExitTest() {
-        static const bool set = set_thread_exit_handler(on_thread_exit);
-        EXPECT_TRUE(set);
+        if (first == no_exit_handler) first = add_thread_exit_handler(on_thread_exit);
+        if (second == no_exit_handler) second = add_thread_exit_handler([] { events() += 's'; });
+        EXPECT_GE(first, 0);
+        EXPECT_GE(second, 0);
+        EXPECT_NE(first, second);
         events().clear();
         asks_again = 0;
     }
@@ -57,13 +66,13 @@ protected:
 };
 
 TEST_F(ThreadExitTest, ThreadThatAskedIsCalledOnce) {
-    EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit()); }), "h");
+    EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit(first)); }), "h");
 }
 
 TEST_F(ThreadExitTest, AskingTwiceMeansOneCall) {
     EXPECT_EQ(events_of_thread([] {
-                  EXPECT_TRUE(call_at_thread_exit());
-                  EXPECT_TRUE(call_at_thread_exit());
+                  EXPECT_TRUE(call_at_thread_exit(first));
+                  EXPECT_TRUE(call_at_thread_exit(first));
               }),
               "h");
 }
@@ -74,7 +83,7 @@ TEST_F(ThreadExitTest, ThreadThatDidNotAskIsNotCalled) {
 
 TEST_F(ThreadExitTest, HandlerThatAsksAgainIsCalledAgain) {
     asks_again = 2;
-    EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit()); }), "hhh");
+    EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit(first)); }), "hhh");
 }
 
 struct AtDestruction {
@@ -82,7 +91,7 @@ struct AtDestruction {
     ~AtDestruction() {
         events() += 'd';
         if (!asks) return;
-        EXPECT_TRUE(call_at_thread_exit());
+        EXPECT_TRUE(call_at_thread_exit(first));
     }
     bool asks = false;
 };
@@ -90,7 +99,7 @@ thread_local AtDestruction at_destruction;
 
 TEST_F(ThreadExitTest, HandlerComesAfterThreadLocalDestructors) {
     EXPECT_EQ(events_of_thread([] {
-                  EXPECT_TRUE(call_at_thread_exit());
+                  EXPECT_TRUE(call_at_thread_exit(first));
                   at_destruction.touch();
               }),
               "dh");
@@ -104,14 +113,67 @@ TEST_F(ThreadExitTest, HandlerRunsOnTheThreadThatEnds) {
     std::thread::id ended;
     events_of_thread([&] {
         ended = std::this_thread::get_id();
-        EXPECT_TRUE(call_at_thread_exit());
+        EXPECT_TRUE(call_at_thread_exit(first));
     });
     EXPECT_EQ(latest_caller, ended);
 }
 
-TEST_F(ThreadExitTest, SecondHandlerIsRefused) {
-    EXPECT_FALSE(set_thread_exit_handler([] { events() += '2'; }));
-    EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit()); }), "h");
+TEST_F(ThreadExitTest, ThreadThatAskedForTwoHandlersGetsBoth) {
+    std::string called = events_of_thread([] {
+        EXPECT_TRUE(call_at_thread_exit(second));
+        EXPECT_TRUE(call_at_thread_exit(first));
+    });
+    std::ranges::sort(called);
+    EXPECT_EQ(called, "hs") << "in either order";
+}
+
+TEST_F(ThreadExitTest, HandlerAskedForAloneIsCalledAlone) {
+    EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit(second)); }), "s");
+}
+
+TEST_F(ThreadExitTest, OneHandlerThatAsksAgainDoesNotRepeatTheOther) {
+    asks_again = 2;
+    std::string called = events_of_thread([] {
+        EXPECT_TRUE(call_at_thread_exit(first));
+        EXPECT_TRUE(call_at_thread_exit(second));
+    });
+    std::ranges::sort(called);
+    EXPECT_EQ(called, "hhhs");
+}
+
+TEST_F(ThreadExitTest, HandlerThatWasNotAddedIsRefused) {
+    EXPECT_EQ(events_of_thread([] {
+                  EXPECT_FALSE(call_at_thread_exit(no_exit_handler));
+                  EXPECT_FALSE(call_at_thread_exit(most_exit_handlers));
+              }),
+              "");
+}
+
+// In child processes, for what is added stays: the parent has added two.
+TEST_F(ThreadExitTest, FifthHandlerIsRefusedAndTheOthersStillWork) {
+    EXPECT_TRUE(holds_in_child([] {
+        const ExitHandler third = add_thread_exit_handler([] { events() += '3'; });
+        const ExitHandler fourth = add_thread_exit_handler([] { events() += '4'; });
+        if (third == no_exit_handler || fourth == no_exit_handler || third == fourth) return false;
+        if (add_thread_exit_handler([] { events() += '5'; }) != no_exit_handler) return false;
+        for (const ExitHandler handler : {first, second, third, fourth}) {
+            std::thread([handler] { EXPECT_TRUE(call_at_thread_exit(handler)); }).join();
+        }
+        return events() == "hs34";
+    }));
+}
+
+TEST_F(ThreadExitTest, ThreadsThatAddAtOnceGetDifferentHandlers) {
+    EXPECT_TRUE(holds_in_child([] {
+        std::array<ExitHandler, 4> added{};
+        std::vector<std::thread> threads;
+        for (ExitHandler& mine : added) {
+            threads.emplace_back([&mine] { mine = add_thread_exit_handler([] {}); });
+        }
+        for (std::thread& thread : threads) thread.join();
+        std::ranges::sort(added);
+        return added == std::array<ExitHandler, 4>{no_exit_handler, no_exit_handler, 2, 3};
+    }));
 }
 
 // Fork -------------------------------------------------------------------------------------------
