@@ -4,6 +4,7 @@
 /// Everything but the C header and the headers for other libraries.
 
 #include <tensorpool/allocator.hpp>
+#include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/errors.hpp>
 #include <tensorpool/growth_policy.hpp>
 #include <tensorpool/memory_pool.hpp>
@@ -12,5 +13,6 @@
 #include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/pooled_array.hpp>
 #include <tensorpool/pooled_pointer.hpp>
+#include <tensorpool/snapshot.hpp>
 #include <tensorpool/statistics.hpp>
 #include <tensorpool/system_memory.hpp>

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <tensorpool/memory_pool.hpp>
+#include <tensorpool/snapshot.hpp>
 
 #include "base/text.hpp"
 #include "platform/fail.hpp"
@@ -14,7 +15,7 @@ namespace tensorpool {
 namespace {
 
 void report_at_exit() {
-    const std::string report = to_text(get_global_memory_pool().statistics());
+    const std::string report = to_text(take_snapshot());
     std::fwrite(report.data(), 1, report.size(), stderr);
 }
 

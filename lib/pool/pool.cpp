@@ -105,9 +105,11 @@ Pool::Pool(const PoolOptions& options, unsigned number)
                                              : blocks::BucketSet::Caching::off,
                options.checks == Checks::full, heap_, records_, slots_, totals_) {
     blocks::thread_registry().enter(buckets_);
+    statistics::snapshot_sources().enter(*this);
 }
 
 Pool::~Pool() {
+    statistics::snapshot_sources().leave(*this);
     blocks::thread_registry().leave(buckets_);
 }
 

@@ -14,13 +14,15 @@
 #include "pages/record_arena.hpp"
 #include "statistics/counter_slots.hpp"
 #include "statistics/pool_totals.hpp"
+#include "statistics/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_1 {
 
 /// What stands behind a MemoryPool: wires pages, buckets and counters of one pool, and turns what
-/// they refuse into errors and events. Lies in memory from the system, not from malloc.
-class Pool {
+/// they refuse into errors and events. Lies in memory from the system, not from malloc. Stands in
+/// every snapshot from when it is whole until it goes.
+class Pool final : private statistics::SnapshotSource {
 public:
     /// nullptr when the system has no memory for its records, or no number is left.
     static Pool* make(const PoolOptions& options);
@@ -78,6 +80,7 @@ private:
     void keep_to_retention(pages::Changes& changes) noexcept;
     void tell(const pages::Changes& changes) noexcept;
     void tell(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept;
+    void add_to(Snapshot& snapshot) const override;
 
     // pool_checks.cpp: what a pointer is
     struct Finding {

@@ -121,5 +121,9 @@ PoolStatistics Pool::statistics() const noexcept {
     return figures;
 }
 
+void Pool::add_to(Snapshot& snapshot) const {
+    snapshot.pools.push_back(statistics());
+}
+
 }  // namespace abi_1
 }  // namespace tensorpool::detail

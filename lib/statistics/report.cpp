@@ -1,21 +1,19 @@
-#include <algorithm>
-#include <cstdio>
 #include <string>
 
 #include <tensorpool/statistics.hpp>
 
 #include "base/text.hpp"
+#include "statistics/report_parts.hpp"
 
 namespace tensorpool {
 namespace {
 
 using base::BytesText;
-
-template <class Statistics>
-struct Field {
-    const char* name;
-    std::uint64_t Statistics::*value;
-};
+using statistics::add_line;
+using statistics::Field;
+using statistics::members;
+using statistics::percent;
+using statistics::quoted;
 
 constexpr Field<PoolStatistics> pool_fields[] = {
     {"in_use_bytes", &PoolStatistics::in_use_bytes},
@@ -69,69 +67,9 @@ constexpr Field<LargeStatistics> large_fields[] = {
     {"cache_misses", &LargeStatistics::cache_misses},
 };
 
-/// Bytes of the UTF-8 character at `at` (RFC 3629); 0 where there is none.
-std::size_t utf8_bytes(const char* at) noexcept {
-    const auto byte = [at](std::size_t i) { return static_cast<unsigned char>(at[i]); };
-    const auto follows = [&](std::size_t i, unsigned char least = 0x80, unsigned char most = 0xBF) {
-        return byte(i) >= least && byte(i) <= most;
-    };
-    const unsigned char first = byte(0);
-    if (first < 0x80) return 1;
-    if (first < 0xC2 || first > 0xF4) return 0;
-    if (first < 0xE0) return follows(1) ? 2 : 0;
-    if (first < 0xF0) {
-        const bool second = follows(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF);
-        return second && follows(2) ? 3 : 0;
-    }
-    const bool second = follows(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF);
-    return second && follows(2) && follows(3) ? 4 : 0;
-}
-
-std::string quoted(const char* text) {
-    std::string out = "\"";
-    for (const char* at = text; *at != '\0';) {
-        const auto byte = static_cast<unsigned char>(*at);
-        const std::size_t bytes = utf8_bytes(at);
-        if (bytes == 0) {
-            out += "\xEF\xBF\xBD";  // U+FFFD: what is not UTF-8, such as a name cut within a letter
-        } else if (byte < 0x20) {
-            char escaped[8];
-            std::snprintf(escaped, sizeof escaped, "\\u%04x", byte);
-            out += escaped;
-        } else {
-            if (byte == '"' || byte == '\\') out += '\\';
-            out.append(at, bytes);
-        }
-        at += std::max<std::size_t>(bytes, 1);
-    }
-    return out + '"';
-}
-
-template <class Statistics, std::size_t count>
-std::string members(const Statistics& statistics, const Field<Statistics> (&fields)[count]) {
-    std::string out;
-    for (const Field<Statistics>& field : fields) {
-        if (!out.empty()) out += ',';
-        out += quoted(field.name) + ':' + std::to_string(statistics.*field.value);
-    }
-    return out;
-}
-
-double percent(std::uint64_t part, std::uint64_t whole) noexcept {
-    return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
 /// What rounding added. A snapshot under way may count a request before its block.
 double waste_percent(std::uint64_t requested, std::uint64_t allocated) noexcept {
     return allocated > requested ? percent(allocated - requested, requested) : 0.0;
-}
-
-template <class... Arguments>
-void add_line(std::string& out, const char* format, Arguments... arguments) {
-    char line[256];
-    std::snprintf(line, sizeof line, format, arguments...);
-    out += line;
-    out += '\n';
 }
 
 void add_headline(std::string& out, const PoolStatistics& figures) {

@@ -165,6 +165,18 @@ TEST(GlobalPoolVariables, ReportIsPrintedAtTheEndWhenAsked) {
               "tensorpool: TENSORPOOL_REPORT is 'please'; expected 1 or 0; used instead: 0\n");
 }
 
+TEST(GlobalPoolVariables, ReportShowsEveryPoolThatIsAliveAtTheEnd) {
+    const ProgramResult result =
+        run_program(GLOBAL_POOL_PROGRAM, {"pools"}, {{"TENSORPOOL_REPORT", "1"}});
+    EXPECT_EQ(result.exit_code, 0);
+    const std::size_t global = result.errors.find("tensorpool: pool 'global'\n");
+    const std::size_t stays = result.errors.find("tensorpool: pool 'stays'\n");
+    EXPECT_EQ(global, 0U) << result.errors;
+    ASSERT_NE(stays, std::string::npos) << result.errors;
+    EXPECT_NE(result.errors.find("1 allocations, 1 deallocations", stays), std::string::npos);
+    EXPECT_EQ(result.errors.find("'ends'"), std::string::npos) << result.errors;
+}
+
 TEST(GlobalPoolVariables, PoolThatIsNeverUsedReadsAndReportsNothing) {
     const ProgramResult result =
         run_program(GLOBAL_POOL_PROGRAM, {"nothing"},

@@ -1,6 +1,7 @@
 // A program around the global pool. Its argument says what it does:
 //   nothing   never asks the pool for anything
 //   use       uses it on two threads, then prints its figures as JSON
+//   pools     makes two pools of its own, of which one ends, between two uses
 //   allocate  tries to get as many bytes as the next argument says: "met" or "refused"
 //   fork      forks while another thread sets it up; 0 when the child could use it too
 //   quiet     uses it; the exit code is 0 when the process has as many threads and descriptors
@@ -31,6 +32,15 @@ void use() {
         std::memset(block, 1, bytes);
         get_global_memory_pool().deallocate(block, bytes);
     }
+}
+
+// The one that stays is still there at exit: nobody destroys it.
+void make_pools() {
+    use();
+    static auto* const stays = new tensorpool::MemoryPool({.name = "stays"});
+    stays->deallocate(stays->allocate(100), 100);
+    { const tensorpool::MemoryPool ends({.name = "ends"}); }
+    use();
 }
 
 bool stays_quiet() {
@@ -68,6 +78,10 @@ int main(int count, char** arguments) {
     if (what == "nothing") return 0;
     if (what == "fork") return forks_while_it_is_set_up() ? 0 : 1;
     if (what == "quiet") return stays_quiet() ? 0 : 1;
+    if (what == "pools") {
+        make_pools();
+        return 0;
+    }
     if (what == "allocate" && count == 3) {
         void* const block =
             get_global_memory_pool().try_allocate(std::strtoull(arguments[2], nullptr, 10));

@@ -1,0 +1,64 @@
+#include "statistics/snapshot_sources.hpp"
+
+#include "base/never_destroyed.hpp"
+
+namespace tensorpool {
+namespace statistics {
+namespace {
+
+constinit base::NeverDestroyed<SnapshotSources> the_sources;
+
+}  // namespace
+
+SnapshotSources& snapshot_sources() noexcept {
+    return the_sources.get();
+}
+
+void SnapshotSources::enter(SnapshotSource& source) noexcept {
+    const std::lock_guard guard(mutex_);
+    source.previous_ = last_;
+    source.next_ = nullptr;
+    (last_ != nullptr ? last_->next_ : first_) = &source;
+    last_ = &source;
+    ++count_;
+}
+
+void SnapshotSources::leave(SnapshotSource& source) noexcept {
+    const std::lock_guard guard(mutex_);
+    (source.previous_ != nullptr ? source.previous_->next_ : first_) = source.next_;
+    (source.next_ != nullptr ? source.next_->previous_ : last_) = source.previous_;
+    --count_;
+}
+
+// Which vector a source adds to only the source knows, so each has room for all: room that is not
+// used is address space that is not touched.
+Snapshot SnapshotSources::take() const {
+    Snapshot snapshot;
+    for (std::size_t room = 0; !fill(snapshot, room);) {
+        snapshot.pools.reserve(room);
+        snapshot.arenas.reserve(room);
+        snapshot.scratches.reserve(room);
+    }
+    return snapshot;
+}
+
+// False when more sources came than there is room for; `room` is then what is needed.
+bool SnapshotSources::fill(Snapshot& snapshot, std::size_t& room) const {
+    const std::lock_guard guard(mutex_);
+    if (count_ > room) {
+        room = count_;
+        return false;
+    }
+    for (const SnapshotSource* source = first_; source != nullptr; source = source->next_) {
+        source->add_to(snapshot);
+    }
+    return true;
+}
+
+}  // namespace statistics
+
+Snapshot take_snapshot() {
+    return statistics::snapshot_sources().take();
+}
+
+}  // namespace tensorpool

@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <tensorpool/snapshot.hpp>
+
+#include "statistics/json.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::Json;
+using testing::JsonReader;
+using Kind = ArenaStatistics::Kind;
+
+ArenaStatistics arena_named(const char* name, Kind kind = Kind::growing) {
+    ArenaStatistics figures;
+    std::strncpy(figures.name, name, sizeof figures.name - 1);
+    figures.kind = kind;
+    return figures;
+}
+
+/// One in which every figure has a value of its own.
+ArenaStatistics distinct_figures() {
+    ArenaStatistics figures = arena_named("steps");
+    std::uint64_t next = 1000;
+    // All figures behind the kind are words.
+    auto* const words = reinterpret_cast<std::uint64_t*>(&figures.used_bytes);
+    const auto* const end = reinterpret_cast<std::uint64_t*>(&figures + 1);
+    for (std::uint64_t* word = words; word != end; ++word) *word = next++;
+    return figures;
+}
+
+PoolStatistics pool_named(const char* name) {
+    PoolStatistics figures;
+    std::strncpy(figures.name, name, sizeof figures.name - 1);
+    return figures;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+}
+
+TEST(ArenaStatistics, AreZeroAtFirst) {
+    const ArenaStatistics figures;
+    EXPECT_EQ(figures.version, ArenaStatistics::current_version);
+    EXPECT_STREQ(figures.name, "");
+    EXPECT_EQ(figures.kind, Kind::growing);
+    const auto* const words = &figures.used_bytes;
+    const auto* const end = reinterpret_cast<const std::uint64_t*>(&figures + 1);
+    EXPECT_TRUE(std::all_of(words, end, [](std::uint64_t word) { return word == 0; }));
+}
+
+TEST(ArenaToJson, HoldsEveryFigureOnceUnderItsOwnName) {
+    const ArenaStatistics figures = distinct_figures();
+    const std::optional<Json> read = JsonReader::read(to_json(figures));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->members.at("version").number, ArenaStatistics::current_version);
+    EXPECT_EQ(read->members.at("name").text, "steps");
+    EXPECT_EQ(read->members.at("kind").text, "growing");
+    EXPECT_EQ(read->members.at("used_bytes").number, figures.used_bytes);
+    EXPECT_EQ(read->members.at("peak_capacity_bytes").number, figures.peak_capacity_bytes);
+    EXPECT_EQ(read->members.at("refusals").number, figures.refusals);
+
+    std::set<std::uint64_t> shown;
+    for (const auto& [name, value] : read->members) {
+        if (value.number >= 1000) shown.insert(value.number);
+    }
+    const std::uint64_t words = (sizeof figures - offsetof(ArenaStatistics, used_bytes)) / 8;
+    EXPECT_EQ(shown.size(), words);
+    EXPECT_EQ(read->members.size(), words + 3) << "version, name, kind";
+}
+
+TEST(ArenaToJson, TellsTheKindInAWord) {
+    const auto kind_of = [](Kind kind) {
+        return JsonReader::read(to_json(arena_named("", kind)))->members.at("kind").text;
+    };
+    EXPECT_EQ(kind_of(Kind::growing), "growing");
+    EXPECT_EQ(kind_of(Kind::buffer), "buffer");
+    EXPECT_EQ(kind_of(Kind::measuring), "measuring");
+    EXPECT_EQ(kind_of(Kind::scratch), "scratch");
+}
+
+TEST(ArenaToText, ShowsTheFiguresWithTheirUnits) {
+    ArenaStatistics figures = arena_named("steps");
+    figures.used_bytes = 3 << 20;
+    figures.peak_used_bytes = 7 << 20;
+    figures.capacity_bytes = 4 << 20;
+    figures.peak_capacity_bytes = 8 << 20;
+    figures.reserved_bytes = std::uint64_t{1} << 40;
+    figures.limit_bytes = 64 << 20;
+    figures.growths = 5;
+    figures.grown_bytes = 20 << 20;
+    figures.give_backs = 2;
+    figures.given_back_bytes = 16 << 20;
+    figures.refusals = 17;
+    EXPECT_EQ(to_text(figures),
+              "tensorpool: arena 'steps'\n"
+              "  used      3 MiB of 4 MiB committed (75.0 %), peak 7 MiB of 8 MiB\n"
+              "  system    reserved 1 TiB, grew 5 times by 20 MiB, gave back 2 times 16 MiB\n"
+              "  limit     64 MiB\n"
+              "  refused   17 requests\n");
+}
+
+TEST(ArenaToText, BeginsWithWhatItIs) {
+    const auto headline_of = [](Kind kind) {
+        return lines_of(to_text(arena_named("a", kind))).at(0);
+    };
+    EXPECT_EQ(headline_of(Kind::growing), "tensorpool: arena 'a'");
+    EXPECT_EQ(headline_of(Kind::buffer), "tensorpool: arena over a buffer 'a'");
+    EXPECT_EQ(headline_of(Kind::measuring), "tensorpool: measuring arena 'a'");
+    EXPECT_EQ(headline_of(Kind::scratch), "tensorpool: scratch 'a'");
+}
+
+TEST(ArenaToText, OfAnUnusedOneShowsNeitherLimitNorRefusals) {
+    const std::string text = to_text(ArenaStatistics());
+    EXPECT_EQ(lines_of(text).size(), 3U) << text;
+    EXPECT_EQ(text.find("nan"), std::string::npos) << text;
+}
+
+TEST(SnapshotToJson, OfNothingHasThreeEmptyGroups) {
+    EXPECT_EQ(to_json(Snapshot()), "{\"version\":1,\"pools\":[],\"arenas\":[],\"scratches\":[]}");
+}
+
+TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
+    Snapshot snapshot;
+    snapshot.pools = {pool_named("one"), pool_named("two")};
+    snapshot.arenas = {distinct_figures()};
+    snapshot.scratches = {arena_named("s", Kind::scratch), arena_named("t", Kind::scratch)};
+    const std::string json = to_json(snapshot);
+    ASSERT_TRUE(JsonReader::read(json)) << json;
+    EXPECT_EQ(json, "{\"version\":1,\"pools\":[" + to_json(snapshot.pools[0]) + ',' +
+                        to_json(snapshot.pools[1]) + "],\"arenas\":[" +
+                        to_json(snapshot.arenas[0]) + "],\"scratches\":[" +
+                        to_json(snapshot.scratches[0]) + ',' + to_json(snapshot.scratches[1]) +
+                        "]}");
+}
+
+TEST(SnapshotToText, OfNothingIsEmpty) {
+    EXPECT_EQ(to_text(Snapshot()), "");
+}
+
+TEST(SnapshotToText, BeginsWithTheTextsOfThePools) {
+    Snapshot snapshot;
+    snapshot.pools = {pool_named("one"), pool_named("two")};
+    EXPECT_EQ(to_text(snapshot), to_text(snapshot.pools[0]) + to_text(snapshot.pools[1]));
+}
+
+TEST(SnapshotToText, HasALineForEachArenaAndScratch) {
+    Snapshot snapshot;
+    snapshot.arenas = {arena_named("steps"), arena_named("weights")};
+    ArenaStatistics& weights = snapshot.arenas.back();
+    weights.used_bytes = 3 << 20;
+    weights.peak_used_bytes = 5 << 20;
+    weights.capacity_bytes = 8 << 20;
+    weights.reserved_bytes = std::uint64_t{1} << 40;
+    weights.growths = 2;
+    weights.give_backs = 1;
+    weights.refusals = 9;
+    snapshot.scratches = {arena_named("main", Kind::scratch)};
+    const std::string head =
+        "  name               used       peak   capacity   reserved  growths give-backs refusals\n";
+    const std::string nothing =
+        "        0 B        0 B        0 B        0 B        0          0        0\n";
+    EXPECT_EQ(to_text(snapshot),
+              "tensorpool: arenas\n" + head + "  steps       " + nothing +
+                  "  weights           3 MiB      5 MiB      8 MiB      1 TiB        2          1 "
+                  "       9\n"
+                  "tensorpool: scratches\n" +
+                  head + "  main        " + nothing);
+}
+
+TEST(SnapshotToText, TableIsAsWideAsItsLongestNameInColumnsNotBytes) {
+    Snapshot snapshot;
+    snapshot.arenas = {arena_named("größere Gewichte"), arena_named("smaller weights!")};
+    const std::vector<std::string> lines = lines_of(to_text(snapshot));
+    EXPECT_EQ(lines.at(2).find("0 B"), lines.at(3).find("0 B") + 2) << "two letters of two bytes";
+    EXPECT_EQ(lines.at(1).size(), lines.at(3).size());
+}
+
+TEST(SnapshotToText, LinesOfTheLargestFiguresFitTheirNameAndAHundredColumns) {
+    Snapshot snapshot;
+    snapshot.arenas = {distinct_figures()};
+    snapshot.arenas[0].used_bytes = snapshot.arenas[0].reserved_bytes = UINT64_MAX;
+    for (const std::string& line : lines_of(to_text(snapshot))) EXPECT_LE(line.size(), 100U);
+}
+
+}  // namespace
+}  // namespace tensorpool
