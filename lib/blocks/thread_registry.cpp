@@ -6,6 +6,7 @@
 
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
+#include "statistics/fork_locks.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_1 {
@@ -202,7 +203,9 @@ bool ThreadRegistry::set_up_handlers() noexcept {
         exit_handler_ = platform::add_thread_exit_handler([] { thread_registry().end_thread(); });
     }
     if (!fork_handlers_set_) {
+        // Statistics' before ours: a fork calls them in reverse, and theirs are the inner locks.
         fork_handlers_set_ =
+            statistics::watch_forks() &&
             platform::set_fork_handlers([] { thread_registry().before_fork(); },
                                         [] { thread_registry().after_fork_in_parent(); },
                                         [] { thread_registry().after_fork_in_child(); });
@@ -215,19 +218,19 @@ void ThreadRegistry::watch_forks() noexcept {
     (void)set_up_handlers();
 }
 
+// In the order of locks that lib/README.md has. What statistics share comes after these, by
+// handlers of their own.
 void ThreadRegistry::before_fork() noexcept {
     set_up_mutex_.lock();
     mutex_.lock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->lock();
-    pages::address_space().lock();
-    statistics::commit_budget().lock();
     records_.lock();
+    pages::address_space().lock();
 }
 
 void ThreadRegistry::after_fork_in_parent() noexcept {
-    records_.unlock();
-    statistics::commit_budget().unlock();
     pages::address_space().unlock();
+    records_.unlock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->unlock();
     mutex_.unlock();
     set_up_mutex_.unlock();
