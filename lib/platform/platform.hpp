@@ -97,6 +97,9 @@ inline constexpr int most_exit_handlers = 4;
 [[nodiscard]] bool set_fork_handlers(void (*before)(), void (*after_in_parent)(),
                                      void (*after_in_child)()) noexcept;
 
+/// A number of the calling thread, the one by which the system's own tools name it.
+std::uint64_t current_thread_id() noexcept;
+
 // The rest ---------------------------------------------------------------------------------------
 
 /// Nanoseconds of a clock that never goes back; its zero is anywhere.

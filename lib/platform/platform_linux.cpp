@@ -176,4 +176,10 @@ std::size_t available_address_space() noexcept {
     return left_of(limit, read_process_sizes().address_space);
 }
 
+// Threads and processes --------------------------------------------------------------------------
+
+std::uint64_t current_thread_id() noexcept {
+    return static_cast<std::uint64_t>(syscall(SYS_gettid));
+}
+
 }  // namespace tensorpool::platform

@@ -2,6 +2,7 @@
 
 #include <mach/mach.h>
 #include <mach/vm_page_size.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/sysctl.h>
 
@@ -91,6 +92,14 @@ std::size_t resident_memory() noexcept {
 std::size_t available_address_space() noexcept {
     // The system accepts RLIMIT_AS and does not enforce it.
     return SIZE_MAX;
+}
+
+// Threads and processes --------------------------------------------------------------------------
+
+std::uint64_t current_thread_id() noexcept {
+    std::uint64_t id = 0;
+    pthread_threadid_np(nullptr, &id);
+    return id;
 }
 
 }  // namespace tensorpool::platform

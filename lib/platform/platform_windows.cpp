@@ -248,6 +248,10 @@ bool set_fork_handlers(void (*)(), void (*)(), void (*)()) noexcept {
     return true;
 }
 
+std::uint64_t current_thread_id() noexcept {
+    return GetCurrentThreadId();
+}
+
 // The rest ---------------------------------------------------------------------------------------
 
 std::uint64_t monotonic_clock_ns() noexcept {
