@@ -1,0 +1,139 @@
+#include <tensorpool/arena.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "arena/arena_state.hpp"
+#include "base/alignment.hpp"
+
+namespace tensorpool {
+
+using detail::ArenaRefusal;
+using detail::ArenaState;
+
+struct Arena::Over {
+    std::span<std::byte> buffer;
+    ArenaOptions options;
+};
+
+struct Arena::Measuring {
+    ArenaOptions options;
+};
+
+namespace {
+
+// Requests above take the slow path, so that claims that pass the end together stay within the bits
+// of an offset.
+constexpr std::size_t most_quick_bytes = std::size_t{1} << 30;
+
+// A measuring arena's addresses: bits 47 to 55 are neither all 0 nor all 1, so no system maps
+// memory there (with five levels of page tables Linux does when asked for that very address). As
+// far as an arena's range may reach.
+constexpr std::uintptr_t nowhere = std::uintptr_t{1} << 54;
+constexpr std::size_t most_measured_bytes = std::size_t{1} << 47;
+
+ArenaOptions with_name(ArenaOptions options, const char* name) {
+    if (options.name == ArenaOptions().name) options.name = name;
+    return options;
+}
+
+}  // namespace
+
+Arena::Arena(ArenaOptions options)
+    : state_(
+          std::make_unique<ArenaState>(*this, std::move(options), ArenaStatistics::Kind::growing)) {
+    const ArenaOptions& asked = state_->options();
+    if (!state_->memory.reserve(asked.max_capacity, asked.alignment)) {
+        state_->fail(asked.max_capacity, {"address space", state_->memory.limit()});
+    }
+    set_up(state_->memory.base());
+    const std::size_t initial = std::min(asked.initial_capacity, state_->memory.limit());
+    if (initial == 0) return;
+    ArenaRefusal refusal;
+    if (grow_to(initial, arena::no_surplus, refusal) == 0) state_->fail(initial, refusal);
+}
+
+Arena Arena::over(std::span<std::byte> buffer) {
+    return over(buffer, with_name({}, "buffer"));
+}
+
+Arena Arena::over(std::span<std::byte> buffer, ArenaOptions options) {
+    return Arena(Over{buffer, std::move(options)});
+}
+
+Arena::Arena(Over over)
+    : state_(std::make_unique<ArenaState>(*this, std::move(over.options),
+                                          ArenaStatistics::Kind::buffer)) {
+    const auto address = reinterpret_cast<std::uintptr_t>(over.buffer.data());
+    const std::size_t skipped = base::align_up(address, state_->options().alignment) - address;
+    const std::size_t bytes = over.buffer.size() - std::min(skipped, over.buffer.size());
+    set_up(over.buffer.data() + (over.buffer.size() - bytes));
+    state_->totals.reserved_bytes.store(bytes, std::memory_order_relaxed);
+    state_->totals.capacity_bytes.store(bytes, std::memory_order_relaxed);
+    state_->totals.peak_capacity_bytes.store(bytes, std::memory_order_relaxed);
+    end_.store(bytes, std::memory_order_relaxed);
+}
+
+Arena Arena::measuring() {
+    return measuring(with_name({}, "measuring"));
+}
+
+Arena Arena::measuring(ArenaOptions options) {
+    return Arena(Measuring{std::move(options)});
+}
+
+Arena::Arena(Measuring measuring)
+    : state_(std::make_unique<ArenaState>(*this, std::move(measuring.options),
+                                          ArenaStatistics::Kind::measuring)) {
+    set_up(reinterpret_cast<std::byte*>(nowhere));
+    end_.store(most_measured_bytes, std::memory_order_relaxed);
+}
+
+Arena::~Arena() {
+    // While the words that a snapshot reads are still there.
+    state_.reset();
+}
+
+void Arena::set_up(std::byte* base) noexcept {
+    const ArenaOptions& options = state_->options();
+    base_ = base;
+    granule_mask_ = options.alignment - 1;
+    shared_ = options.sharing == Sharing::any_thread;
+    const bool checked = !shared_ && options.checks != Checks::off;
+    quick_bytes_ = checked ? 0 : std::min(options.max_allocation, most_quick_bytes);
+}
+
+std::size_t Arena::used() const noexcept {
+    const std::size_t top = top_.load(std::memory_order_relaxed) & offset_mask;
+    // Claims that are pending lie above the end, and nobody has got them.
+    return std::min(top, end_.load(std::memory_order_relaxed));
+}
+
+std::size_t Arena::peak() const noexcept {
+    return state_->peak(used());
+}
+
+std::size_t Arena::capacity() const noexcept {
+    return state_->capacity();
+}
+
+std::size_t Arena::reserved() const noexcept {
+    return state_->totals.reserved_bytes.load(std::memory_order_relaxed);
+}
+
+std::size_t Arena::available() const noexcept {
+    const std::size_t in_use = used();
+    return end_.load(std::memory_order_relaxed) - in_use;
+}
+
+const std::string& Arena::name() const noexcept {
+    return state_->options().name;
+}
+
+ArenaStatistics Arena::statistics() const noexcept {
+    return state_->statistics();
+}
+
+}  // namespace tensorpool

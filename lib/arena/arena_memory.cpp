@@ -1,0 +1,113 @@
+#include "arena/arena_memory.hpp"
+
+#include <algorithm>
+
+#include "base/alignment.hpp"
+#include "platform/platform.hpp"
+#include "statistics/commit_budget.hpp"
+
+namespace tensorpool::arena {
+namespace {
+
+using base::align_down;
+using base::align_up;
+using platform::page_bytes;
+
+// Offsets have 48 bits, and threads that claim at once may pass the end together: one bit is
+// theirs.
+constexpr std::size_t most_reserved_bytes = std::size_t{1} << 47;
+
+}  // namespace
+
+ArenaMemory::~ArenaMemory() {
+    if (base_ == nullptr) return;
+    platform::release(base_, reserved_);
+    statistics::commit_budget().give_back(committed_);
+}
+
+bool ArenaMemory::reserve(std::size_t max_capacity, std::size_t alignment) noexcept {
+    const std::size_t twice_total = 2 * std::min(platform::total_memory(), most_reserved_bytes / 2);
+    limit_ = std::min(max_capacity != 0 ? max_capacity : twice_total, most_reserved_bytes);
+    limit_name_ = max_capacity != 0 ? "max_capacity" : "reserved address space";
+    const std::size_t space = platform::available_address_space();
+    if (space != SIZE_MAX && space / 4 < limit_) {
+        limit_ = space / 4;
+        limit_name_ = "a quarter of the address space that RLIMIT_AS left";
+    }
+    alignment = std::max(alignment, platform::huge_page_bytes);
+    while (!reserve_limit(alignment)) {
+        // Where nobody asked for so much, less will do: some tools leave a program little.
+        if (max_capacity != 0 || limit_ < alignment) return false;
+        limit_ /= 2;
+    }
+    totals_.reserved_bytes.store(reserved_, std::memory_order_relaxed);
+    return true;
+}
+
+bool ArenaMemory::reserve_limit(std::size_t alignment) noexcept {
+    const std::size_t bytes = align_up(limit_, page_bytes());
+    if (bytes == 0) return false;
+    base_ = static_cast<std::byte*>(platform::reserve(bytes, alignment, platform::Access::none));
+    reserved_ = base_ != nullptr ? bytes : 0;
+    return base_ != nullptr;
+}
+
+std::size_t ArenaMemory::grow_to(std::size_t end, const GrowthPolicy& growth,
+                                 Refusal& refusal) noexcept {
+    if (end > limit_) {
+        refusal = {limit_name_, limit_};
+        return 0;
+    }
+    const std::size_t needed = align_up(end, page_bytes()) - committed_;
+    statistics::CommitBudget& budget = statistics::commit_budget();
+    std::size_t taken = budget.take(needed, wanted(needed, growth), growth.fraction, page_bytes());
+    if (taken == 0) {
+        refusal = {"available memory", budget.ceiling()};
+        return 0;
+    }
+    if (!commit(taken)) {
+        // The system has less than it said: without the surplus, then.
+        budget.give_back(taken - needed);
+        taken = needed;
+        if (!commit(needed)) {
+            budget.give_back(needed);
+            refusal = {"what the system commits", budget.ceiling()};
+            return 0;
+        }
+    }
+    totals_.count_growth(taken);
+    return taken;
+}
+
+std::size_t ArenaMemory::wanted(std::size_t needed, const GrowthPolicy& growth) const noexcept {
+    const std::size_t room = reserved_ - committed_;
+    const double by_factor = static_cast<double>(committed_) * growth.factor;
+    std::size_t most = std::max(needed, std::min(growth.step, room));
+    if (by_factor >= static_cast<double>(room)) return room;
+    most = std::max(most, static_cast<std::size_t>(by_factor));
+    return std::min(align_up(most, page_bytes()), room);
+}
+
+bool ArenaMemory::commit(std::size_t bytes) noexcept {
+    if (!platform::commit(base_ + committed_, bytes)) return false;
+    committed_ += bytes;
+    return true;
+}
+
+void ArenaMemory::touch(std::size_t bytes) noexcept {
+    const std::size_t whole = align_up(bytes, page_bytes());
+    if (whole != 0) platform::prefault(base_, std::min(whole, committed_));
+}
+
+std::size_t ArenaMemory::give_back_above(std::size_t offset) noexcept {
+    const std::size_t kept = align_up(offset, page_bytes());
+    if (kept >= committed_) return 0;
+    const std::size_t bytes = committed_ - kept;
+    if (!platform::decommit(base_ + kept, bytes)) return 0;
+    committed_ = kept;
+    statistics::commit_budget().give_back(bytes);
+    totals_.count_give_back(bytes);
+    return bytes;
+}
+
+}  // namespace tensorpool::arena

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+
+#include <tensorpool/growth_policy.hpp>
+
+#include "arena/arena_totals.hpp"
+#include "arena/refusal.hpp"
+
+namespace tensorpool::arena {
+
+/// Growth by what is needed and no more.
+inline constexpr GrowthPolicy no_surplus{.step = 0, .factor = 0.0};
+
+/// The range of addresses of one arena: reserved whole, committed from its front. Whoever calls a
+/// function that changes it is alone.
+class ArenaMemory {
+public:
+    explicit ArenaMemory(ArenaTotals& totals) noexcept : totals_(totals) {}
+    ~ArenaMemory();
+    ArenaMemory(const ArenaMemory&) = delete;
+    ArenaMemory& operator=(const ArenaMemory&) = delete;
+
+    /// Reserves `max_capacity`, or twice the total memory for 0; less where the address space is
+    /// limited. The range begins at a multiple of `alignment` and of 2 MiB. False when there is
+    /// none.
+    [[nodiscard]] bool reserve(std::size_t max_capacity, std::size_t alignment) noexcept;
+
+    /// Commits until `end` bytes from the base may be used, and a surplus by the policy. Returns
+    /// the bytes committed; 0 when it is refused, and then nothing changed.
+    std::size_t grow_to(std::size_t end, const GrowthPolicy& growth, Refusal& refusal) noexcept;
+    /// Gets the pages of the first `bytes` from the system now; they are committed.
+    void touch(std::size_t bytes) noexcept;
+    /// Gives back whole pages above `offset`. Returns their bytes.
+    std::size_t give_back_above(std::size_t offset) noexcept;
+
+    std::byte* base() const noexcept { return base_; }
+    /// Bytes from the base that are committed and may be used: at most the limit.
+    std::size_t end() const noexcept { return committed_ < limit_ ? committed_ : limit_; }
+    std::size_t limit() const noexcept { return limit_; }
+    std::size_t reserved() const noexcept { return reserved_; }
+
+private:
+    std::size_t wanted(std::size_t needed, const GrowthPolicy& growth) const noexcept;
+    [[nodiscard]] bool reserve_limit(std::size_t alignment) noexcept;
+    [[nodiscard]] bool commit(std::size_t bytes) noexcept;
+
+    ArenaTotals& totals_;
+    std::byte* base_ = nullptr;
+    std::size_t reserved_ = 0;
+    std::size_t limit_ = 0;
+    const char* limit_name_ = "max_capacity";
+    std::size_t committed_ = 0;  // whole pages
+};
+
+}  // namespace tensorpool::arena

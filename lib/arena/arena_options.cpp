@@ -1,0 +1,36 @@
+#include <tensorpool/arena_options.hpp>
+
+#include "platform/environment.hpp"
+
+namespace tensorpool::detail {
+namespace {
+
+ArenaDefaults defaults_from_environment() {
+    using platform::Named;
+    ArenaDefaults defaults;
+    platform::read_bytes("TENSORPOOL_ARENA_INITIAL_CAPACITY", defaults.initial_capacity);
+    platform::read_bytes("TENSORPOOL_ARENA_MAX_CAPACITY", defaults.max_capacity);
+    platform::read_bytes_above_0("TENSORPOOL_ARENA_MAX_ALLOCATION", defaults.max_allocation);
+    static constexpr Named<bool> presets[] = {{"conservative", false}, {"aggressive", true}};
+    bool aggressive = false;
+    platform::read("TENSORPOOL_ARENA_GROWTH", aggressive, "conservative or aggressive",
+                   "conservative",
+                   [](std::string_view text) { return platform::parse_choice(text, presets); });
+    if (aggressive) defaults.growth = GrowthPolicy::aggressive();
+    platform::read_bytes("TENSORPOOL_ARENA_GROWTH_STEP", defaults.growth.step);
+    platform::read_number("TENSORPOOL_ARENA_GROWTH_FACTOR", defaults.growth.factor, 1024,
+                          "a number from 0 to 1024");
+    platform::read_number("TENSORPOOL_ARENA_GROWTH_FRACTION", defaults.growth.fraction, 1,
+                          "a number from 0 to 1");
+    platform::read_bytes("TENSORPOOL_ARENA_RETAIN", defaults.retain);
+    return defaults;
+}
+
+}  // namespace
+
+const ArenaDefaults& arena_defaults() {
+    static const ArenaDefaults defaults = defaults_from_environment();
+    return defaults;
+}
+
+}  // namespace tensorpool::detail

@@ -1,0 +1,57 @@
+#include "arena/arena_registry.hpp"
+
+#include "arena/arena_state.hpp"
+#include "base/never_destroyed.hpp"
+#include "platform/platform.hpp"
+#include "statistics/fork_locks.hpp"
+
+namespace tensorpool::arena {
+namespace {
+
+constinit base::NeverDestroyed<ArenaRegistry> the_registry;
+
+// While the library is loaded, before there are threads, as the pools' registry does it: statistics
+// first, for handlers are called in reverse, and growth takes its lock while it holds an arena's.
+[[maybe_unused]] const bool watches_forks_from_the_start =
+    statistics::watch_forks() &&
+    platform::set_fork_handlers([] { arena_registry().before_fork(); },
+                                [] { arena_registry().after_fork_in_parent(); },
+                                [] { arena_registry().after_fork_in_child(); });
+
+}  // namespace
+
+ArenaRegistry& arena_registry() noexcept {
+    return the_registry.get();
+}
+
+void ArenaRegistry::enter(detail::ArenaState& arena) noexcept {
+    const std::lock_guard guard(mutex_);
+    arena.next_of_all = arenas_;
+    arenas_ = &arena;
+}
+
+void ArenaRegistry::leave(detail::ArenaState& arena) noexcept {
+    const std::lock_guard guard(mutex_);
+    detail::ArenaState** link = &arenas_;
+    while (*link != &arena) link = &(*link)->next_of_all;
+    *link = arena.next_of_all;
+}
+
+void ArenaRegistry::before_fork() noexcept {
+    mutex_.lock();
+    for (auto* arena = arenas_; arena != nullptr; arena = arena->next_of_all) arena->lock();
+}
+
+void ArenaRegistry::after_fork_in_parent() noexcept {
+    for (auto* arena = arenas_; arena != nullptr; arena = arena->next_of_all) arena->unlock();
+    mutex_.unlock();
+}
+
+void ArenaRegistry::after_fork_in_child() noexcept {
+    for (auto* arena = arenas_; arena != nullptr; arena = arena->next_of_all) {
+        arena->cancel_pending_claims();
+    }
+    after_fork_in_parent();
+}
+
+}  // namespace tensorpool::arena

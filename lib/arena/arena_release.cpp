@@ -1,0 +1,118 @@
+// How memory goes back: marks, releases, and what stays committed.
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+
+#include <tensorpool/arena.hpp>
+
+#include "arena/arena_state.hpp"
+#include "platform/fail.hpp"
+
+namespace tensorpool {
+
+using detail::ArenaRefusal;
+
+Arena::Mark Arena::mark() const noexcept {
+    Mark mark;
+    mark.arena_ = state_->id();
+    mark.releases_ = state_->history.count();
+    mark.offset_ = top_.load(std::memory_order_relaxed) & offset_mask;
+    while (mark.offset_ > end_.load(std::memory_order_acquire)) {
+        // Amid claims that are pending: a place between blocks is known when they are settled.
+        Lock lock(state_->mutex);
+        mark.offset_ = top_.load(std::memory_order_relaxed) & offset_mask;
+        if (mark.offset_ > end_.load(std::memory_order_relaxed)) wait_for_change(lock);
+    }
+    return mark;
+}
+
+void Arena::release_to(Mark mark) {
+    if (mark.arena_ != state_->id()) {
+        state_->refuse_mark(mark.arena_ == 0 ? "the mark is of no arena"
+                                             : "the mark is of another arena");
+    }
+    check_not_ahead(mark.offset_);
+    if (is_stale(mark)) {
+        state_->refuse_mark("the mark at " + std::to_string(mark.offset_) +
+                            " B is stale: a release went below it since");
+    }
+    end_above(mark.offset_);
+}
+
+void Arena::release_to(std::size_t offset) {
+    check_not_ahead(offset);
+    end_above(offset);
+}
+
+void Arena::reset() noexcept {
+    end_above(0);
+}
+
+void Arena::check_not_ahead(std::size_t offset) const {
+    const std::size_t in_use = used();
+    if (offset <= in_use) return;
+    state_->refuse_mark("the mark at " + std::to_string(offset) +
+                        " B lies ahead of the arena, which has " + std::to_string(in_use) +
+                        " B in use");
+}
+
+bool Arena::is_stale(Mark mark) const noexcept {
+    return state_->history.went_below(mark.offset_, mark.releases_);
+}
+
+void Arena::end_above(std::size_t offset) noexcept {
+    state_->check_thread("release_to");
+    base::raise_to(state_->totals.peak_used_bytes, used());
+    const std::uint64_t generation = top_.load(std::memory_order_relaxed) & ~offset_mask;
+    top_.store(generation | offset, std::memory_order_relaxed);
+    state_->history.add(offset);
+    if (state_->objects != nullptr) state_->objects->forget_above(offset);
+    if (state_->capacity() > state_->options().retain) {
+        give_back_above(std::max(offset, state_->options().retain));
+    }
+}
+
+std::size_t Arena::trim() noexcept {
+    state_->check_thread("trim");
+    return give_back_above(used());
+}
+
+std::size_t Arena::give_back_above(std::size_t offset) noexcept {
+    if (!state_->is_growing()) return 0;
+    std::size_t bytes = 0;
+    {
+        const std::lock_guard lock(state_->mutex);
+        bytes = state_->memory.give_back_above(offset);
+        end_.store(state_->memory.end(), std::memory_order_relaxed);
+    }
+    if (bytes != 0) state_->tell(ArenaEvent::Kind::give_back, bytes);
+    return bytes;
+}
+
+void Arena::reserve(std::size_t bytes) {
+    state_->check_thread("reserve");
+    if (state_->is_measuring()) return;
+    ArenaRefusal refusal;
+    std::size_t grown = 0;
+    bool met = true;
+    {
+        const std::lock_guard lock(state_->mutex);
+        if (bytes > end_.load(std::memory_order_relaxed)) {
+            grown = grow_to(bytes, arena::no_surplus, refusal);
+            met = grown != 0;
+        }
+    }
+    if (!met) {
+        state_->refuse(bytes, refusal);
+        state_->fail(bytes, refusal);
+    }
+    if (grown != 0) state_->tell(ArenaEvent::Kind::growth, grown);
+    if (state_->is_growing()) state_->memory.touch(bytes);
+}
+
+ArenaScope::~ArenaScope() {
+    if (!arena_->is_stale(mark_)) arena_->end_above(mark_.offset());
+}
+
+}  // namespace tensorpool

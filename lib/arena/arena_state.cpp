@@ -1,0 +1,138 @@
+#include "arena/arena_state.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include <tensorpool/snapshot.hpp>
+
+#include "arena/arena_registry.hpp"
+#include "arena/validate_options.hpp"
+#include "platform/fail.hpp"
+
+namespace tensorpool::detail {
+namespace {
+
+// Relaxed: only that they differ matters. 0 is the arena of no mark.
+constinit std::atomic<std::uint64_t> last_id = 0;
+
+ArenaOptions validated(ArenaOptions options) {
+    arena::validate(options);
+    options.name = options.name.substr(0, sizeof ArenaStatistics::name - 1);
+    return options;
+}
+
+}  // namespace
+
+ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind kind)
+    : arena_(arena),
+      options_(validated(std::move(options))),
+      kind_(kind),
+      id_(last_id.fetch_add(1, std::memory_order_relaxed) + 1) {
+    if (options_.objects) objects = std::make_unique<arena::ObjectRegister>();
+    arena::arena_registry().enter(*this);
+    statistics::snapshot_sources().enter(*this);
+}
+
+ArenaState::~ArenaState() {
+    statistics::snapshot_sources().leave(*this);
+    arena::arena_registry().leave(*this);
+}
+
+void ArenaState::add_to(Snapshot& snapshot) const {
+    snapshot.arenas.push_back(statistics());
+}
+
+ArenaStatistics ArenaState::statistics() const noexcept {
+    ArenaStatistics figures;
+    std::strncpy(figures.name, name(), sizeof figures.name - 1);
+    figures.kind = kind_;
+    figures.used_bytes = arena_.used();
+    figures.peak_used_bytes = peak(figures.used_bytes);
+    figures.limit_bytes = is_growing() ? options_.max_capacity : 0;
+    totals.add_to(figures);
+    return figures;
+}
+
+std::size_t ArenaState::peak(std::size_t used) const noexcept {
+    return std::max(used, totals.peak_used_bytes.load(std::memory_order_relaxed));
+}
+
+std::size_t ArenaState::capacity() const noexcept {
+    return totals.capacity_bytes.load(std::memory_order_relaxed);
+}
+
+void ArenaState::check_thread(const char* call) noexcept {
+    if (options_.checks == Checks::off || options_.sharing == Sharing::any_thread) return;
+    const std::thread::id self = std::this_thread::get_id();
+    std::thread::id owner;
+    // Relaxed: an identity, which orders nothing.
+    if (owner_.compare_exchange_strong(owner, self, std::memory_order_relaxed) || owner == self) {
+        return;
+    }
+    platform::fail(
+        "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
+        "used it before",
+        call, name());
+}
+
+void ArenaState::tell(ArenaEvent::Kind kind, std::size_t bytes, const char* limit) const noexcept {
+    if (!options_.on_event) return;
+    options_.on_event({.kind = kind,
+                       .arena = name(),
+                       .bytes = bytes,
+                       .used = arena_.used(),
+                       .capacity = capacity(),
+                       .limit = limit});
+}
+
+void* ArenaState::refuse(std::size_t bytes, const ArenaRefusal& refusal) noexcept {
+    totals.count_refusal();
+    tell(ArenaEvent::Kind::refusal, bytes, refusal.limit);
+    return nullptr;
+}
+
+bool ArenaState::is_cancelled(std::uint64_t claim) const noexcept {
+    return cancelled_.contains(static_cast<std::uint16_t>(claim >> Arena::offset_bits),
+                               claim & Arena::offset_mask);
+}
+
+std::uint64_t ArenaState::cancel_from(std::size_t begin) noexcept {
+    cancelled_.cancel_from(begin);
+    announce_change();
+    return std::uint64_t{cancelled_.generation()} << Arena::offset_bits | begin;
+}
+
+void ArenaState::announce_change() noexcept {
+    changes.fetch_add(1, std::memory_order_relaxed);
+    changes.notify_all();
+}
+
+void ArenaState::fail(std::size_t bytes, const ArenaRefusal& refusal) const {
+    throw AllocationError(name(), bytes, arena_.used(), capacity(), refusal.limit, refusal.bytes);
+}
+
+void ArenaState::refuse_mark(const std::string& what) const {
+    throw std::invalid_argument(std::string("tensorpool: arena '") + name() +
+                                "': release_to: " + what);
+}
+
+void ArenaState::lock() noexcept {
+    mutex.lock();
+    if (objects != nullptr) objects->lock();
+}
+
+void ArenaState::unlock() noexcept {
+    if (objects != nullptr) objects->unlock();
+    mutex.unlock();
+}
+
+void ArenaState::cancel_pending_claims() noexcept {
+    const std::uint64_t top = arena_.top_.load(std::memory_order_relaxed);
+    const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
+    if ((top & Arena::offset_mask) <= end) return;
+    // Where the first of them began only its thread knew: what lies below the end may be lost.
+    arena_.top_.store(cancel_from(end), std::memory_order_relaxed);
+}
+
+}  // namespace tensorpool::detail

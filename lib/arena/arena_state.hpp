@@ -1,0 +1,86 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <tensorpool/arena.hpp>
+
+#include "arena/arena_memory.hpp"
+#include "arena/arena_totals.hpp"
+#include "arena/cancelled_claims.hpp"
+#include "arena/object_register.hpp"
+#include "arena/release_history.hpp"
+#include "statistics/snapshot_sources.hpp"
+
+namespace tensorpool::detail {
+
+/// What stands behind an Arena, apart from the words that every allocation reads.
+///
+/// Blocks come from claims: an addition to the arena's `top_`. A claim that ends above `end_` is
+/// pending, and nobody has got memory there; it is settled under the mutex. Either the memory grows
+/// over it, or, where it cannot, the first pending claim, which begins at or below `end_`, puts
+/// `top_` back to its beginning with another generation: that cancels every later one, whose
+/// threads see it by the generation and begin again. A claim from before, over which another
+/// thread's growth went meanwhile, stands. Only a claim of a thread that slept through 65,536
+/// cancellations could take its own generation for the present one.
+class ArenaState final : public statistics::SnapshotSource {
+public:
+    ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind kind);
+    ~ArenaState();
+
+    const ArenaOptions& options() const noexcept { return options_; }
+    const char* name() const noexcept { return options_.name.c_str(); }
+    bool is_growing() const noexcept { return kind_ == ArenaStatistics::Kind::growing; }
+    bool is_measuring() const noexcept { return kind_ == ArenaStatistics::Kind::measuring; }
+    /// Unlike that of any other arena of the process, living or dead.
+    std::uint64_t id() const noexcept { return id_; }
+
+    void add_to(Snapshot& snapshot) const override;
+    ArenaStatistics statistics() const noexcept;
+    std::size_t capacity() const noexcept;
+    /// With `used` bytes in use now.
+    std::size_t peak(std::size_t used) const noexcept;
+
+    /// With checks, stops the program where a second thread uses a one-thread arena.
+    void check_thread(const char* call) noexcept;
+    void tell(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
+    /// Counts and tells that a request was not met. Returns nullptr, for who hands that on.
+    void* refuse(std::size_t bytes, const ArenaRefusal& refusal) noexcept;
+    /// Under the mutex.
+    bool is_cancelled(std::uint64_t claim) const noexcept;
+    /// Under the mutex: cancels all claims that begin at `begin` or above, and returns what `top_`
+    /// becomes.
+    std::uint64_t cancel_from(std::size_t begin) noexcept;
+    /// Wakes who waits for a growth or a cancellation. Under the mutex.
+    void announce_change() noexcept;
+    [[noreturn]] void fail(std::size_t bytes, const ArenaRefusal& refusal) const;
+    [[noreturn]] void refuse_mark(const std::string& what) const;
+
+    /// Around a fork: nobody is in the middle of a growth or of the register.
+    void lock() noexcept;
+    void unlock() noexcept;
+    /// In the child of a fork, whose other threads are gone with their pending claims.
+    void cancel_pending_claims() noexcept;
+
+    std::mutex mutex;  ///< growth, and what becomes of pending claims
+    /// Counts growths and cancellations, for who waits for one.
+    std::atomic<std::uint32_t> changes = 0;
+    arena::ArenaTotals totals;
+    arena::ArenaMemory memory{totals};
+    arena::ReleaseHistory history;
+    std::unique_ptr<arena::ObjectRegister> objects;  ///< null: none is kept
+
+    ArenaState* next_of_all = nullptr;  ///< of the registry
+
+private:
+    Arena& arena_;
+    ArenaOptions options_;
+    ArenaStatistics::Kind kind_;
+    std::uint64_t id_;
+    arena::CancelledClaims cancelled_;
+    std::atomic<std::thread::id> owner_ = std::thread::id();
+};
+
+}  // namespace tensorpool::detail

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include <tensorpool/arena_objects.hpp>
+
+namespace tensorpool::arena {
+
+/// The objects of one arena, by the order of their recording. Thread-safe.
+class ObjectRegister {
+public:
+    /// An object at `offset`, which the caller knows to be in use.
+    ObjectId add(std::size_t offset, ObjectDescription object);
+    /// A view `offset` bytes into the object `of`. Throws std::invalid_argument, naming `arena`,
+    /// when there is none or the view reaches beyond it.
+    ObjectId add_view(ObjectId of, std::size_t offset, ObjectDescription view,
+                      const std::string& arena);
+    /// Takes out what ends above `offset`, and the views of that.
+    void forget_above(std::size_t offset) noexcept;
+
+    std::vector<ArenaObject> objects() const;
+
+    /// Around a fork.
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    const ArenaObject* find(ObjectId id) const noexcept;
+
+    mutable std::mutex mutex_;
+    std::vector<ArenaObject> objects_;
+    ObjectId last_ = 0;
+};
+
+/// Sums by kind and by element type.
+ArenaAnalysis analyze(const std::string& arena, std::size_t used,
+                      const std::vector<ArenaObject>& objects);
+
+}  // namespace tensorpool::arena

@@ -1,0 +1,27 @@
+#include "arena/release_history.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace tensorpool::arena {
+
+void ReleaseHistory::add(std::size_t offset) noexcept {
+    ++count_;
+    while (!releases_.empty() && releases_.back().offset >= offset) releases_.pop_back();
+    try {
+        releases_.push_back({offset, count_});
+    } catch (const std::bad_alloc&) {
+        // Taken as one that went as far down as the one before: a mark between the two reads as
+        // stale, though it is not. The other way round would be worse.
+        releases_.back().number = count_;
+    }
+}
+
+bool ReleaseHistory::went_below(std::size_t offset, std::uint64_t releases) const noexcept {
+    const auto later = std::upper_bound(
+        releases_.begin(), releases_.end(), releases,
+        [](std::uint64_t number, const Release& release) { return number < release.number; });
+    return later != releases_.end() && later->offset < offset;
+}
+
+}  // namespace tensorpool::arena
