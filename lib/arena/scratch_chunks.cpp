@@ -1,0 +1,106 @@
+#include "arena/scratch_chunks.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "arena/scratch_registry.hpp"
+#include "base/alignment.hpp"
+#include "platform/platform.hpp"
+#include "statistics/commit_budget.hpp"
+
+namespace tensorpool::arena {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+// Of the memory that the process may have: how far what is more than needed may go.
+constexpr double surplus_fraction = 0.75;
+
+}  // namespace
+
+std::size_t joined_bytes(std::size_t need) noexcept {
+    if (need < 64 * mib) return std::max(2 * need, 16 * mib);
+    return need < 512 * mib ? need + 128 * mib : need + 64 * mib;
+}
+
+void ScratchChunks::set_buffer(std::byte* begin, std::byte* end) {
+    chunks_.push_back({begin, end});
+    is_buffer_ = true;
+}
+
+bool ScratchChunks::next_has(std::size_t bytes, std::size_t alignment) const noexcept {
+    if (present_ + 1 >= chunks_.size()) return false;
+    const Chunk& next = chunks_[present_ + 1];
+    return base::is_aligned(next.begin, alignment) && bytes <= next.bytes();
+}
+
+std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,
+                                    Refusal& refusal) noexcept {
+    if (is_buffer_) {
+        refusal = {"the buffer", chunks_.front().bytes()};
+        return 0;
+    }
+    const std::size_t page = platform::page_bytes();
+    needed = base::align_up(needed, page);
+    wanted = std::max(needed, base::align_up(wanted, page));
+    statistics::CommitBudget& budget = statistics::commit_budget();
+    std::size_t bytes = budget.take(needed, wanted, surplus_fraction, page);
+    refusal = {"available memory", budget.ceiling()};
+    if (bytes == 0) return 0;
+    void* memory = platform::map(bytes, std::max(alignment, page));
+    if (memory == nullptr && bytes > needed) {
+        // The system has less than it said: without the surplus, then.
+        budget.give_back(bytes - needed);
+        bytes = needed;
+        memory = platform::map(bytes, std::max(alignment, page));
+    }
+    if (memory == nullptr || !append(static_cast<std::byte*>(memory), bytes)) {
+        if (memory != nullptr) platform::unmap(memory, bytes);
+        budget.give_back(bytes);
+        return 0;
+    }
+    return bytes;
+}
+
+bool ScratchChunks::append(std::byte* begin, std::size_t bytes) noexcept {
+    drop_spares();
+    const std::lock_guard guard(scratch_registry());
+    try {
+        chunks_.push_back({begin, begin + bytes});
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    totals_.count_growth(bytes);
+    return true;
+}
+
+void ScratchChunks::go_on(std::size_t below) noexcept {
+    chunks_[++present_].below = below;
+}
+
+std::size_t ScratchChunks::drop_spares() noexcept {
+    return chunks_.empty() ? 0 : drop_from(present_ + 1);
+}
+
+std::size_t ScratchChunks::drop_all() noexcept {
+    present_ = 0;
+    return is_buffer_ ? 0 : drop_from(0);
+}
+
+std::size_t ScratchChunks::drop_from(std::size_t first) noexcept {
+    std::size_t bytes = 0;
+    while (chunks_.size() > first) {
+        const Chunk chunk = chunks_.back();
+        {
+            const std::lock_guard guard(scratch_registry());
+            chunks_.pop_back();
+        }
+        platform::unmap(chunk.begin, chunk.bytes());
+        statistics::commit_budget().give_back(chunk.bytes());
+        bytes += chunk.bytes();
+    }
+    if (bytes != 0) totals_.count_give_back(bytes);
+    return bytes;
+}
+
+}  // namespace tensorpool::arena

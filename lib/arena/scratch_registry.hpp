@@ -1,0 +1,39 @@
+#pragma once
+
+#include <mutex>
+
+namespace tensorpool {
+class Scratch;
+namespace detail {
+class ScratchState;
+}
+}  // namespace tensorpool
+
+namespace tensorpool::arena {
+
+/// The scratches of all threads, and the lock under which any scratch changes its chunks, so that
+/// the child of a fork finds them whole and gives back those of threads that are not in it.
+/// Thread-safe; the only one is the process's.
+class ScratchRegistry {
+public:
+    constexpr ScratchRegistry() noexcept = default;
+
+    /// The calling thread's, to be given back when it ends.
+    void enter(detail::ScratchState& scratch) noexcept;
+    void leave(detail::ScratchState& scratch) noexcept;
+
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+    void before_fork() noexcept;
+    void after_fork_in_parent() noexcept;
+    void after_fork_in_child() noexcept;
+
+private:
+    std::mutex mutex_;
+    detail::ScratchState* scratches_ = nullptr;
+};
+
+ScratchRegistry& scratch_registry() noexcept;
+
+}  // namespace tensorpool::arena

@@ -1,0 +1,90 @@
+// How scratch ends: scopes, marks, resets.
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <tensorpool/scratch.hpp>
+
+#include "arena/scratch_state.hpp"
+#include "platform/fail.hpp"
+
+namespace tensorpool {
+namespace {
+
+[[noreturn]] void refuse(const detail::ScratchState& state, const char* call, const char* what) {
+    throw std::logic_error(std::string("tensorpool: scratch of ") + state.name() + ": " + call +
+                           ": " + what);
+}
+
+}  // namespace
+
+void Scratch::begin_operator(ScratchScope& scope, std::string_view name) noexcept {
+    detail::ScratchOperator* const found = state_->find_operator(name);
+    if (found == nullptr) return;
+    scope.operator_ = found;
+    scope.outer_operator_ = std::exchange(state_->innermost, found);
+    scope.used_before_ = used();
+    scope.high_before_ = high_.load(std::memory_order_relaxed);
+    base::raise_to(state_->totals.peak_used_bytes, scope.high_before_);
+    high_.store(scope.used_before_, std::memory_order_relaxed);
+    detail::ArenaRefusal refusal;
+    // Where it is refused, the operator asks again for what it needs this time.
+    (void)state_->prepare(found->peak_bytes.load(std::memory_order_relaxed), refusal);
+}
+
+void Scratch::end_operator(const ScratchScope& scope) noexcept {
+    const std::size_t high = high_.load(std::memory_order_relaxed);
+    scope.operator_->calls.fetch_add(1, std::memory_order_relaxed);
+    base::raise_to(scope.operator_->peak_bytes, high - scope.used_before_);
+    state_->innermost = scope.outer_operator_;
+    high_.store(std::max(high, scope.high_before_), std::memory_order_relaxed);
+}
+
+void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
+    if (this->scope() != scope.self_) {
+        platform::fail("ScratchScope: a scope of %s ended before one that began inside it",
+                       state_->name());
+    }
+    raise_high();
+    if (scope.operator_ != nullptr) end_operator(scope);
+    state_->go_back_to(scope.chunk_, scope.next_);
+    scope_.store(scope.outer_, std::memory_order_relaxed);
+    if (unsettled_ && this->scope() == state_->outside && used() == 0) state_->settle();
+}
+
+Scratch::Mark Scratch::mark() const noexcept {
+    Mark mark;
+    mark.scratch_ = this;
+    mark.scope_ = scope();
+    mark.releases_ = state_->history.count();
+    mark.chunk_ = chunk_;
+    mark.offset_ = used();
+    // With nothing in use the chunk may be another one by then: its beginning is meant.
+    mark.next_ = mark.offset_ == 0 ? nullptr : next_.load(std::memory_order_relaxed);
+    return mark;
+}
+
+void Scratch::release_to(const Mark& mark) {
+    constexpr const char* call = "release_to";
+    if (mark.scratch_ == nullptr) refuse(*state_, call, "nothing was marked");
+    if (mark.scratch_ != this) refuse(*state_, call, "the mark is of another scratch");
+    if (mark.scope_ != scope()) refuse(*state_, call, "the mark was made in another scope");
+    if (state_->history.went_below(mark.offset_, mark.releases_)) {
+        refuse(*state_, call, "the mark is stale: a release went below it since");
+    }
+    raise_high();
+    state_->go_back_to(mark.chunk_, mark.next_);
+    state_->history.add(mark.offset_);
+}
+
+void Scratch::reset() {
+    if (scope() != state_->outside) refuse(*state_, "reset", "inside an open ScratchScope");
+    raise_high();
+    state_->go_back_to(0, nullptr);
+    state_->history.add(0);
+    if (unsettled_) state_->settle();
+}
+
+}  // namespace tensorpool

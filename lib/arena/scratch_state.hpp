@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include <tensorpool/scratch.hpp>
+
+#include "arena/arena_totals.hpp"
+#include "arena/release_history.hpp"
+#include "arena/scratch_chunks.hpp"
+#include "arena/scratch_operators.hpp"
+#include "statistics/snapshot_sources.hpp"
+
+namespace tensorpool::detail {
+
+/// What stands behind a Scratch, apart from the words that every allocation reads.
+class ScratchState final : public statistics::SnapshotSource {
+public:
+    static constexpr std::size_t first_chunk_bytes = std::size_t{512} << 10;
+
+    ScratchState(Scratch& scratch, std::string name);
+    ~ScratchState();
+
+    Scratch& scratch() const noexcept { return scratch_; }
+    const char* name() const noexcept { return name_.c_str(); }
+
+    void add_to(Snapshot& snapshot) const override;
+    ArenaStatistics statistics() const noexcept;
+    std::size_t capacity() const noexcept;
+    std::size_t peak() const noexcept;
+
+    /// The operator of this name, asked for once a thread; nullptr when there is no memory for it.
+    ScratchOperator* find_operator(std::string_view name) noexcept;
+
+    /// Allocation where the present chunk has no room: `refusal` says why it is nullptr.
+    void* allocate(std::size_t bytes, std::size_t alignment, ArenaRefusal& refusal) noexcept;
+    /// Memory of the caller's in place of chunks.
+    void set_buffer(std::span<std::byte> buffer);
+    /// Room for `bytes` without growth.
+    [[nodiscard]] bool prepare(std::size_t bytes, ArenaRefusal& refusal) noexcept;
+
+    void go_back_to(std::size_t chunk, std::byte* next) noexcept;
+    /// Everything has ended: one chunk that would have held it all, in place of several.
+    void settle() noexcept;
+    std::size_t trim() noexcept;
+
+    /// The number of no scope, for what is allocated outside of any.
+    static constexpr std::uint64_t outside = 0;
+    /// Whose scope is the innermost one with a name; nullptr for none.
+    ScratchOperator* innermost = nullptr;
+    arena::ArenaTotals totals;
+    arena::ScratchChunks chunks{totals};
+    arena::ReleaseHistory history;
+
+    ScratchState* next_of_all = nullptr;  ///< of the registry
+
+private:
+    [[nodiscard]] bool grow(std::size_t bytes, std::size_t alignment,
+                            ArenaRefusal& refusal) noexcept;
+    void use_present_chunk() noexcept;
+    [[nodiscard]] bool add_chunk(std::size_t needed, std::size_t wanted, std::size_t alignment,
+                                 ArenaRefusal& refusal) noexcept;
+
+    Scratch& scratch_;
+    std::string name_;
+    std::unordered_map<std::string_view, ScratchOperator*> operators_;
+};
+
+}  // namespace tensorpool::detail

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+
+namespace tensorpool::base {
+
+/// False where the product does not fit; then `product` is as it was.
+[[nodiscard]] constexpr bool multiply(std::size_t one, std::size_t other,
+                                      std::size_t& product) noexcept {
+    if (other != 0 && one > std::numeric_limits<std::size_t>::max() / other) return false;
+    product = one * other;
+    return true;
+}
+
+}  // namespace tensorpool::base
