@@ -4,7 +4,11 @@
 /// Everything but the C header and the headers for other libraries.
 
 #include <tensorpool/allocator.hpp>
+#include <tensorpool/arena.hpp>
+#include <tensorpool/arena_objects.hpp>
+#include <tensorpool/arena_options.hpp>
 #include <tensorpool/arena_statistics.hpp>
+#include <tensorpool/context.hpp>
 #include <tensorpool/errors.hpp>
 #include <tensorpool/growth_policy.hpp>
 #include <tensorpool/memory_pool.hpp>
@@ -13,6 +17,8 @@
 #include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/pooled_array.hpp>
 #include <tensorpool/pooled_pointer.hpp>
+#include <tensorpool/scratch.hpp>
+#include <tensorpool/scratch_report.hpp>
 #include <tensorpool/snapshot.hpp>
 #include <tensorpool/statistics.hpp>
 #include <tensorpool/system_memory.hpp>
