@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t default_alignment = 64;
 
-// A pool returns nullptr for 0 bytes, which a memory resource may not.
+// Pools and arenas return nullptr for 0 bytes, which a memory resource may not.
 std::size_t at_least_one(std::size_t bytes) noexcept {
     return std::max<std::size_t>(bytes, 1);
 }
@@ -27,6 +27,15 @@ void PoolResource::do_deallocate(void* p, std::size_t bytes, std::size_t alignme
 bool PoolResource::do_is_equal(const std::pmr::memory_resource& other) const noexcept {
     const auto* const resource = dynamic_cast<const PoolResource*>(&other);
     return resource != nullptr && resource->pool_ == pool_;
+}
+
+void* ArenaResource::do_allocate(std::size_t bytes, std::size_t alignment) {
+    return arena_->allocate(at_least_one(bytes), alignment);
+}
+
+bool ArenaResource::do_is_equal(const std::pmr::memory_resource& other) const noexcept {
+    const auto* const resource = dynamic_cast<const ArenaResource*>(&other);
+    return resource != nullptr && resource->arena_ == arena_;
 }
 
 }  // namespace tensorpool
