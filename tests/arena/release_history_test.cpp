@@ -1,0 +1,38 @@
+#include "arena/release_history.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorpool::arena {
+namespace {
+
+TEST(ReleaseHistory, NothingWentBelowBeforeTheFirstRelease) {
+    const ReleaseHistory history;
+    EXPECT_EQ(history.count(), 0U);
+    EXPECT_FALSE(history.went_below(100, 0));
+}
+
+TEST(ReleaseHistory, AReleaseToTheMarkItselfLeavesItGood) {
+    ReleaseHistory history;
+    for (int round = 0; round < 3; ++round) history.add(100);
+    EXPECT_FALSE(history.went_below(100, 0));
+}
+
+TEST(ReleaseHistory, AReleaseBelowMakesEarlierMarksStaleAndNotLaterOnes) {
+    ReleaseHistory history;
+    history.add(50);
+    EXPECT_TRUE(history.went_below(100, 0));
+    EXPECT_FALSE(history.went_below(100, history.count()));
+}
+
+TEST(ReleaseHistory, AReleaseFurtherDownIsRememberedThroughLaterOnesFurtherUp) {
+    ReleaseHistory history;
+    history.add(50);
+    const std::uint64_t between = history.count();
+    history.add(200);
+    EXPECT_TRUE(history.went_below(100, 0));
+    EXPECT_FALSE(history.went_below(100, between));
+    EXPECT_TRUE(history.went_below(300, between));
+}
+
+}  // namespace
+}  // namespace tensorpool::arena
