@@ -41,15 +41,16 @@ ArenaOptions with_name(ArenaOptions options, const char* name) {
 
 }  // namespace
 
-Arena::Arena(ArenaOptions options)
-    : state_(
-          std::make_unique<ArenaState>(*this, std::move(options), ArenaStatistics::Kind::growing)) {
+Arena::Arena(ArenaOptions options) {
+    state_ =
+        std::make_unique<ArenaState>(*this, std::move(options), ArenaStatistics::Kind::growing);
     const ArenaOptions& asked = state_->options();
-    if (!state_->memory.reserve(asked.max_capacity, asked.alignment)) {
-        state_->fail(asked.max_capacity, {"address space", state_->memory.limit()});
+    arena::ArenaMemory& memory = state_->memory;
+    if (!memory.reserve(asked.max_capacity, asked.alignment)) {
+        state_->fail(memory.limit(), {"address space", memory.limit()});
     }
-    set_up(state_->memory.base());
-    const std::size_t initial = std::min(asked.initial_capacity, state_->memory.limit());
+    set_up(memory.base());
+    const std::size_t initial = std::min(asked.initial_capacity, memory.limit());
     if (initial == 0) return;
     ArenaRefusal refusal;
     if (grow_to(initial, arena::no_surplus, refusal) == 0) state_->fail(initial, refusal);
@@ -63,9 +64,9 @@ Arena Arena::over(std::span<std::byte> buffer, ArenaOptions options) {
     return Arena(Over{buffer, std::move(options)});
 }
 
-Arena::Arena(Over over)
-    : state_(std::make_unique<ArenaState>(*this, std::move(over.options),
-                                          ArenaStatistics::Kind::buffer)) {
+Arena::Arena(Over over) {
+    state_ =
+        std::make_unique<ArenaState>(*this, std::move(over.options), ArenaStatistics::Kind::buffer);
     const auto address = reinterpret_cast<std::uintptr_t>(over.buffer.data());
     const std::size_t skipped = base::align_up(address, state_->options().alignment) - address;
     const std::size_t bytes = over.buffer.size() - std::min(skipped, over.buffer.size());
@@ -84,15 +85,15 @@ Arena Arena::measuring(ArenaOptions options) {
     return Arena(Measuring{std::move(options)});
 }
 
-Arena::Arena(Measuring measuring)
-    : state_(std::make_unique<ArenaState>(*this, std::move(measuring.options),
-                                          ArenaStatistics::Kind::measuring)) {
+Arena::Arena(Measuring measuring) {
+    state_ = std::make_unique<ArenaState>(*this, std::move(measuring.options),
+                                          ArenaStatistics::Kind::measuring);
     set_up(reinterpret_cast<std::byte*>(nowhere));
     end_.store(most_measured_bytes, std::memory_order_relaxed);
 }
 
 Arena::~Arena() {
-    // While the words that a snapshot reads are still there.
+    // While the words that a snapshot reads are still there; made after them for the same reason.
     state_.reset();
 }
 

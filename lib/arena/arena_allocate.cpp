@@ -54,7 +54,8 @@ void* Arena::find_place(std::size_t bytes, std::size_t alignment, ArenaRefusal& 
     state_->check_thread("allocate");
     const std::size_t most = std::min(state_->options().max_allocation, most_bytes);
     if (bytes > most || alignment > most_bytes) {
-        refusal = {"max_allocation", most};
+        refusal = bytes > most ? ArenaRefusal{"max_allocation", most}
+                               : ArenaRefusal{"the largest alignment", most_bytes};
         return state_->refuse(bytes, refusal);
     }
     for (;;) {

@@ -17,12 +17,15 @@ Arena::Mark Arena::mark() const noexcept {
     Mark mark;
     mark.arena_ = state_->id();
     mark.releases_ = state_->history.count();
+    // The end is read first, as for an allocation: what lies below it has been granted.
+    std::size_t end = end_.load(std::memory_order_acquire);
     mark.offset_ = top_.load(std::memory_order_relaxed) & offset_mask;
-    while (mark.offset_ > end_.load(std::memory_order_acquire)) {
+    while (mark.offset_ > end) {
         // Amid claims that are pending: a place between blocks is known when they are settled.
         Lock lock(state_->mutex);
+        end = end_.load(std::memory_order_relaxed);
         mark.offset_ = top_.load(std::memory_order_relaxed) & offset_mask;
-        if (mark.offset_ > end_.load(std::memory_order_relaxed)) wait_for_change(lock);
+        if (mark.offset_ > end) wait_for_change(lock);
     }
     return mark;
 }
