@@ -12,21 +12,30 @@ Run run_of(double seconds, const std::vector<Outcome>& outcomes) {
     return {{seconds, 100, std::size_t{1} << 20}, outcomes, "the report\n"};
 }
 
+/// The Context's run takes a tenth of the pool's time.
 std::vector<Series> contest(const Run& malloc, const Run& pool) {
-    return {{{"malloc", "malloc", ""}, {malloc}}, {{"tensorpool", "pool", ""}, {pool}}};
+    Run context = pool;
+    context.measured.cpu_seconds /= 10;
+    context.report = "the operators\n";
+    return {{{"malloc", "malloc", ""}, {malloc}},
+            {{"tensorpool", "pool", ""}, {pool}},
+            {{"context", "context", ""}, {context}}};
 }
 
 bool has(const std::string& text, const char* part) {
     return text.find(part) != std::string::npos;
 }
 
-TEST(Summary, TellsTheWorkTheReportTheFolderAndTheSaving) {
+TEST(Summary, TellsTheWorkTheReportsTheFolderAndWhatWasSaved) {
     const std::string text =
         summary(contest(run_of(2, {done, failed}), run_of(1, {done, failed})), "/out", false);
     EXPECT_TRUE(has(text, "1 of 2 pictures, 2.0 megapixels; median of 1")) << text;
-    EXPECT_TRUE(has(text, "the report\n"));
+    EXPECT_TRUE(has(text, "The pool's own report:\n\nthe report\n"));
+    EXPECT_TRUE(has(text, "and the Context in all:\n\nthe operators\n"));
+    EXPECT_TRUE(has(text, "\ncontext               0.10   0.05 ")) << text;
     EXPECT_TRUE(has(text, "are the same bit for bit; they lie in\n/out."));
     EXPECT_TRUE(has(text, "The pool took 0.50 of the CPU time and 1.00 of the page faults"));
+    EXPECT_TRUE(has(text, "The Context took 0.05 of the CPU time"));
 }
 
 TEST(Summary, ClaimsNothingWhenNotAllDidTheSamePictures) {

@@ -28,6 +28,7 @@ std::vector<Contender> find_contenders() {
     std::vector<Contender> contenders{{"malloc", "malloc", ""}};
     if (can_preload_tcmalloc()) contenders.push_back({"tcmalloc", "malloc", tcmalloc_library});
     contenders.push_back({"tensorpool", "pool", ""});
+    contenders.push_back({"context", "context", ""});
     return contenders;
 }
 

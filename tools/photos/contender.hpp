@@ -10,12 +10,12 @@ namespace tensorpool::photos {
 
 struct Contender {
     std::string name;     ///< as the table and the folder of its results are called
-    std::string work;     ///< `malloc` or `pool`: what its processes are told
+    std::string work;     ///< `malloc`, `pool` or `context`: what its processes are told
     std::string preload;  ///< the library that serves malloc in them; empty: the C library
 };
 
 /// malloc first, which the others are compared with; tcmalloc where a process of this program that
-/// is told to preload it really does; the pool last.
+/// is told to preload it really does; the pool; a Context.
 std::vector<Contender> find_contenders();
 
 /// The library that is looked for, and the Debian package that has it.

@@ -1,5 +1,6 @@
 #include "contest.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
 #include <stdexcept>
@@ -65,7 +66,9 @@ void Contest::introduce() {
                    (pictures_.size() == 1 ? " picture, " : " pictures, ") +
                    std::to_string(options_.rounds) + (options_.rounds == 1 ? " round" : " rounds") +
                    ", with memory from" + names.substr(1));
-    if (series_.size() < 3) {
+    const bool has_tcmalloc = std::ranges::any_of(
+        series_, [](const Series& series) { return !series.contender.preload.empty(); });
+    if (!has_tcmalloc) {
         progress_.stay(std::string("tcmalloc is left out: ") + tcmalloc_library +
                        " cannot be loaded here (Debian package " + tcmalloc_package + ")");
     }

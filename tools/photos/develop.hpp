@@ -5,17 +5,9 @@
 
 #include <opencv2/core.hpp>
 
-namespace tensorpool::photos {
+#include "operators.hpp"
 
-/// How strongly each step works.
-struct Development {
-    double noise_variance = 2e-4;  ///< what varies less, in linear light from 0 to 1, is smoothed
-    int noise_window = 9;          ///< pixels on a side
-    double sharpen_sigma = 1.0;    ///< pixels
-    double sharpen_amount = 0.6;
-    int detail_levels = 4;  ///< of the pyramid
-    double detail_gain = 1.2;
-};
+namespace tensorpool::photos {
 
 /// Linear light, white balance, denoising, sharpening, detail boost over a pyramid, and back.
 /// `picture` is 8-bit BGR of any size, and so is the result. The same picture gives the same result

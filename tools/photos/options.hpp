@@ -13,7 +13,8 @@ struct Options {
     int threads = 1;
     std::string output;
     bool help = false;
-    /// Set in the processes that the program starts of itself: `malloc`, `pool` or `probe`.
+    /// Set in the processes that the program starts of itself: `malloc`, `pool`, `context` or
+    /// `probe`.
     std::string work;
     std::vector<std::string> pictures;
 };

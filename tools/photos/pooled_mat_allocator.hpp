@@ -11,6 +11,8 @@
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 
+#include "mat_layout.hpp"
+
 namespace tensorpool {
 
 /// Serves the pixels of every cv::Mat made after `cv::Mat::setDefaultAllocator(&allocator)`, or of
@@ -29,7 +31,7 @@ public:
     /// given and never frees it. Throws what MemoryPool::allocate throws.
     cv::UMatData* allocate(int dims, const int* sizes, int type, void* data, std::size_t* step,
                            cv::AccessFlag, cv::UMatUsageFlags) const override {
-        const std::size_t bytes = lay_out(dims, sizes, type, data != nullptr, step);
+        const std::size_t bytes = lay_out_mat(dims, sizes, type, data != nullptr, step);
         PooledAllocation block = data ? PooledAllocation() : PooledAllocation(*pool_, bytes);
         auto record = std::make_unique<cv::UMatData>(this);
         if (data) record->flags |= cv::UMatData::USER_ALLOCATED;
@@ -54,24 +56,6 @@ public:
     }
 
 private:
-    // Strides from the last dimension outwards; those of the caller's memory stand, unless they are
-    // CV_AUTOSTEP of opencv2/core/types_c.h. Returns the bytes in all.
-    static std::size_t lay_out(int dims, const int* sizes, int type, bool callers_memory,
-                               std::size_t* step) {
-        constexpr std::size_t automatic = 0x7fffffff;
-        std::size_t bytes = CV_ELEM_SIZE(type);
-        for (int i = dims - 1; i >= 0; --i) {
-            if (step != nullptr && callers_memory && step[i] != automatic) {
-                CV_Assert(bytes <= step[i]);
-                bytes = step[i];
-            } else if (step != nullptr) {
-                step[i] = bytes;
-            }
-            bytes *= static_cast<std::size_t>(sizes[i]);
-        }
-        return bytes;
-    }
-
     MemoryPool* pool_;
 };
 

@@ -26,7 +26,7 @@ struct Outcome {
 struct Run {
     Measurement measured;
     std::vector<Outcome> outcomes;  ///< in the order of the pictures
-    std::string report;             ///< the pool's; empty for others
+    std::string report;             ///< the pool's or the Context's; empty for others
 };
 
 /// The folder that holds this contender's results.

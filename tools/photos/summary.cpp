@@ -49,14 +49,26 @@ std::string comparison(const std::vector<Series>& all, bool results_differ) {
     return pictures_done(all.front().runs.front()) == 0 ? "are none" : "are the same bit for bit";
 }
 
-std::string conclusion(const std::vector<Series>& all, const std::vector<Row>& rows) {
+const Series& series_of(const std::string& work, const std::vector<Series>& all) {
+    return *std::ranges::find_if(all,
+                                 [&](const Series& one) { return one.contender.work == work; });
+}
+
+/// What the last run of a contender told of its memory.
+std::string report(const std::string& work, const std::vector<Series>& all) {
+    return series_of(work, all).runs.back().report;
+}
+
+std::string conclusion(const std::vector<Series>& all) {
     if (!same_work(all)) {
         return "Nothing can be said of savings: not all allocators did the same pictures.";
     }
     if (pictures_done(all.front().runs.front()) == 0) {
         return "Nothing can be said of savings: no picture was developed.";
     }
-    return verdict(rows.back().measured, rows.front().measured);
+    const Measurement malloc = median_row(all.front()).measured;
+    return verdict("The pool", median_row(series_of("pool", all)).measured, malloc) + '\n' +
+           verdict("The Context", median_row(series_of("context", all)).measured, malloc);
 }
 
 }  // namespace
@@ -66,9 +78,11 @@ std::string summary(const std::vector<Series>& all, const std::string& output,
     std::vector<Row> rows;
     for (const Series& series : all) rows.push_back(median_row(series));
     std::string text = '\n' + work_done(all.front()) + "\n\n" + table(rows);
-    text += "\nThe pool's own report:\n\n" + all.back().runs.back().report;
+    text += "\nThe pool's own report:\n\n" + report("pool", all);
+    text += "\nWhat each operator needed of the Context's scratch, and the Context in all:\n\n" +
+            report("context", all);
     text += "\nThe results " + comparison(all, results_differ) + "; they lie in\n" + output + ".\n";
-    text += '\n' + conclusion(all, rows) + '\n';
+    text += '\n' + conclusion(all) + '\n';
     return text;
 }
 

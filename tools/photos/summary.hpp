@@ -17,9 +17,10 @@ struct Series {
     std::vector<Run> runs;
 };
 
-/// The text at the end: what was done, the table of medians, the pool's report, whether the results
-/// are the same, and what the pool saved; that only when all contenders did the same pictures.
-/// `all` begins with malloc and ends with the pool. Ends with a newline.
+/// The text at the end: what was done, the table of medians, the reports of the pool and of the
+/// Context, whether the results are the same, and what those two saved; that only when all
+/// contenders did the same pictures. `all` begins with malloc and has the pool and the Context.
+/// Ends with a newline.
 std::string summary(const std::vector<Series>& all, const std::string& output, bool results_differ);
 
 }  // namespace tensorpool::photos

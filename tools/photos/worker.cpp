@@ -3,23 +3,33 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <opencv2/core.hpp>
 
+#include <tensorpool/context.hpp>
 #include <tensorpool/memory_pool.hpp>
+#include <tensorpool/scratch_report.hpp>
 #include <tensorpool/statistics.hpp>
 
+#include "context_mat_allocator.hpp"
 #include "develop.hpp"
+#include "develop_in_context.hpp"
 #include "jpeg.hpp"
 #include "mapped_file.hpp"
+#include "mat_scopes.hpp"
 #include "pictures.hpp"
 #include "pooled_mat_allocator.hpp"
 #include "worker_line.hpp"
 
 namespace tensorpool::photos {
 namespace {
+
+namespace fs = std::filesystem;
 
 void tell(const WorkerLine& line) {
     std::puts(to_string(line).c_str());
@@ -31,15 +41,12 @@ int print_nothing(int, const char*, const char*, const char*, int, void*) {
     return 0;
 }
 
-WorkerLine process(const Picture& picture, const std::filesystem::path& folder) {
-    const cv::Mat photograph = read_jpeg(picture.file);
-    write_jpeg(folder / picture.result, develop(photograph));
-    return {WorkerLine::Kind::done, 0, photograph.total(), {}};
-}
+/// Returns the picture's pixels.
+using Process = std::function<std::size_t(const Picture&)>;
 
-WorkerLine process_or_say_why(const Picture& picture, const std::filesystem::path& folder) {
+WorkerLine process_or_say_why(const Process& process, const Picture& picture) {
     try {
-        return process(picture, folder);
+        return {WorkerLine::Kind::done, 0, process(picture), {}};
     } catch (const cv::Exception& error) {
         return {WorkerLine::Kind::failed, 0, 0, error.err};
     } catch (const std::exception& error) {
@@ -47,34 +54,68 @@ WorkerLine process_or_say_why(const Picture& picture, const std::filesystem::pat
     }
 }
 
-void process_all(const std::vector<Picture>& pictures, const std::filesystem::path& folder) {
+void process_all(const Options& options, const Process& process) {
+    const std::vector<Picture> pictures = with_result_names(find_pictures(options.pictures));
     for (std::size_t number = 0; number < pictures.size(); ++number) {
-        WorkerLine line = process_or_say_why(pictures[number], folder);
+        WorkerLine line = process_or_say_why(process, pictures[number]);
         line.number = number;
         tell(line);
     }
 }
 
-void tell_report() {
-    std::istringstream report(to_text(get_global_memory_pool().statistics()));
+void tell_report(const std::string& text) {
+    std::istringstream report(text);
     for (std::string line; std::getline(report, line);) {
         tell({WorkerLine::Kind::report, 0, 0, line});
     }
 }
 
+void work_with_default_allocator(const Options& options) {
+    process_all(options, [&](const Picture& picture) {
+        const cv::Mat photograph = read_jpeg(picture.file);
+        write_jpeg(options.output / fs::path(picture.result), develop(photograph));
+        return photograph.total();
+    });
+}
+
+void work_in_pool(const Options& options) {
+    cv::Mat::setDefaultAllocator(&global_mat_allocator());
+    work_with_default_allocator(options);
+    tell_report(to_text(get_global_memory_pool().statistics()));
+}
+
+void work_in_context(const Options& options) {
+    Context context;
+    ContextMatAllocator memory(context);
+    cv::Mat::setDefaultAllocator(&memory);
+    process_all(options, [&](const Picture& picture) {
+        const MatPhase phase(memory, picture.result);
+        const cv::Mat photograph = read_jpeg(picture.file);
+        write_jpeg(options.output / fs::path(picture.result),
+                   develop_in_context(photograph, memory));
+        return photograph.total();
+    });
+    tell_report(to_text(scratch_report()) + '\n' + to_text(context.arena().statistics()) +
+                to_text(context.scratch().statistics()));
+    cv::Mat::setDefaultAllocator(cv::Mat::getStdAllocator());
+}
+
 }  // namespace
 
 int work(const Options& options) {
-    const bool pooled = options.work == "pool";
-    if (!pooled && options.work != "malloc" && options.work != "probe") return 2;
+    const std::map<std::string, void (*)(const Options&)> works = {
+        {"malloc", work_with_default_allocator},
+        {"pool", work_in_pool},
+        {"context", work_in_context},
+        {"probe", [](const Options&) {}},
+    };
+    const auto found = works.find(options.work);
+    if (found == works.end()) return 2;
     tell({WorkerLine::Kind::preload, 0, 0, mapped_file("tcmalloc")});
-    if (options.work == "probe") return 0;
 
     cv::redirectError(print_nothing);
     cv::setNumThreads(options.threads);
-    if (pooled) cv::Mat::setDefaultAllocator(&global_mat_allocator());
-    process_all(with_result_names(find_pictures(options.pictures)), options.output);
-    if (pooled) tell_report();
+    found->second(options);
     return 0;
 }
 

@@ -15,7 +15,7 @@ struct WorkerLine {
         done,     ///< picture `number` was written; it has `pixels`
         failed,   ///< picture `number` failed; `text` is the reason
         preload,  ///< `text` is the file that serves malloc instead of the C library; empty: none
-        report,   ///< `text` is a line of the pool's report
+        report,   ///< `text` is a line of the pool's or the Context's report
     };
     Kind kind;
     std::size_t number = 0;
