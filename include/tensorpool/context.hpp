@@ -77,7 +77,7 @@ public:
     /// From now on `scratch_alloc` of this context takes from a buffer of the caller's, which must
     /// outlive the context and serves one thread; it throws when that is full. Contexts may take
     /// turns over one buffer. An empty one: the threads' own scratch again. Throws std::logic_error
-    /// while the present buffer has something in use.
+    /// while the present buffer has something in use or a ScratchScope is open on it.
     void use_scratch(std::span<std::byte> buffer);
 
     std::size_t used() const { return arena_.used(); }

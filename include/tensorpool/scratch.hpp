@@ -57,7 +57,7 @@ public:
     private:
         friend class Scratch;
         friend class detail::ScratchState;
-        const Scratch* scratch_ = nullptr;
+        std::uint64_t scratch_ = 0;
         std::uint64_t scope_ = 0;
         std::uint64_t releases_ = 0;
         std::size_t chunk_ = 0;

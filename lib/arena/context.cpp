@@ -54,6 +54,7 @@ void Context::use_scratch(std::span<std::byte> buffer) {
                                "': use_scratch: " + std::to_string(buffer_->used()) +
                                " B of the present buffer are in use; call scratch_reset first");
     }
+    if (buffer_ != nullptr) buffer_->reset();  // which throws inside a scope of it
     saved_ = {};
     buffer_ =
         buffer.empty() ? nullptr : std::unique_ptr<Scratch>(new Scratch(Scratch::over(buffer)));

@@ -32,7 +32,8 @@ constexpr std::size_t cache_line_bytes = 64;
 // on all x86-64 processors and most others.
 constexpr std::size_t cache_way_bytes = 4096;
 
-[[noreturn]] void fail(const ScratchState& state, std::size_t bytes, const ArenaRefusal& refusal) {
+[[noreturn]] void refuse(ScratchState& state, std::size_t bytes, const ArenaRefusal& refusal) {
+    state.totals.count_refusal();
     throw AllocationError(state.name(), bytes, state.scratch().used(), state.capacity(),
                           refusal.limit, refusal.bytes);
 }
@@ -52,7 +53,7 @@ Scratch::Scratch()
     quick_bytes_ = std::min(detail::arena_defaults().max_allocation, most_quick_bytes);
     ArenaRefusal refusal;
     if (!state_->prepare(ScratchState::first_chunk_bytes, refusal)) {
-        fail(*state_, ScratchState::first_chunk_bytes, refusal);
+        refuse(*state_, ScratchState::first_chunk_bytes, refusal);
     }
     unsettled_ = false;
 }
@@ -80,8 +81,7 @@ void* Scratch::allocate_slow(std::size_t bytes, std::size_t alignment) {
     ArenaRefusal refusal;
     void* const block = state_->allocate(bytes, alignment, refusal);
     if (block == nullptr) {
-        state_->totals.count_refusal();
-        fail(*state_, bytes, refusal);
+        refuse(*state_, bytes, refusal);
     }
     return block;
 }
@@ -96,7 +96,7 @@ PaddedMatrix Scratch::allocate_padded_matrix(std::size_t rows, std::size_t cols,
     const std::size_t bytes = product(cols, element_bytes);
     if (rows == 0 || bytes == 0) return {};
     if (bytes > std::numeric_limits<std::size_t>::max() - 2 * cache_line_bytes) {
-        fail(*state_, bytes, {"what a size can hold", SIZE_MAX});
+        refuse(*state_, bytes, {"what a size can hold", SIZE_MAX});
     }
     std::size_t row_bytes = base::align_up(bytes, cache_line_bytes);
     if (row_bytes % cache_way_bytes == 0) row_bytes += cache_line_bytes;
@@ -106,8 +106,7 @@ PaddedMatrix Scratch::allocate_padded_matrix(std::size_t rows, std::size_t cols,
 std::size_t Scratch::product(std::size_t one, std::size_t other) const {
     std::size_t result = 0;
     if (!base::multiply(one, other, result)) {
-        state_->totals.count_refusal();
-        fail(*state_, SIZE_MAX, {"what a size can hold", SIZE_MAX});
+        refuse(*state_, SIZE_MAX, {"what a size can hold", SIZE_MAX});
     }
     return result;
 }
@@ -115,8 +114,7 @@ std::size_t Scratch::product(std::size_t one, std::size_t other) const {
 void Scratch::reserve(std::size_t bytes) {
     ArenaRefusal refusal;
     if (bytes == 0 || state_->prepare(bytes, refusal)) return;
-    state_->totals.count_refusal();
-    fail(*state_, bytes, refusal);
+    refuse(*state_, bytes, refusal);
 }
 
 std::size_t Scratch::trim() noexcept {

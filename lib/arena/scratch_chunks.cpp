@@ -1,6 +1,7 @@
 #include "arena/scratch_chunks.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <mutex>
 #include <new>
 
@@ -15,6 +16,12 @@ namespace {
 constexpr std::size_t mib = std::size_t{1} << 20;
 // Of the memory that the process may have: how far what is more than needed may go.
 constexpr double surplus_fraction = 0.75;
+
+/// From the beginning of a chunk to the first multiple of `alignment`.
+std::size_t padding_of(const ScratchChunks::Chunk& chunk, std::size_t alignment) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(chunk.begin);
+    return base::align_up(begin, alignment) - begin;
+}
 
 }  // namespace
 
@@ -31,7 +38,8 @@ void ScratchChunks::set_buffer(std::byte* begin, std::byte* end) {
 bool ScratchChunks::next_has(std::size_t bytes, std::size_t alignment) const noexcept {
     if (present_ + 1 >= chunks_.size()) return false;
     const Chunk& next = chunks_[present_ + 1];
-    return base::is_aligned(next.begin, alignment) && bytes <= next.bytes();
+    const std::size_t padding = padding_of(next, alignment);
+    return padding <= next.bytes() && bytes <= next.bytes() - padding;
 }
 
 std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,
@@ -74,8 +82,9 @@ bool ScratchChunks::append(std::byte* begin, std::size_t bytes) noexcept {
     return true;
 }
 
-void ScratchChunks::go_on(std::size_t below) noexcept {
-    chunks_[++present_].below = below;
+void ScratchChunks::go_on(std::size_t below, std::size_t alignment) noexcept {
+    Chunk& next = chunks_[++present_];
+    next.below = below - padding_of(next, alignment);
 }
 
 std::size_t ScratchChunks::drop_spares() noexcept {

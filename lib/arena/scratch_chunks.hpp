@@ -48,8 +48,9 @@ public:
     /// changed.
     std::size_t add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,
                          Refusal& refusal) noexcept;
-    /// Makes the next chunk the present one.
-    void go_on(std::size_t below) noexcept;
+    /// Makes the next chunk the present one, for a block at a multiple of `alignment`; `below` is
+    /// where that block begins, had all been in one piece.
+    void go_on(std::size_t below, std::size_t alignment) noexcept;
     void go_back_to(std::size_t number) noexcept { present_ = number; }
     /// Gives back those after the present one. Returns their bytes.
     std::size_t drop_spares() noexcept;

@@ -1,5 +1,7 @@
 #include "arena/scratch_registry.hpp"
 
+#include <utility>
+
 #include "arena/scratch_operators.hpp"
 #include "arena/scratch_state.hpp"
 #include "base/never_destroyed.hpp"
@@ -69,11 +71,15 @@ void ScratchRegistry::after_fork_in_parent() noexcept {
 // The other threads are not in the child.
 void ScratchRegistry::after_fork_in_child() noexcept {
     after_fork_in_parent();
-    for (detail::ScratchState* scratch = scratches_; scratch != nullptr;) {
-        detail::ScratchState* const next = scratch->next_of_all;
-        Scratch* const owner = &scratch->scratch();
-        if (owner != detail::local_scratch) delete owner;
-        scratch = next;
+    detail::ScratchState* scratch = std::exchange(scratches_, nullptr);
+    while (scratch != nullptr) {
+        detail::ScratchState& one = *scratch;
+        scratch = std::exchange(one.next_of_all, nullptr);
+        if (&one.scratch() == detail::local_scratch) {
+            scratches_ = &one;
+        } else {
+            one.abandon();
+        }
     }
 }
 

@@ -12,7 +12,8 @@ class ScratchState;
 namespace tensorpool::arena {
 
 /// The scratches of all threads, and the lock under which any scratch changes its chunks, so that
-/// the child of a fork finds them whole and gives back those of threads that are not in it.
+/// the child of a fork finds them whole and gives back those of threads that are not in it (not the
+/// other records of such a thread, which may have been amid anything).
 /// Thread-safe; the only one is the process's.
 class ScratchRegistry {
 public:

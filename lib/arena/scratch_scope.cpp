@@ -56,7 +56,7 @@ void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
 
 Scratch::Mark Scratch::mark() const noexcept {
     Mark mark;
-    mark.scratch_ = this;
+    mark.scratch_ = state_->number;
     mark.scope_ = scope();
     mark.releases_ = state_->history.count();
     mark.chunk_ = chunk_;
@@ -68,8 +68,8 @@ Scratch::Mark Scratch::mark() const noexcept {
 
 void Scratch::release_to(const Mark& mark) {
     constexpr const char* call = "release_to";
-    if (mark.scratch_ == nullptr) refuse(*state_, call, "nothing was marked");
-    if (mark.scratch_ != this) refuse(*state_, call, "the mark is of another scratch");
+    if (mark.scratch_ == 0) refuse(*state_, call, "nothing was marked");
+    if (mark.scratch_ != state_->number) refuse(*state_, call, "the mark is of another scratch");
     if (mark.scope_ != scope()) refuse(*state_, call, "the mark was made in another scope");
     if (state_->history.went_below(mark.offset_, mark.releases_)) {
         refuse(*state_, call, "the mark is stale: a release went below it since");

@@ -1,6 +1,7 @@
 #include "arena/scratch_state.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -18,16 +19,27 @@ constexpr std::size_t granule = 64;
 // A chunk that is chained doubles the scratch, but adds no more than this beyond what is asked for.
 constexpr std::size_t most_chained_surplus = std::size_t{64} << 20;
 
+std::atomic<std::uint64_t> last_number = 0;
+
 }  // namespace
 
 ScratchState::ScratchState(Scratch& scratch, std::string name)
-    : scratch_(scratch), name_(std::move(name)) {
+    // Relaxed: numbers that only have to differ.
+    : number(last_number.fetch_add(1, std::memory_order_relaxed) + 1),
+      scratch_(scratch),
+      name_(std::move(name)) {
     statistics::snapshot_sources().enter(*this);
 }
 
 ScratchState::~ScratchState() {
-    statistics::snapshot_sources().leave(*this);
+    // The child of a fork takes what is in the registry for whole.
     arena::scratch_registry().leave(*this);
+    statistics::snapshot_sources().leave(*this);
+}
+
+void ScratchState::abandon() noexcept {
+    statistics::snapshot_sources().leave(*this);
+    chunks.drop_all();
 }
 
 void ScratchState::add_to(Snapshot& snapshot) const {
@@ -82,6 +94,10 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
     }
     alignment = std::max(alignment, granule);
     const std::size_t size = base::align_up(bytes, granule);
+    if (size < bytes) {
+        refusal = {"what a size can hold", SIZE_MAX};
+        return nullptr;
+    }
     for (;;) {
         const auto next =
             reinterpret_cast<std::uintptr_t>(scratch_.next_.load(std::memory_order_relaxed));
@@ -105,20 +121,19 @@ bool ScratchState::grow(std::size_t bytes, std::size_t alignment, ArenaRefusal& 
         const std::size_t wanted = std::max({bytes, surplus, first_chunk_bytes});
         if (!add_chunk(bytes, wanted, alignment, refusal)) return false;
     }
-    if (!first) chunks.go_on(below);
+    if (!first) chunks.go_on(below, alignment);
     use_present_chunk();
     return true;
 }
 
 bool ScratchState::prepare(std::size_t bytes, ArenaRefusal& refusal) noexcept {
     const bool first = chunks.empty();
-    if (!first) {
-        const std::byte* const next = scratch_.next_.load(std::memory_order_relaxed);
-        if (bytes <= static_cast<std::size_t>(scratch_.end_ - next)) return true;
-        if (chunks.next_has(bytes, granule)) return true;
-    }
-    if (!add_chunk(bytes, bytes, granule, refusal)) return false;
+    const std::byte* const next = scratch_.next_.load(std::memory_order_relaxed);
+    const bool is_ready =
+        bytes <= static_cast<std::size_t>(scratch_.end_ - next) || chunks.next_has(bytes, granule);
+    if (!is_ready && !add_chunk(bytes, bytes, granule, refusal)) return false;
     if (first) use_present_chunk();
+    prepared_ = std::max(prepared_, scratch_.used() + bytes);
     return true;
 }
 
@@ -158,9 +173,8 @@ void ScratchState::go_back_to(std::size_t chunk, std::byte* next) noexcept {
 }
 
 void ScratchState::settle() noexcept {
-    const std::size_t need = scratch_.high_.load(std::memory_order_relaxed);
-    base::raise_to(totals.peak_used_bytes, need);
-    scratch_.high_.store(0, std::memory_order_relaxed);
+    const std::size_t need = std::max(scratch_.high_.load(std::memory_order_relaxed), prepared_);
+    forget_need();
     scratch_.unsettled_ = false;
     if (chunks.is_buffer() || (!chunks.empty() && chunks.is_one() && need <= capacity())) return;
     chunks.drop_all();
@@ -170,8 +184,15 @@ void ScratchState::settle() noexcept {
     use_present_chunk();
 }
 
+void ScratchState::forget_need() noexcept {
+    base::raise_to(totals.peak_used_bytes, scratch_.high_.load(std::memory_order_relaxed));
+    scratch_.high_.store(0, std::memory_order_relaxed);
+    prepared_ = 0;
+}
+
 std::size_t ScratchState::trim() noexcept {
     if (scratch_.used() != 0 || scratch_.scope() != outside) return chunks.drop_spares();
+    forget_need();
     const std::size_t bytes = chunks.drop_all();
     if (chunks.empty()) use_present_chunk();
     return bytes;

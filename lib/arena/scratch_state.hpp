@@ -46,7 +46,12 @@ public:
     /// Everything has ended: one chunk that would have held it all, in place of several.
     void settle() noexcept;
     std::size_t trim() noexcept;
+    /// In the child of a fork, of a thread that is not in it, and that may have been amid anything:
+    /// gives back the chunks. The records stay as they are.
+    void abandon() noexcept;
 
+    /// Of no other scratch of the process, one that is gone included; never 0.
+    const std::uint64_t number;
     /// The number of no scope, for what is allocated outside of any.
     static constexpr std::uint64_t outside = 0;
     /// Whose scope is the innermost one with a name; nullptr for none.
@@ -64,8 +69,12 @@ private:
     [[nodiscard]] bool add_chunk(std::size_t needed, std::size_t wanted, std::size_t alignment,
                                  ArenaRefusal& refusal) noexcept;
 
+    void forget_need() noexcept;
+
     Scratch& scratch_;
     std::string name_;
+    // How far what was made ready reached at most, in the terms of `Scratch::high_`.
+    std::size_t prepared_ = 0;
     std::unordered_map<std::string_view, ScratchOperator*> operators_;
 };
 
