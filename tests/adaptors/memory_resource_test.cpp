@@ -3,8 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <list>
 #include <memory_resource>
+#include <numeric>
+#include <stdexcept>
 #include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace tensorpool {
@@ -89,6 +95,117 @@ TEST(PoolResource, FeedsTheResourcesOfTheStandardLibrary) {
         EXPECT_TRUE(pool.owns(in_pools.data()));
     }
     EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST(ArenaResource, ContainersLiveInTheArena) {
+    Arena arena;
+    ArenaResource resource(arena);
+    EXPECT_EQ(&resource.arena(), &arena);
+    {
+        std::pmr::vector<std::pmr::string> lines(&resource);
+        std::pmr::list<int> numbers(&resource);
+        std::pmr::unordered_map<int, std::pmr::string> map(&resource);
+        for (int i = 0; i < 1000; ++i) {
+            lines.emplace_back(200, static_cast<char>('a' + i % 26));
+            numbers.push_back(i);
+            map.emplace(i, std::to_string(i));
+        }
+        for (int i = 0; i < 1000; ++i) {
+            EXPECT_EQ(lines[static_cast<std::size_t>(i)],
+                      std::string(200, static_cast<char>('a' + i % 26)));
+            EXPECT_EQ(map.at(i), std::to_string(i));
+        }
+        EXPECT_EQ(std::accumulate(numbers.begin(), numbers.end(), 0), 999 * 500);
+        EXPECT_GE(arena.used(), 1000U * (200 + 64 + 64));
+    }
+    EXPECT_NE(arena.used(), 0U) << "nothing goes alone";
+    arena.reset();
+    EXPECT_EQ(arena.used(), 0U);
+}
+
+TEST(ArenaResource, EqualExactlyWhenTheArenaIsTheSame) {
+    Arena arena;
+    Arena other;
+    MemoryPool pool;
+    const ArenaResource resource(arena);
+    EXPECT_TRUE(resource.is_equal(resource));
+    EXPECT_TRUE(resource == ArenaResource(arena));
+    EXPECT_FALSE(resource == ArenaResource(other));
+    EXPECT_FALSE(resource.is_equal(PoolResource(pool)));
+    EXPECT_FALSE(PoolResource(pool).is_equal(resource));
+    EXPECT_FALSE(resource.is_equal(*std::pmr::new_delete_resource()));
+}
+
+TEST(ArenaResource, ContainersMoveOnlyBetweenEqualOnes) {
+    Arena arena;
+    Arena other;
+    ArenaResource one(arena);
+    ArenaResource same(arena);
+    ArenaResource another(other);
+    std::pmr::vector<int> values(1000, 7, &one);
+    const int* const data = values.data();
+    std::pmr::vector<int> moved(std::move(values), &same);
+    EXPECT_EQ(moved.data(), data);
+    const std::pmr::vector<int> copied(std::move(moved), &another);
+    EXPECT_NE(copied.data(), data);
+    EXPECT_EQ(copied, std::pmr::vector<int>(1000, 7));
+    EXPECT_GE(other.used(), 4000U);
+}
+
+TEST(ArenaResource, EveryAlignmentIsMet) {
+    Arena arena(ArenaOptions{.alignment = 8});
+    ArenaResource resource(arena);
+    for (std::size_t alignment = 1; alignment <= 8192; alignment *= 2) {
+        for (const std::size_t bytes : {1U, 100U, 5000U}) {
+            void* const block = resource.allocate(bytes, alignment);
+            EXPECT_TRUE(is_aligned(block, alignment)) << bytes << " B at " << alignment;
+            resource.deallocate(block, bytes, alignment);
+        }
+    }
+}
+
+TEST(ArenaResource, SmallNodesTakeLittleWhereTheArenaIsToldSo) {
+    Arena arena(ArenaOptions{.alignment = 8});
+    ArenaResource resource(arena);
+    static_cast<void>(resource.allocate(24, 8));
+    static_cast<void>(resource.allocate(20, 4));
+    EXPECT_EQ(arena.used(), 48U);
+}
+
+TEST(ArenaResource, ZeroBytesGetAnAddressOfTheirOwn) {
+    Arena arena;
+    ArenaResource resource(arena);
+    for (const std::size_t alignment : {1U, 256U}) {
+        void* const one = resource.allocate(0, alignment);
+        void* const other = resource.allocate(0, alignment);
+        EXPECT_NE(one, nullptr);
+        EXPECT_NE(one, other);
+        resource.deallocate(one, 0, alignment);
+    }
+}
+
+TEST(ArenaResource, WhatTheArenaCannotGiveThrowsItsError) {
+    Arena arena(ArenaOptions{.max_allocation = 1 << 20});
+    ArenaResource resource(arena);
+    EXPECT_THROW(static_cast<void>(resource.allocate(2 << 20)), AllocationError);
+    EXPECT_THROW(static_cast<void>(resource.allocate(1, 24)), std::invalid_argument);
+}
+
+TEST(ArenaResource, ServesSeveralThreads) {
+    Arena arena;
+    ArenaResource resource(arena);
+    std::vector<std::thread> threads;
+    for (int number = 0; number < 4; ++number) {
+        threads.emplace_back([&resource, number] {
+            std::pmr::vector<std::pmr::string> lines(&resource);
+            for (std::size_t i = 0; i < 500; ++i)
+                lines.emplace_back(i, static_cast<char>('a' + number));
+            for (std::size_t i = 0; i < 500; ++i) {
+                EXPECT_EQ(lines[i], std::string(i, static_cast<char>('a' + number)));
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
