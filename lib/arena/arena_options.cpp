@@ -1,13 +1,13 @@
 #include <tensorpool/arena_options.hpp>
 
+#include "arena/arena_defaults.hpp"
 #include "platform/environment.hpp"
 
-namespace tensorpool::detail {
-namespace {
+namespace tensorpool {
 
-ArenaDefaults defaults_from_environment() {
+detail::ArenaDefaults arena::defaults_from_environment() {
     using platform::Named;
-    ArenaDefaults defaults;
+    detail::ArenaDefaults defaults;
     platform::read_bytes("TENSORPOOL_ARENA_INITIAL_CAPACITY", defaults.initial_capacity);
     platform::read_bytes("TENSORPOOL_ARENA_MAX_CAPACITY", defaults.max_capacity);
     platform::read_bytes_above_0("TENSORPOOL_ARENA_MAX_ALLOCATION", defaults.max_allocation);
@@ -26,11 +26,9 @@ ArenaDefaults defaults_from_environment() {
     return defaults;
 }
 
-}  // namespace
-
-const ArenaDefaults& arena_defaults() {
-    static const ArenaDefaults defaults = defaults_from_environment();
+const detail::ArenaDefaults& detail::arena_defaults() {
+    static const ArenaDefaults defaults = arena::defaults_from_environment();
     return defaults;
 }
 
-}  // namespace tensorpool::detail
+}  // namespace tensorpool
