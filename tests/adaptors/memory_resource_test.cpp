@@ -8,6 +8,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -111,9 +112,9 @@ TEST(ArenaResource, ContainersLiveInTheArena) {
             map.emplace(i, std::to_string(i));
         }
         for (int i = 0; i < 1000; ++i) {
-            EXPECT_EQ(lines[static_cast<std::size_t>(i)],
+            EXPECT_EQ(std::string_view(lines[static_cast<std::size_t>(i)]),
                       std::string(200, static_cast<char>('a' + i % 26)));
-            EXPECT_EQ(map.at(i), std::to_string(i));
+            EXPECT_EQ(std::string_view(map.at(i)), std::to_string(i));
         }
         EXPECT_EQ(std::accumulate(numbers.begin(), numbers.end(), 0), 999 * 500);
         EXPECT_GE(arena.used(), 1000U * (200 + 64 + 64));
@@ -201,7 +202,8 @@ TEST(ArenaResource, ServesSeveralThreads) {
             for (std::size_t i = 0; i < 500; ++i)
                 lines.emplace_back(i, static_cast<char>('a' + number));
             for (std::size_t i = 0; i < 500; ++i) {
-                EXPECT_EQ(lines[i], std::string(i, static_cast<char>('a' + number)));
+                EXPECT_EQ(std::string_view(lines[i]),
+                          std::string(i, static_cast<char>('a' + number)));
             }
         });
     }
