@@ -1,0 +1,279 @@
+/// Question: what does a phase of work cost that takes its memory from an arena, and what does it
+/// cost to grow under it?
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tensorpool/arena.hpp>
+
+#include "support/barrier.hpp"
+#include "support/child.hpp"
+#include "support/cores.hpp"
+#include "support/program.hpp"
+#include "support/turns.hpp"
+
+namespace {
+
+using perf::text;
+using tensorpool::Arena;
+using tensorpool::ArenaOptions;
+using tensorpool::GrowthPolicy;
+
+constexpr std::size_t MiB = std::size_t{1} << 20;
+constexpr std::size_t page_bytes = 4096;
+
+/// One byte of each page.
+void touch(char* block, std::size_t bytes) {
+    for (std::size_t at = 0; at < bytes; at += page_bytes) block[at] = 1;
+    perf::opaque(block);
+}
+
+long page_faults() {
+    rusage usage = {};
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_minflt;
+}
+
+/// Address space that nothing has touched; nullptr when it cannot be had.
+char* map(std::size_t bytes) {
+    void* const block =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return block == MAP_FAILED ? nullptr : static_cast<char*>(block);
+}
+
+// Phases -----------------------------------------------------------------------------------------
+
+/// A phase takes and touches pieces of 4 MiB.
+class Phases {
+public:
+    explicit Phases(std::size_t pieces) : pieces_(pieces), kept_(map(pieces * piece_bytes)) {}
+    ~Phases() { munmap(kept_, pieces_.size() * piece_bytes); }
+    Phases(const Phases&) = delete;
+    Phases& operator=(const Phases&) = delete;
+
+    bool ready() const { return kept_ != nullptr; }
+
+    void in_arena() {
+        const Arena::Mark mark = arena_.mark();
+        for (char*& piece : pieces_) {
+            piece = static_cast<char*>(arena_.allocate(piece_bytes));
+            touch(piece, piece_bytes);
+        }
+        arena_.release_to(mark);
+    }
+    void with_malloc() {
+        for (char*& piece : pieces_) {
+            piece = static_cast<char*>(std::malloc(piece_bytes));
+            if (piece == nullptr) std::abort();
+            touch(piece, piece_bytes);
+        }
+        for (char* piece : pieces_) std::free(piece);
+    }
+    void kept() {
+        for (std::size_t i = 0; i < pieces_.size(); ++i)
+            touch(kept_ + i * piece_bytes, piece_bytes);
+    }
+
+private:
+    static constexpr std::size_t piece_bytes = 4 * MiB;
+
+    std::vector<char*> pieces_;
+    char* kept_;
+    Arena arena_;
+};
+
+/// What a subject costs. The first round is apart: there memory comes for the first time.
+class PhaseCosts {
+public:
+    /// Makes the first round. Later ones are measured `count` at a time, and the first of those,
+    /// which finds the caches full of another subject's memory, is not timed where there are more.
+    PhaseCosts(Phases& phases, void (Phases::*phase)(), int count)
+        : phases_(&phases), phase_(phase), count_(count) {
+        first_ = measure(1);
+    }
+
+    /// Some later rounds; ms a round.
+    double go_on() {
+        const double warm_up = count_ > 1 ? measure(1).faults : 0;
+        const Cost cost = measure(count_);
+        most_later_faults_ = std::max({most_later_faults_, warm_up, cost.faults});
+        return cost.milliseconds;
+    }
+    double first_faults() const { return first_.faults; }
+    double first_milliseconds() const { return first_.milliseconds; }
+    double most_later_faults() const { return most_later_faults_; }
+
+private:
+    struct Cost {
+        double faults = 0;
+        double milliseconds = 0;
+    };
+    /// A round in the mean of `count`, but all of their faults.
+    Cost measure(int count) const {
+        const long faults_before = page_faults();
+        const double seconds = perf::seconds_of([&] {
+            for (int i = 0; i < count; ++i) (phases_->*phase_)();
+        });
+        return {static_cast<double>(page_faults() - faults_before), seconds * 1e3 / count};
+    }
+
+    Phases* phases_;
+    void (Phases::*phase_)();
+    int count_;
+    Cost first_;
+    double most_later_faults_ = 0;
+};
+
+void ask_phases(const perf::Options& options, perf::Report& report) {
+    const std::size_t bytes = (options.quick ? 16 : 1024) * MiB;
+    Phases phases(bytes / (4 * MiB));
+    if (!phases.ready()) return report.print_unmeasured("phase", "no memory");
+    PhaseCosts kept(phases, &Phases::kept, 8), arena(phases, &Phases::in_arena, 8),
+        glibc(phases, &Phases::with_malloc, 1);
+    const perf::Turns turns(options.rounds,
+                            {[&] { return kept.go_on(); }, [&] { return arena.go_on(); },
+                             [&] { return glibc.go_on(); }});
+    const auto later = [&](std::size_t i) { return text(turns.median(i)); };
+    report.print(
+        "phase: " + std::to_string(bytes / MiB) + " MiB in pieces of 4 MiB, again and again",
+        {{"each page touched", "kept memory", "arena", "malloc, free"},
+         {"page faults, first round", text(kept.first_faults(), 0), text(arena.first_faults(), 0),
+          text(glibc.first_faults(), 0)},
+         {"page faults, most in a later round", text(kept.most_later_faults(), 0),
+          report.judge(arena.most_later_faults(), 0, 0), text(glibc.most_later_faults(), 0)},
+         {"first round, ms", text(kept.first_milliseconds()), text(arena.first_milliseconds()),
+          text(glibc.first_milliseconds())},
+         {"later round, ms", later(0), later(1), later(2)},
+         {"later round, of kept memory", "1.00", text(turns.ratio(1, 0)),
+          text(turns.ratio(2, 0))}});
+}
+
+// Growth -----------------------------------------------------------------------------------------
+
+struct GrowthCosts {
+    double grow_ms = 0;   ///< growing and touching
+    double touch_ms = 0;  ///< touching as much that was mapped at once
+    double growths = 0;
+};
+
+/// Grows to `bytes` in steps of 1 MiB, holding and touching every block. After each 64 MiB of that
+/// comes as much of touching alone, or before, by turns: what a page costs at its first touch
+/// changes within seconds here.
+GrowthCosts grow_beside_touching(std::size_t bytes, const GrowthPolicy& policy) {
+    constexpr std::size_t slice = 64;
+    std::vector<char*> held(bytes / MiB);
+    GrowthCosts costs;
+    char* memory = nullptr;
+    costs.touch_ms += 1e3 * perf::seconds_of([&] { memory = map(bytes); });
+    if (memory == nullptr) std::abort();
+    std::optional<Arena> arena;
+    costs.grow_ms += 1e3 * perf::seconds_of([&] {
+                         arena.emplace(ArenaOptions{.max_capacity = 2 * bytes, .growth = policy});
+                     });
+    for (std::size_t first = 0; first < held.size(); first += slice) {
+        const auto grow_ms = [&] {
+            return 1e3 * perf::seconds_of([&] {
+                       for (std::size_t i = first; i < first + slice; ++i) {
+                           held[i] = static_cast<char*>(arena->allocate(MiB));
+                           touch(held[i], MiB);
+                       }
+                   });
+        };
+        const bool grow_first = first / slice % 2 == 0;
+        if (grow_first) costs.grow_ms += grow_ms();
+        costs.touch_ms += 1e3 * perf::seconds_of([&] {
+                              for (std::size_t i = first; i < first + slice; ++i)
+                                  touch(memory + i * MiB, MiB);
+                          });
+        if (!grow_first) costs.grow_ms += grow_ms();
+    }
+    costs.growths = static_cast<double>(arena->statistics().growths);
+    return costs;
+}
+
+/// The same without touching.
+GrowthCosts grow_alone(std::size_t bytes, const GrowthPolicy& policy) {
+    std::vector<char*> held(bytes / MiB);
+    return {.grow_ms = 1e3 * perf::seconds_of([&] {
+                           static Arena arena({.max_capacity = 2 * bytes, .growth = policy});
+                           for (char*& block : held)
+                               block = static_cast<char*>(arena.allocate(MiB));
+                           char** blocks = held.data();
+                           perf::opaque(blocks);
+                       })};
+}
+
+/// What the rounds of one policy gave.
+class Growths {
+public:
+    Growths(std::size_t bytes, const GrowthPolicy& policy) : bytes_(bytes), policy_(policy) {}
+
+    /// In processes of their own, which have touched nothing before. False when one fails.
+    bool go_on() {
+        const auto both = perf::in_a_child([&] { return grow_beside_touching(bytes_, policy_); });
+        const auto alone = perf::in_a_child([&] { return grow_alone(bytes_, policy_); });
+        if (!both || !alone) return false;
+        touch_ms.push_back(both->touch_ms);
+        grow_ms.push_back(both->grow_ms);
+        ratios.push_back(both->grow_ms / both->touch_ms);
+        alone_ms.push_back(alone->grow_ms);
+        count = both->growths;
+        return true;
+    }
+
+    std::vector<double> touch_ms, grow_ms, ratios, alone_ms;
+    double count = 0;
+
+private:
+    std::size_t bytes_;
+    GrowthPolicy policy_;
+};
+
+void ask_growth(const perf::Options& options, perf::Report& report) {
+    const std::size_t mib = options.quick ? 128 : 4096;
+    const std::string title = "growth: from 8 MiB to " + std::to_string(mib) +
+                              " MiB in steps of 1 MiB, each page touched";
+    std::vector<perf::Cells> rows = {{"growth", "growths", "touching alone, ms", "growing, ms",
+                                      "of touching", "of touching, all rounds",
+                                      "without touching, ms"}};
+    const auto middle = [](const std::vector<double>& figures) {
+        return text(perf::median(figures), 0) + " (" + text(perf::quantile(figures, 0), 0) +
+               " to " + text(perf::quantile(figures, 1), 0) + ")";
+    };
+    Growths policies[] = {
+        {mib * MiB, GrowthPolicy::conservative()},
+        {mib * MiB, {.step = MiB, .factor = 0, .fraction = 0.75}},
+    };
+    for (int round = 0; round < options.rounds; ++round) {
+        for (Growths& growths : policies) {
+            if (!growths.go_on()) return report.print_unmeasured(title, "a process failed");
+        }
+    }
+    for (const Growths& growths : policies) {
+        rows.push_back({&growths == policies ? "conservative, the default" : "1 MiB",
+                        text(growths.count, 0), middle(growths.touch_ms), middle(growths.grow_ms),
+                        report.judge(perf::median(growths.ratios), 1.10),
+                        text(perf::quantile(growths.ratios, 0)) + " to " +
+                            text(perf::quantile(growths.ratios, 1)),
+                        text(perf::median(growths.alone_ms), 1)});
+    }
+    report.print(title, rows);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const perf::Options options = perf::read_options(argc, argv, 3);
+    perf::Report report(options);
+    perf::stay_on_core(0);
+    ask_growth(options, report);
+    ask_phases(options, report);
+    return report.status();
+}
