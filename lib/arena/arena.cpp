@@ -103,7 +103,8 @@ void Arena::set_up(std::byte* base) noexcept {
     granule_mask_ = options.alignment - 1;
     shared_ = options.sharing == Sharing::any_thread;
     const bool checked = !shared_ && options.checks != Checks::off;
-    quick_bytes_ = checked ? 0 : std::min(options.max_allocation, most_quick_bytes);
+    const bool quick = !checked && options.alignment <= most_quick_bytes;
+    quick_bytes_ = quick ? std::min(options.max_allocation, most_quick_bytes) : 0;
 }
 
 std::size_t Arena::used() const noexcept {

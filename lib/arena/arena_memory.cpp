@@ -31,7 +31,7 @@ bool ArenaMemory::reserve(std::size_t max_capacity, std::size_t alignment) noexc
     limit_name_ = max_capacity != 0 ? "max_capacity" : "reserved address space";
     const std::size_t space = platform::available_address_space();
     if (space != SIZE_MAX && space / 4 < limit_) {
-        limit_ = space / 4;
+        limit_ = align_down(space / 4, page_bytes());
         limit_name_ = "a quarter of the address space that RLIMIT_AS left";
     }
     alignment = std::max(alignment, platform::huge_page_bytes);

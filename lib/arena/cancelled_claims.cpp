@@ -3,12 +3,8 @@
 namespace tensorpool::arena {
 
 void CancelledClaims::cancel_from(std::size_t from) noexcept {
-    Run& newest = runs_[(run_count_ - 1) % most_runs];
-    if (run_count_ != 0 && newest.from == from) {
-        newest.last = generation_;
-    } else {
-        runs_[run_count_++ % most_runs] = {generation_, generation_, from};
-    }
+    const bool goes_on = run_count_ != 0 && run(run_count_ - 1).from == from;
+    if (!goes_on) runs_[run_count_++ % most_runs] = {generation_, from};
     ++generation_;
 }
 

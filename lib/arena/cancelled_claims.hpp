@@ -26,8 +26,7 @@ public:
 
 private:
     struct Run {
-        std::uint64_t first;
-        std::uint64_t last;
+        std::uint64_t first;  // it ends where the next one begins
         std::size_t from;
     };
     static constexpr std::uint64_t most_runs = 64;
