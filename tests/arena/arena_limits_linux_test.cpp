@@ -1,0 +1,237 @@
+// Arenas in a process that may not have as much as it likes: RLIMIT_AS, and a container's limit,
+// made up of files that this program's `open` shows in place of the system's.
+
+#include <tensorpool/arena.hpp>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arena/arena_test.hpp"
+#include "platform/platform.hpp"
+#include "statistics/commit_budget.hpp"
+#include "support/child_process.hpp"
+#include "support/file_tree.hpp"
+#include "support/process_figures.hpp"
+
+namespace {
+
+// Where the container's files lie; empty: the system's are read. Plain, for `open` is called
+// before a sanitizer is ready to watch.
+char container_root[256] = "";
+
+bool is_of_container(const char* path) {
+    return std::strncmp(path, "/sys/fs/cgroup", 14) == 0 ||
+           std::strcmp(path, "/proc/self/cgroup") == 0 ||
+           std::strcmp(path, "/proc/self/mountinfo") == 0;
+}
+
+}  // namespace
+
+// In place of the C library's, in this program.
+extern "C" __attribute__((no_sanitize("thread", "address", "undefined"))) int open(const char* path,
+                                                                                   int flags, ...) {
+    va_list more;
+    va_start(more, flags);
+    const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
+    va_end(more);
+    char other[512];
+    if (container_root[0] != '\0' && is_of_container(path)) {
+        std::snprintf(other, sizeof other, "%s%s", container_root, path);
+        path = other;
+    }
+    return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+namespace tensorpool {
+namespace {
+
+using testing::fill;
+using testing::gib;
+using testing::holds;
+using testing::holds_in_child;
+using testing::kib;
+using testing::mib;
+
+/// Leaves this process so much address space beyond what it has.
+bool leave_address_space(std::size_t bytes) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_AS, &limit) != 0) return false;
+    limit.rlim_cur = testing::memory_figures().address_space + bytes;
+    return setrlimit(RLIMIT_AS, &limit) == 0;
+}
+
+/// Takes blocks until there are no more. Returns how many; 0 when one does not hold what it should.
+std::size_t blocks_until_refused(Arena& arena, std::size_t bytes, std::size_t touched) {
+    std::vector<void*> blocks;
+    try {
+        for (;;) {
+            blocks.push_back(arena.allocate(bytes));
+            fill(blocks.back(), touched, blocks.size());
+        }
+    } catch (const std::bad_alloc&) {
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        if (!holds(blocks[i], touched, i + 1)) return 0;
+    }
+    return blocks.size();
+}
+
+/// An arena of these options ends with bad_alloc, stays usable, and does the same again.
+bool ends_and_stays_usable(const ArenaOptions& options, std::size_t bytes, std::size_t touched) {
+    Arena arena(options);
+    const std::size_t count = blocks_until_refused(arena, bytes, touched);
+    if (count == 0 || arena.used() != count * bytes) return false;
+    if (arena.try_allocate(bytes) != nullptr) return false;
+    arena.reset();
+    return blocks_until_refused(arena, bytes, touched) == count;
+}
+
+TEST(ArenaUnderRlimitAs, ReservesAtMostAQuarterOfWhatIsLeft) {
+    // The last two do not divide into four times whole pages.
+    for (const std::size_t left :
+         {100 * mib, 2000 * mib, 400 * mib + 4 * kib, 400 * mib + 8 * kib}) {
+        for (const std::size_t max_capacity : {std::size_t{0}, 20 * gib}) {
+            EXPECT_TRUE(holds_in_child([&] {
+                const ArenaOptions options{.initial_capacity = 0, .max_capacity = max_capacity};
+                if (!leave_address_space(left)) return false;
+                const std::size_t before = platform::available_address_space();
+                const Arena arena(options);
+                const std::size_t taken = before - platform::available_address_space();
+                return arena.reserved() <= before / 4 && arena.reserved() > before / 4 - mib &&
+                       taken < before / 4 + mib;
+            })) << left;
+        }
+    }
+}
+
+TEST(ArenaUnderRlimitAs, ASmallerMaximumIsReservedWhole) {
+    EXPECT_TRUE(holds_in_child([] {
+        if (!leave_address_space(200 * mib)) return false;
+        const Arena arena(ArenaOptions{.initial_capacity = 0, .max_capacity = 10 * mib});
+        return arena.reserved() == 10 * mib;
+    }));
+}
+
+TEST(ArenaUnderRlimitAs, StopsWithBadAllocAndStaysUsable) {
+    EXPECT_TRUE(holds_in_child(
+        [] { return leave_address_space(200 * mib) && ends_and_stays_usable({}, mib, mib); }));
+}
+
+TEST(ArenaUnderRlimitAs, SaysWhichLimitItMet) {
+    EXPECT_TRUE(holds_in_child([] {
+        if (!leave_address_space(200 * mib)) return false;
+        Arena arena;
+        const std::string refusal =
+            testing::message_of<AllocationError>([&] { arena.allocate(100 * mib); });
+        return refusal.find("a quarter of the address space that RLIMIT_AS left (") !=
+               std::string::npos;
+    }));
+}
+
+TEST(ArenaUnderRlimitAs, ManyArenasShareWhatIsLeft) {
+    EXPECT_TRUE(holds_in_child([] {
+        if (!leave_address_space(400 * mib)) return false;
+        std::vector<std::unique_ptr<Arena>> arenas;
+        try {
+            for (;;) {
+                arenas.push_back(std::make_unique<Arena>());
+                fill(arenas.back()->allocate(mib), mib, arenas.size());
+            }
+        } catch (const std::bad_alloc&) {
+        }
+        return arenas.size() >= 4 && arenas.front()->try_allocate(mib) != nullptr;
+    }));
+}
+
+TEST(ArenaUnderRlimitAs, WithoutRoomCannotBeMade) {
+    EXPECT_TRUE(holds_in_child([] {
+        const std::size_t committed = statistics::commit_budget().committed();
+        if (!leave_address_space(mib)) return false;
+        try {
+            const Arena arena;
+            return false;
+        } catch (const AllocationError&) {
+        }
+        return statistics::commit_budget().committed() == committed;
+    }));
+}
+
+/// A container whose files a test makes up: this process is in /mine, of cgroup version 2.
+class ArenaInAContainer : public ::testing::Test {
+protected:
+    ~ArenaInAContainer() override { container_root[0] = '\0'; }
+
+    void limit_to(std::size_t limit, std::size_t usage) {
+        files_.write("/proc/self/cgroup", "0::/mine\n");
+        files_.write("/proc/self/mountinfo",
+                     "31 23 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n");
+        const std::string group = "/sys/fs/cgroup/mine";
+        files_.write(group + "/memory.max", std::to_string(limit) + "\n");
+        files_.write(group + "/memory.current", std::to_string(usage) + "\n");
+        files_.write(group + "/memory.stat", "anon 1\nfile 2\ninactive_file 0\n");
+        std::snprintf(container_root, sizeof container_root, "%s", files_.root().c_str());
+    }
+
+    testing::FileTree files_;
+};
+
+TEST_F(ArenaInAContainer, ReservesTwiceTheLimit) {
+    limit_to(300 * mib, 200 * mib);
+    EXPECT_EQ(Arena(ArenaOptions{.initial_capacity = 0}).reserved(), 600 * mib);
+}
+
+// What the container has in use stands still here, so the blocks are hardly touched.
+TEST_F(ArenaInAContainer, StopsWithBadAllocAtItsLimitAndStaysUsable) {
+    limit_to(300 * mib, 200 * mib);
+    ASSERT_EQ(platform::available_memory(), 100 * mib);
+    EXPECT_TRUE(holds_in_child([] {
+        const std::size_t resident = platform::resident_memory();
+        Arena arena(ArenaOptions{.initial_capacity = 0, .max_capacity = 10 * gib});
+        const std::size_t count = blocks_until_refused(arena, mib, 100);
+        // What it has already and what is left, and what the test itself takes meanwhile.
+        const std::size_t most = 100 * mib + resident + 32 * mib;
+        if (count * mib < 100 * mib || count * mib > most) return false;
+        arena.reset();
+        return blocks_until_refused(arena, mib, 100) >= count;
+    }));
+}
+
+TEST_F(ArenaInAContainer, WhatOtherArenasCommittedCounts) {
+    limit_to(300 * mib, 200 * mib);
+    EXPECT_TRUE(holds_in_child([] {
+        const std::size_t resident = platform::resident_memory();
+        const ArenaOptions options{.initial_capacity = 60 * mib, .max_capacity = gib};
+        const Arena first(options);
+        Arena second({.initial_capacity = 0, .max_capacity = gib});
+        const std::size_t count = blocks_until_refused(second, mib, 100);
+        return count >= 40 && count * mib < 40 * mib + resident + 32 * mib;
+    }));
+}
+
+TEST_F(ArenaInAContainer, SurplusEndsAtTheFractionOfTheLimit) {
+    limit_to(300 * mib, 200 * mib);
+    EXPECT_TRUE(holds_in_child([] {
+        const std::size_t resident = platform::resident_memory();
+        Arena arena({.initial_capacity = 0,
+                     .max_capacity = gib,
+                     .growth = {.step = 500 * mib, .factor = 0.0, .fraction = 0.5}});
+        arena.allocate(mib);
+        return arena.capacity() >= 50 * mib &&
+               arena.capacity() <= (100 * mib + resident + 32 * mib) / 2;
+    }));
+}
+
+}  // namespace
+}  // namespace tensorpool
