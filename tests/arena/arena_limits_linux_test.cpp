@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include <cstdarg>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "arena/arena_test.hpp"
@@ -171,7 +172,10 @@ TEST(ArenaUnderRlimitAs, WithoutRoomCannotBeMade) {
 /// A container whose files a test makes up: this process is in /mine, of cgroup version 2.
 class ArenaInAContainer : public ::testing::Test {
 protected:
-    ~ArenaInAContainer() override { container_root[0] = '\0'; }
+    ~ArenaInAContainer() override {
+        container_root[0] = '\0';
+        look_again();
+    }
 
     void limit_to(std::size_t limit, std::size_t usage) {
         files_.write("/proc/self/cgroup", "0::/mine\n");
@@ -182,6 +186,12 @@ protected:
         files_.write(group + "/memory.current", std::to_string(usage) + "\n");
         files_.write(group + "/memory.stat", "anon 1\nfile 2\ninactive_file 0\n");
         std::snprintf(container_root, sizeof container_root, "%s", files_.root().c_str());
+        look_again();
+    }
+    /// More than there can be is refused only after a fresh look.
+    static void look_again() {
+        constexpr std::size_t too_much = SIZE_MAX / 2;
+        EXPECT_EQ(statistics::commit_budget().take(too_much, too_much, 1.0, 1), 0U);
     }
 
     testing::FileTree files_;
