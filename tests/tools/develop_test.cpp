@@ -47,5 +47,11 @@ TEST(Develop, NoiseShrinksAndEdgesStay) {
     EXPECT_GE(contrast(develop(edge)), contrast(edge));
 }
 
+TEST(Develop, FrugalOrNotTheResultIsTheSameBitForBit) {
+    cv::Mat picture(61, 83, CV_8UC3);
+    cv::randu(picture, 0, 256);
+    EXPECT_EQ(cv::norm(develop(picture), develop(picture, {}, Frugal::yes), cv::NORM_INF), 0);
+}
+
 }  // namespace
 }  // namespace tensorpool::photos

@@ -76,6 +76,7 @@ TEST_F(MatScopesTest, AnOperatorsNeedIsReportedByItsName) {
 }
 
 TEST_F(MatScopesTest, AnInnerScopeWithoutOneAroundItIsRefused) {
+    EXPECT_FALSE(MatScope::is_open());
     EXPECT_THROW(MatScope(), cv::Exception);
 }
 

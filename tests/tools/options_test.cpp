@@ -23,6 +23,7 @@ TEST(Options, NothingSaidMeansThreeRoundsOnOneThread) {
     EXPECT_FALSE(options.output.empty());
     EXPECT_TRUE(options.pictures.empty());
     EXPECT_TRUE(options.work.empty());
+    EXPECT_FALSE(options.frugal);
     EXPECT_FALSE(options.help);
 }
 
@@ -33,6 +34,7 @@ TEST(Options, AllAreTakenAndTheRestArePictures) {
     EXPECT_EQ(options.threads, 2);
     EXPECT_EQ(options.output, "out");
     EXPECT_EQ(options.pictures, (std::vector<std::string>{"a.jpg", "--b.jpg", "c"}));
+    EXPECT_TRUE(parse_options({"--frugal"}).frugal);
     EXPECT_TRUE(parse_options({"--help"}).help);
 }
 
@@ -46,7 +48,7 @@ TEST(Options, WrongOnesAreNamedWithWhatWasExpected) {
 }
 
 TEST(Options, TheHelpNamesEachOption) {
-    for (const char* option : {"--rounds", "--threads", "--output", "PICTURE|FOLDER"}) {
+    for (const char* option : {"--rounds", "--threads", "--frugal", "--output", "PICTURE|FOLDER"}) {
         EXPECT_NE(usage().find(option), std::string::npos) << option;
     }
 }

@@ -64,6 +64,13 @@ TEST_F(Program, TellsWhatEachOperatorNeededOfAContext) {
     EXPECT_EQ(read_jpeg(folder_.path() / "out/context/good.jpg").cols, 400);
 }
 
+TEST_F(Program, FrugalOrNotTheResultsAreTheSame) {
+    const Ended ended = develop("--rounds 1 --frugal " + picture("good.jpg"));
+    EXPECT_EQ(ended.status, 0) << ended.text;
+    EXPECT_NE(ended.text.find("The results are the same bit for bit"), std::string::npos);
+    EXPECT_EQ(ended.text.find("--frugal"), std::string::npos) << ended.text;
+}
+
 TEST_F(Program, APictureThatCannotBeReadIsNamedOnceAndTheOthersGoOn) {
     folder_.file("bad.jpg", "no picture");
     const Ended ended = develop("--rounds 2 " + folder_.path().string());

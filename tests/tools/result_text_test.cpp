@@ -30,26 +30,26 @@ TEST(ResultText, TheTableFitsATerminalOf80Columns) {
 }
 
 TEST(ResultText, TheVerdictTellsWhatWasSaved) {
-    EXPECT_EQ(verdict("The pool", {0.62, 120'000, std::uint64_t{440} << 20}, malloc_took),
+    EXPECT_EQ(verdict({0.62, 120'000, std::uint64_t{440} << 20}, malloc_took),
               "The pool took 0.31 of the CPU time and 0.12 of the page faults of malloc,\n"
               "with 1.10 of its peak memory.");
 }
 
 TEST(ResultText, TheVerdictSaysSoWhenNothingWasSaved) {
     for (const double seconds : {1.995, 2.0, 2.5}) {
-        const std::string text = verdict("The pool", {seconds, 1'500'000, 1}, malloc_took);
+        const std::string text = verdict({seconds, 1'500'000, 1}, malloc_took);
         EXPECT_EQ(text.find("The pool saved no CPU time here: it took "), 0U) << text;
         EXPECT_NE(text.find("1.50 of the page faults"), std::string::npos);
     }
 }
 
 TEST(ResultText, RatiosBelowAHundredthHaveAThirdDigit) {
-    EXPECT_NE(verdict("The pool", {1, 2'800, 1}, malloc_took).find("0.003 of the page faults"),
+    EXPECT_NE(verdict({1, 2'800, 1}, malloc_took).find("0.003 of the page faults"),
               std::string::npos);
 }
 
 TEST(ResultText, NothingToCompareWithGivesNoRatio) {
-    EXPECT_NE(verdict("The pool", {1, 1, 1}, {}).find("took - of"), std::string::npos);
+    EXPECT_NE(verdict({1, 1, 1}, {}).find("took - of"), std::string::npos);
 }
 
 }  // namespace

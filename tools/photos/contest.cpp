@@ -132,7 +132,7 @@ void Contest::compare(const Series& series, std::size_t picture) {
 int Contest::hold() {
     introduce();
     for (int round = 0; round < options_.rounds; ++round) run_round(round);
-    std::fputs(summary(series_, options_.output, differ_).c_str(), stdout);
+    std::fputs(summary(series_, options_, differ_).c_str(), stdout);
     return complaints_.empty() && !differ_ ? 0 : 1;
 }
 

@@ -2,12 +2,16 @@
 
 #include <utility>
 
+#include "frugal_operators.hpp"
+
 namespace tensorpool::photos {
 
-cv::Mat develop(const cv::Mat& picture, const Development& how) {
+cv::Mat develop(const cv::Mat& picture, const Development& how, Frugal frugal) {
+    const bool less = frugal == Frugal::yes;
     cv::Mat light = picture;
     for (Operator* const step :
-         {linear_light, balance_white, denoise, sharpen, boost_detail, display_light}) {
+         {linear_light, balance_white, less ? denoise_frugally : denoise, sharpen,
+          less ? boost_detail_frugally : boost_detail, display_light}) {
         cv::Mat result;
         step(light, how, result);
         light = std::move(result);

@@ -1,6 +1,7 @@
 #include "frugal_operators.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include <opencv2/imgproc.hpp>
@@ -15,7 +16,8 @@ namespace {
 
 /// What `work` makes ends with it.
 void in_own_scope(const auto& work) {
-    const MatScope scope;
+    std::optional<MatScope> scope;
+    if (MatScope::is_open()) scope.emplace();
     work();
 }
 

@@ -8,7 +8,7 @@
 namespace tensorpool::photos {
 
 /// `denoise`, with the same result bit for bit: it writes over what is not needed any more, and
-/// what one expression needs ends with a scope of its own. Needs a MatScope. At most 3 pictures in
+/// within a MatScope what one expression needs ends with a scope of its own. At most 3 pictures in
 /// floats at once, where `denoise` in one scope would hold 12.
 Operator denoise_frugally;
 

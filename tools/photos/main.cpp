@@ -1,6 +1,6 @@
 /// @file
-/// A real tensor program on the pool: develops photographs with memory from malloc and from the
-/// pool, and tells what each took.
+/// A real tensor program: develops photographs with memory from malloc, from the pool and from a
+/// Context, and tells what each took.
 
 #include <cstdio>
 #include <exception>

@@ -51,6 +51,8 @@ public:
         : scope_(innermost().context().scratch()),
           lot_("a part of an operator"),
           outer_(enter(&innermost())) {}
+    /// Whether this thread has one.
+    static bool is_open() noexcept { return ContextMatAllocator::inside_.memory != nullptr; }
     ~MatScope() { ContextMatAllocator::inside_ = outer_; }
     MatScope(const MatScope&) = delete;
     MatScope& operator=(const MatScope&) = delete;
@@ -58,7 +60,7 @@ public:
 private:
     using Inside = ContextMatAllocator::Inside;
     static const ContextMatAllocator& innermost() {
-        CV_Assert(ContextMatAllocator::inside_.memory != nullptr);
+        CV_Assert(is_open());
         return *ContextMatAllocator::inside_.memory;
     }
     Inside enter(const ContextMatAllocator* memory) noexcept {

@@ -41,6 +41,8 @@ Options parse_options(const std::vector<std::string>& words) {
             options.rounds = parse_number(option, value(), most_rounds);
         } else if (option == "--threads") {
             options.threads = parse_number(option, value(), most_threads);
+        } else if (option == "--frugal") {
+            options.frugal = true;
         } else if (option == "--output") {
             options.output = value();
         } else if (option == "--work") {
@@ -53,8 +55,8 @@ Options parse_options(const std::vector<std::string>& words) {
 }
 
 std::string usage() {
-    return "usage: tensorpool_photos [--rounds N] [--threads N] [--output DIR] [--] "
-           "[PICTURE|FOLDER]...\n"
+    return "usage: tensorpool_photos [--rounds N] [--threads N] [--frugal] [--output DIR] [--]\n"
+           "                         [PICTURE|FOLDER]...\n"
            "\n"
            "Develops photographs (denoise, sharpen, boost detail, in floats, with OpenCV) with\n"
            "pictures' memory from malloc, from tcmalloc where it is installed, from the pool, and\n"
@@ -66,6 +68,7 @@ std::string usage() {
            "                  in Debian's package mate-backgrounds\n"
            "  --rounds N      run all of it N times and print medians; default 3\n"
            "  --threads N     threads that OpenCV may use; default 1\n"
+           "  --frugal        all contenders hold as little at once as the Context's operators do\n"
            "  --output DIR    where the results go, in a folder for each allocator; default\n"
            "                  " TENSORPOOL_PHOTOS_OUTPUT
            "\n"

@@ -11,12 +11,13 @@ namespace tensorpool::photos {
 struct Options {
     int rounds = 3;
     int threads = 1;
-    std::string output;
+    bool frugal = false;
+    std::string output = {};
     bool help = false;
     /// Set in the processes that the program starts of itself: `malloc`, `pool`, `context` or
     /// `probe`.
-    std::string work;
-    std::vector<std::string> pictures;
+    std::string work = {};
+    std::vector<std::string> pictures = {};
 };
 
 /// Throws std::invalid_argument that names the word, and what was expected.

@@ -52,13 +52,13 @@ std::string table(const std::vector<Row>& rows) {
     return text;
 }
 
-std::string verdict(const std::string& who, const Measurement& own, const Measurement& malloc) {
+std::string verdict(const Measurement& pool, const Measurement& malloc) {
     // What would be printed as 1.00 is no saving.
-    const bool saved = own.cpu_seconds < 0.995 * malloc.cpu_seconds;
-    return who + (saved ? "" : " saved no CPU time here: it") + " took " +
-           ratio(own.cpu_seconds, malloc.cpu_seconds) + " of the CPU time and " +
-           faults_ratio(own, malloc) + " of the page faults of malloc,\nwith " +
-           peak_ratio(own, malloc) + " of its peak memory.";
+    const bool saved = pool.cpu_seconds < 0.995 * malloc.cpu_seconds;
+    return std::string(saved ? "The pool" : "The pool saved no CPU time here: it") + " took " +
+           ratio(pool.cpu_seconds, malloc.cpu_seconds) + " of the CPU time and " +
+           faults_ratio(pool, malloc) + " of the page faults of malloc,\nwith " +
+           peak_ratio(pool, malloc) + " of its peak memory.";
 }
 
 }  // namespace tensorpool::photos

@@ -24,8 +24,7 @@ std::string with_commas(std::uint64_t number);
 /// row's. Ends with a newline.
 std::string table(const std::vector<Row>& rows);
 
-/// One sentence, on two lines: what `who`, such as "The pool", took of what malloc did, and whether
-/// that is less.
-std::string verdict(const std::string& who, const Measurement& own, const Measurement& malloc);
+/// One sentence, on two lines: what the pool took of what malloc did, and whether that is less.
+std::string verdict(const Measurement& pool, const Measurement& malloc);
 
 }  // namespace tensorpool::photos

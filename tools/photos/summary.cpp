@@ -66,22 +66,25 @@ std::string conclusion(const std::vector<Series>& all) {
     if (pictures_done(all.front().runs.front()) == 0) {
         return "Nothing can be said of savings: no picture was developed.";
     }
-    const Measurement malloc = median_row(all.front()).measured;
-    return verdict("The pool", median_row(series_of("pool", all)).measured, malloc) + '\n' +
-           verdict("The Context", median_row(series_of("context", all)).measured, malloc);
+    return verdict(median_row(series_of("pool", all)).measured, median_row(all.front()).measured);
 }
 
 }  // namespace
 
-std::string summary(const std::vector<Series>& all, const std::string& output,
-                    bool results_differ) {
+std::string summary(const std::vector<Series>& all, const Options& options, bool results_differ) {
     std::vector<Row> rows;
     for (const Series& series : all) rows.push_back(median_row(series));
     std::string text = '\n' + work_done(all.front()) + "\n\n" + table(rows);
+    if (!options.frugal) {
+        text +=
+            "\nThe Context's denoise and boost_detail are written to hold less at once than those\n"
+            "of the others; with --frugal all are.\n";
+    }
     text += "\nThe pool's own report:\n\n" + report("pool", all);
     text += "\nWhat each operator needed of the Context's scratch, and the Context in all:\n\n" +
             report("context", all);
-    text += "\nThe results " + comparison(all, results_differ) + "; they lie in\n" + output + ".\n";
+    text += "\nThe results " + comparison(all, results_differ) + "; they lie in\n" +
+            options.output + ".\n";
     text += '\n' + conclusion(all) + '\n';
     return text;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "contender.hpp"
+#include "options.hpp"
 #include "run.hpp"
 
 namespace tensorpool::photos {
@@ -18,9 +19,9 @@ struct Series {
 };
 
 /// The text at the end: what was done, the table of medians, the reports of the pool and of the
-/// Context, whether the results are the same, and what those two saved; that only when all
+/// Context, whether the results are the same, and what the pool saved; that only when all
 /// contenders did the same pictures. `all` begins with malloc and has the pool and the Context.
 /// Ends with a newline.
-std::string summary(const std::vector<Series>& all, const std::string& output, bool results_differ);
+std::string summary(const std::vector<Series>& all, const Options& options, bool results_differ);
 
 }  // namespace tensorpool::photos

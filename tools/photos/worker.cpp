@@ -71,9 +71,10 @@ void tell_report(const std::string& text) {
 }
 
 void work_with_default_allocator(const Options& options) {
+    const Frugal frugal = options.frugal ? Frugal::yes : Frugal::no;
     process_all(options, [&](const Picture& picture) {
         const cv::Mat photograph = read_jpeg(picture.file);
-        write_jpeg(options.output / fs::path(picture.result), develop(photograph));
+        write_jpeg(options.output / fs::path(picture.result), develop(photograph, {}, frugal));
         return photograph.total();
     });
 }
