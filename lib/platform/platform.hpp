@@ -68,6 +68,9 @@ std::size_t total_memory() noexcept;
 /// limit of the container leaves (what it already uses counted, caches that can be dropped not),
 /// and what RLIMIT_AS leaves. Never fails: what cannot be read does not limit.
 std::size_t available_memory() noexcept;
+/// The same for memory whose address space is reserved already, which RLIMIT_AS does not limit any
+/// more.
+std::size_t committable_memory() noexcept;
 /// Bytes of this process that are in memory now; 0 where there is no telling.
 std::size_t resident_memory() noexcept;
 /// Bytes of address space that the process may still reserve; SIZE_MAX without a limit.

@@ -82,13 +82,10 @@ std::size_t left_of(std::size_t limit, std::size_t used) noexcept {
     return limit == no_limit ? no_limit : limit - std::min(limit, used);
 }
 
-std::size_t left_by_resource_limits() noexcept {
-    const std::size_t address_space = resource_limit(RLIMIT_AS);
-    // Since Linux 4.7 it counts all private writable memory, so what is committed.
-    const std::size_t data = resource_limit(RLIMIT_DATA);
-    if (address_space == no_limit && data == no_limit) return no_limit;
-    const ProcessSizes used = read_process_sizes();
-    return std::min(left_of(address_space, used.address_space), left_of(data, used.data));
+/// Since Linux 4.7 RLIMIT_DATA counts all private writable memory, so what is committed.
+std::size_t left_by_data_limit() noexcept {
+    const std::size_t limit = resource_limit(RLIMIT_DATA);
+    return limit == no_limit ? no_limit : left_of(limit, read_process_sizes().data);
 }
 
 /// What the machine has, also where /proc is not mounted.
@@ -159,9 +156,13 @@ std::size_t total_memory() noexcept {
 }
 
 std::size_t available_memory() noexcept {
+    return std::min(committable_memory(), available_address_space());
+}
+
+std::size_t committable_memory() noexcept {
     const ErrnoKeeper errno_keeper;
     const std::size_t limited = std::min(read_memory_limits("").available, machine_memory());
-    return std::min(limited, left_by_resource_limits());
+    return std::min(limited, left_by_data_limit());
 }
 
 std::size_t resident_memory() noexcept {

@@ -80,6 +80,10 @@ std::size_t available_memory() noexcept {
     return std::min(free_and_inactive_memory(), total_memory());
 }
 
+std::size_t committable_memory() noexcept {
+    return available_memory();
+}
+
 std::size_t resident_memory() noexcept {
     const ErrnoKeeper errno_keeper;
     mach_task_basic_info_data_t info{};

@@ -205,6 +205,10 @@ std::size_t available_memory() noexcept {
     return static_cast<std::size_t>(std::min(status.ullAvailPhys, status.ullAvailPageFile));
 }
 
+std::size_t committable_memory() noexcept {
+    return available_memory();
+}
+
 std::size_t resident_memory() noexcept {
     const LastErrorKeeper last_error_keeper;
     PROCESS_MEMORY_COUNTERS counters{};

@@ -9,7 +9,7 @@
 namespace tensorpool::statistics {
 namespace {
 
-constinit CommitBudget the_budget({platform::available_memory, platform::resident_memory});
+constinit CommitBudget the_budget({platform::committable_memory, platform::resident_memory});
 
 /// SIZE_MAX where the sum is more: a system that cannot be read has SIZE_MAX available.
 std::size_t add_up_to_most(std::size_t a, std::size_t b) noexcept {
@@ -44,7 +44,9 @@ bool CommitBudget::short_of_memory() const noexcept {
 
 void CommitBudget::look(std::size_t committed) noexcept {
     const std::size_t available = source_.available();
-    ceiling_.store(add_up_to_most(available, source_.resident()), std::memory_order_relaxed);
+    // What is resident and not ours leaves no room to us: at most what is committed is ours.
+    const std::size_t ours = std::min(source_.resident(), committed);
+    ceiling_.store(add_up_to_most(available, ours), std::memory_order_relaxed);
     look_again_at_ = add_up_to_most(committed, available / 64);
 }
 

@@ -9,8 +9,9 @@
 namespace tensorpool::statistics {
 
 /// How much tensorpool has committed in this process, all pools and arenas together, touched or
-/// not, against what the process may have: what the system and the container still leave, plus what
-/// it already has resident. Thread-safe; the only one is the process's.
+/// not, against what it may have: what the system and the container still leave, plus what of it is
+/// resident already. How much that is nobody tells: at most what is committed, and at most what the
+/// whole process has resident. Thread-safe; the only one is the process's.
 class CommitBudget {
 public:
     /// What the system has to say, so that a test can say something else.
@@ -30,7 +31,7 @@ public:
     }
 
     std::size_t committed() const noexcept { return committed_.load(std::memory_order_relaxed); }
-    /// What the process may have in all, as last seen.
+    /// What tensorpool may have committed in all, as last seen.
     std::size_t ceiling() const noexcept { return ceiling_.load(std::memory_order_relaxed); }
     /// Less than a sixteenth of what the process has and may have is left to take.
     bool short_of_memory() const noexcept;

@@ -260,6 +260,16 @@ TEST(LinuxLimits, DataLimitRefusesToCommitAndNotToReserve) {
     }));
 }
 
+TEST(LinuxLimits, WhatMayBeCommittedKnowsTheDataLimitAndNotThatOfAddressSpace) {
+    EXPECT_TRUE(holds_in_child([] {
+        const std::size_t before = committable_memory();
+        if (!set_soft_limit(RLIMIT_AS, address_space_bytes() + 64 * mib)) return false;
+        if (before > 512 * mib && committable_memory() < 256 * mib) return false;
+        return set_soft_limit(RLIMIT_DATA, data_bytes() + 64 * mib) &&
+               committable_memory() <= 64 * mib;
+    }));
+}
+
 TEST(LinuxLimits, RefusedMapLeavesNoAddressSpaceTaken) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_soft_limit(RLIMIT_DATA, data_bytes() + 64 * mib)) return false;

@@ -43,12 +43,24 @@ TEST(CommitBudget, NeedMayTakeAllThatIsAvailableAndNoMore) {
     EXPECT_EQ(budget.take(mib, mib, 0.75, 4096), mib);
 }
 
-TEST(CommitBudget, WhatTheProcessHasResidentCounts) {
-    FakeSystem::set(60 * mib, 40 * mib);
+TEST(CommitBudget, WhatIsCommittedAndResidentCountsAsAvailable) {
+    FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
-    EXPECT_EQ(budget.take(100 * mib, 100 * mib, 0.5, 4096), 100 * mib);
+    EXPECT_EQ(budget.take(40 * mib, 40 * mib, 1.0, 4096), 40 * mib);
+    FakeSystem::set(60 * mib, 40 * mib);
+    EXPECT_EQ(budget.take(60 * mib, 60 * mib, 0.5, 4096), 60 * mib);
     EXPECT_EQ(budget.ceiling(), 100 * mib);
     EXPECT_EQ(budget.take(4096, 4096, 1.0, 4096), 0U);
+}
+
+TEST(CommitBudget, WhatOthersOfTheProcessHaveResidentLeavesNoRoom) {
+    FakeSystem::set(60 * mib, 40 * mib);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(61 * mib, 61 * mib, 1.0, 4096), 0U);
+    EXPECT_EQ(budget.take(60 * mib, 60 * mib, 1.0, 4096), 60 * mib);
+    FakeSystem::set(0, 100 * mib);
+    EXPECT_EQ(budget.take(4096, 4096, 1.0, 4096), 0U);
+    EXPECT_EQ(budget.ceiling(), 60 * mib);
 }
 
 TEST(CommitBudget, TakesWholeUnits) {
@@ -103,7 +115,7 @@ TEST(CommitBudget, SystemWithoutALimitNeverRefuses) {
 }
 
 TEST(CommitBudget, TakesUpToTheLastByteOfASystemWithoutALimit) {
-    FakeSystem::set(SIZE_MAX, SIZE_MAX);
+    FakeSystem::set(SIZE_MAX, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(SIZE_MAX, SIZE_MAX, 1.0, 1), SIZE_MAX);
     EXPECT_EQ(budget.take(1, 1, 1.0, 1), 0U);
