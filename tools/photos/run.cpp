@@ -12,14 +12,11 @@ ChildOrder order_for(const Contender& contender, const std::vector<std::filesyst
                      const Options& options) {
     ChildOrder order;
     order.preload = contender.preload;
-    order.arguments = {"--work",
-                       contender.work,
-                       "--threads",
-                       std::to_string(options.threads),
-                       "--output",
-                       folder_of(contender, options).string(),
-                       options.frugal ? "--frugal" : "--"};
-    if (options.frugal) order.arguments.push_back("--");
+    order.arguments = {"--work",    contender.work,
+                       "--threads", std::to_string(options.threads),
+                       "--output",  folder_of(contender, options).string()};
+    if (options.frugal) order.arguments.push_back("--frugal");
+    order.arguments.push_back("--");
     for (const std::filesystem::path& file : files) order.arguments.push_back(file.string());
     return order;
 }
