@@ -137,7 +137,7 @@ void ask_one_thread(const perf::Options& options, perf::Report& report, Subjects
 void ask_two_threads(const perf::Options& options, perf::Report& report, Subjects& subjects) {
     constexpr const char* title = "arena: two threads";
     if (!perf::two_cores()) return report.print_unmeasured(title, "there is one core only");
-    const std::size_t blocks = options.quick ? 1000 : 5000;
+    const std::size_t blocks = options.quick ? 1000 : 10'000;
     Subjects& s = subjects;
     const auto from_word = [&s](std::size_t asked) { return s.word.fetch_add(asked); };
     const auto from_shared = [&s](std::size_t asked) { return s.shared.allocate(asked); };
@@ -157,9 +157,12 @@ void ask_two_threads(const perf::Options& options, perf::Report& report, Subject
     const perf::Turns measured(
         options.rounds, {alone(from_word), alone(from_shared), alone(from_locked), both(from_word),
                          both(from_shared), both(from_locked)});
-    const auto figure = [&](std::size_t i) { return text(measured.median(i), 1); };
+    const auto figure = [&](std::size_t i) {
+        return text(measured.median(i), 1) + " (" + text(perf::quantile(measured.of(i), 0.25), 0) +
+               " to " + text(perf::quantile(measured.of(i), 0.75), 0) + ")";
+    };
     report.print(title,
-                 {{"64 B, ns a block on each thread", "`lock xadd`", "shared arena",
+                 {{"64 B, ns a block on each thread (middle half)", "`lock xadd`", "shared arena",
                    "monotonic, mutex", "arena of that"},
                   {"one thread", figure(0), figure(1), figure(2), text(measured.ratio(1, 2))},
                   {"two threads", figure(3), figure(4), figure(5),

@@ -120,7 +120,7 @@ public:
     double run(Work work, std::size_t width) const {
         float* data = out_.data;
         perf::opaque(data);
-        const double seconds = perf::seconds_of([&] {
+        const double seconds = perf::cpu_seconds_of([&] {
             work(n_, width, a_, b_, out_);
             perf::opaque(data);
         });
@@ -180,7 +180,7 @@ void ask(const perf::Options& options, const perf::Report& report, const Questio
 
 /// No aims: says what padding is worth.
 int main(int argc, char** argv) {
-    const perf::Options options = perf::read_options(argc, argv, 9);
+    const perf::Options options = perf::read_options(argc, argv, 15);
     const perf::Report report(options);
     perf::stay_on_core(0);
     using Sizes = std::vector<std::size_t>;
@@ -192,11 +192,11 @@ int main(int argc, char** argv) {
          .width = 0,
          .is_product = false});
     ask(options, report,
-        {.title = "matrix: product of n x n floats, 16 rows or columns of it",
+        {.title = "matrix: product of n x n floats, 4 rows or columns of it",
          .unit = "ns a multiplication",
          .works = {{"naive", multiply}, {"columns", multiply_columns}, {"rows", multiply_rows}},
          .sizes = options.quick ? Sizes{64} : Sizes{512, 768, 1000, 1024, 2048},
-         .width = 16,
+         .width = 4,
          .is_product = true});
     return report.status();
 }
