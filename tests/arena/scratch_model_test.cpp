@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "arena/scratch_tools.hpp"
@@ -30,15 +32,12 @@ public:
         const std::size_t used = scratch_.used();
         {
             const Scope scope(scratch_, random_.below(4));
-            const std::size_t high_before = std::exchange(high_, used);
             const unsigned steps = random_.below(12);
             for (unsigned i = 0; i < steps; ++i) step(depth);
             check_from(first);
-            high_ = std::max(high_before, high_);
         }
         blocks_.resize(first);
         ASSERT_EQ(scratch_.used(), used);
-        if (depth == 0 && used == 0) check_joined();
         ASSERT_EQ(scratch_.peak(), most_) << "after a scope at depth " << depth;
     }
 
@@ -101,7 +100,6 @@ private:
         blocks_.push_back({begin, bytes, ++marks_});
         Pattern(marks_).write(begin, bytes);
         most_ = std::max(most_, scratch_.used());
-        high_ = std::max(high_, scratch_.used());
     }
 
     void release() {
@@ -123,15 +121,11 @@ private:
         }
     }
 
-    // What ran would fit in what there is now, unless a trim took it away.
-    void check_joined() { ASSERT_GE(scratch_.capacity(), std::min(high_, scratch_.capacity())); }
-
     Scratch& scratch_;
     Random random_;
     std::vector<Block> blocks_;
     std::uint64_t marks_ = 0;
     std::size_t most_ = 0;
-    std::size_t high_ = 0;
 };
 
 class ScratchModelTest : public ::testing::TestWithParam<std::uint32_t> {};
