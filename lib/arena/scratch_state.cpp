@@ -94,10 +94,6 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
     }
     alignment = std::max(alignment, granule);
     const std::size_t size = base::align_up(bytes, granule);
-    if (size < bytes) {
-        refusal = {"what a size can hold", SIZE_MAX};
-        return nullptr;
-    }
     for (;;) {
         const auto next =
             reinterpret_cast<std::uintptr_t>(scratch_.next_.load(std::memory_order_relaxed));
