@@ -83,13 +83,16 @@ public:
     /// another arena, a mark that lies ahead of what is in use, and a stale one: a release went
     /// below it since.
     void release_to(Mark mark);
-    /// To an offset that `used()` gave. Of those only one that lies ahead can be told.
+    /// To an offset that `used()` gave. Throws std::invalid_argument, changing nothing, for one
+    /// that lies ahead and for one that is no multiple of the alignment; no other can be told from
+    /// a good one.
     void release_to(std::size_t offset);
     /// Ends everything.
     void reset() noexcept;
 
     /// Commits until `capacity()` is at least `bytes`, touched and ready. Throws AllocationError,
-    /// changing nothing, when that is beyond what was reserved or cannot be had.
+    /// changing nothing, when that is beyond what was reserved or cannot be had. A measuring arena
+    /// has nothing to make ready.
     void reserve(std::size_t bytes);
     /// Gives back to the system what lies above what is in use, whatever was reserved or retained.
     /// Returns the bytes given back.

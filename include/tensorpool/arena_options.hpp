@@ -69,7 +69,9 @@ struct ArenaOptions {
     std::size_t max_capacity = detail::arena_defaults().max_capacity;
     /// A larger request throws at once. Default: 8 GiB.
     std::size_t max_allocation = detail::arena_defaults().max_allocation;
-    /// Every block begins at a multiple of it and takes a multiple of it; a power of two.
+    /// Every block begins at a multiple of it and takes a multiple of it; a power of two. One below
+    /// 64 packs small blocks that are asked for with a small alignment, such as the nodes of
+    /// containers (ArenaResource); all others then leave the fast path.
     std::size_t alignment = 64;
     /// Default: GrowthPolicy::conservative().
     GrowthPolicy growth = detail::arena_defaults().growth;

@@ -51,7 +51,7 @@ void* Arena::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
 // Claims nothing before it knows that there is room: for sizes and alignments that the inline path
 // does not take, and for who must not throw.
 void* Arena::find_place(std::size_t bytes, std::size_t alignment, ArenaRefusal& refusal) noexcept {
-    state_->check_thread("allocate");
+    state_->check_allocating_thread();
     const std::size_t most = std::min(state_->options().max_allocation, most_bytes);
     if (bytes > most || alignment > most_bytes) {
         refusal = bytes > most ? ArenaRefusal{"max_allocation", most}
@@ -134,7 +134,8 @@ void* Arena::settle(std::uint64_t claim, std::size_t bytes, ArenaRefusal& refusa
 std::size_t Arena::grow_to(std::size_t end, const GrowthPolicy& growth,
                            ArenaRefusal& refusal) noexcept {
     if (!state_->is_growing()) {
-        refusal = {"the buffer", end_.load(std::memory_order_relaxed)};
+        refusal = {state_->is_measuring() ? "what can be measured" : "the buffer",
+                   end_.load(std::memory_order_relaxed)};
         return 0;
     }
     const std::size_t grown = state_->memory.grow_to(end, growth, refusal);

@@ -7,6 +7,7 @@
 #include <tensorpool/arena.hpp>
 
 #include "arena/arena_state.hpp"
+#include "base/alignment.hpp"
 #include "platform/fail.hpp"
 
 namespace tensorpool {
@@ -45,6 +46,11 @@ void Arena::release_to(Mark mark) {
 
 void Arena::release_to(std::size_t offset) {
     check_not_ahead(offset);
+    if (!base::is_aligned(offset, alignment())) {
+        state_->refuse_mark("the mark at " + std::to_string(offset) +
+                            " B lies within a block: expected a multiple of " +
+                            std::to_string(alignment()) + " B, as used() gives");
+    }
     end_above(offset);
 }
 

@@ -8,6 +8,7 @@
 
 #include "arena/arena_registry.hpp"
 #include "arena/validate_options.hpp"
+#include "base/alignment.hpp"
 #include "platform/fail.hpp"
 
 namespace tensorpool::detail {
@@ -49,8 +50,9 @@ ArenaStatistics ArenaState::statistics() const noexcept {
     figures.kind = kind_;
     figures.used_bytes = arena_.used();
     figures.peak_used_bytes = peak(figures.used_bytes);
-    figures.limit_bytes = is_growing() ? options_.max_capacity : 0;
     totals.add_to(figures);
+    figures.limit_bytes = is_growing() ? memory.limit() : 0;
+    figures.capacity_bytes = capacity();
     return figures;
 }
 
@@ -59,17 +61,23 @@ std::size_t ArenaState::peak(std::size_t used) const noexcept {
 }
 
 std::size_t ArenaState::capacity() const noexcept {
-    return totals.capacity_bytes.load(std::memory_order_relaxed);
+    const std::size_t committed = totals.capacity_bytes.load(std::memory_order_relaxed);
+    // The last page may reach beyond a limit that is no whole number of pages.
+    return is_growing() ? std::min(committed, memory.limit()) : committed;
 }
 
-void ArenaState::check_thread(const char* call) noexcept {
+void ArenaState::check_allocating_thread() noexcept {
     if (options_.checks == Checks::off || options_.sharing == Sharing::any_thread) return;
-    const std::thread::id self = std::this_thread::get_id();
-    std::thread::id owner;
     // Relaxed: an identity, which orders nothing.
-    if (owner_.compare_exchange_strong(owner, self, std::memory_order_relaxed) || owner == self) {
-        return;
-    }
+    std::thread::id nobody;
+    owner_.compare_exchange_strong(nobody, std::this_thread::get_id(), std::memory_order_relaxed);
+    check_thread("allocate");
+}
+
+void ArenaState::check_thread(const char* call) const noexcept {
+    if (options_.checks == Checks::off || options_.sharing == Sharing::any_thread) return;
+    const std::thread::id owner = owner_.load(std::memory_order_relaxed);
+    if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
     platform::fail(
         "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
         "used it before",
@@ -132,7 +140,9 @@ void ArenaState::cancel_pending_claims() noexcept {
     const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
     if ((top & Arena::offset_mask) <= end) return;
     // Where the first of them began only its thread knew: what lies below the end may be lost.
-    arena_.top_.store(cancel_from(end), std::memory_order_relaxed);
+    // Blocks end at multiples of the alignment.
+    const std::size_t granule = options_.alignment;
+    arena_.top_.store(cancel_from(base::align_down(end, granule)), std::memory_order_relaxed);
 }
 
 }  // namespace tensorpool::detail

@@ -43,8 +43,11 @@ public:
     /// With `used` bytes in use now.
     std::size_t peak(std::size_t used) const noexcept;
 
-    /// With checks, stops the program where a second thread uses a one-thread arena.
-    void check_thread(const char* call) noexcept;
+    /// With checks, stops the program where another thread uses a one-thread arena than the one
+    /// that allocated first.
+    void check_thread(const char* call) const noexcept;
+    /// The same for an allocation, which makes the calling thread that one if there is none yet.
+    void check_allocating_thread() noexcept;
     void tell(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
     /// Counts and tells that a request was not met. Returns nullptr, for who hands that on.
     void* refuse(std::size_t bytes, const ArenaRefusal& refusal) noexcept;
