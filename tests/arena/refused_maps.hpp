@@ -7,7 +7,7 @@
 namespace tensorpool::testing {
 
 /// While it lives, the system refuses to map more than so many bytes at once. The linker leads the
-/// library's calls past here (--wrap); scratch_refusals_posix_test.cpp has the function.
+/// library's calls past here (--wrap); scratch_refusals_linux_test.cpp has the function.
 class RefusedMaps {
 public:
     explicit RefusedMaps(std::size_t most) { most_ = most; }
