@@ -41,6 +41,7 @@ bool ArenaMemory::reserve(std::size_t max_capacity, std::size_t alignment) noexc
         limit_ /= 2;
     }
     totals_.reserved_bytes.store(reserved_, std::memory_order_relaxed);
+    totals_.limit_bytes.store(limit_, std::memory_order_relaxed);
     return true;
 }
 

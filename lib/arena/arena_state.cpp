@@ -51,7 +51,6 @@ ArenaStatistics ArenaState::statistics() const noexcept {
     figures.used_bytes = arena_.used();
     figures.peak_used_bytes = peak(figures.used_bytes);
     totals.add_to(figures);
-    figures.limit_bytes = is_growing() ? memory.limit() : 0;
     figures.capacity_bytes = capacity();
     return figures;
 }
@@ -63,7 +62,8 @@ std::size_t ArenaState::peak(std::size_t used) const noexcept {
 std::size_t ArenaState::capacity() const noexcept {
     const std::size_t committed = totals.capacity_bytes.load(std::memory_order_relaxed);
     // The last page may reach beyond a limit that is no whole number of pages.
-    return is_growing() ? std::min(committed, memory.limit()) : committed;
+    const std::size_t limit = totals.limit_bytes.load(std::memory_order_relaxed);
+    return is_growing() ? std::min(committed, limit) : committed;
 }
 
 void ArenaState::check_allocating_thread() noexcept {

@@ -19,6 +19,7 @@ struct ArenaTotals {
     Counter capacity_bytes = 0;
     Counter peak_capacity_bytes = 0;
     Counter reserved_bytes = 0;
+    Counter limit_bytes = 0;      // how far the capacity may grow; 0: no limit
     Counter peak_used_bytes = 0;  // as of the last release
     Counter growths = 0;
     Counter grown_bytes = 0;
@@ -49,6 +50,7 @@ struct ArenaTotals {
         figures.capacity_bytes = read(capacity_bytes);
         figures.peak_capacity_bytes = read(peak_capacity_bytes);
         figures.reserved_bytes = read(reserved_bytes);
+        figures.limit_bytes = read(limit_bytes);
         figures.growths = read(growths);
         figures.grown_bytes = read(grown_bytes);
         figures.give_backs = read(give_backs);

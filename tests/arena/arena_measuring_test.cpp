@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "arena/arena_test.hpp"
@@ -141,6 +143,18 @@ TEST(ArenaMeasuring, KeepsToTheLimitOfOneRequest) {
     Arena arena = Arena::measuring(options);
     EXPECT_NE(arena.allocate(10 * kib), nullptr);
     EXPECT_THROW(arena.allocate(10 * kib + 1), AllocationError);
+}
+
+TEST(ArenaMeasuring, EndsWhereNoArenaCouldReach) {
+    ArenaOptions options;
+    options.max_allocation = SIZE_MAX;
+    Arena arena = Arena::measuring(options);
+    ASSERT_NE(arena.allocate((std::size_t{1} << 47) - 64), nullptr);
+    EXPECT_NE(testing::message_of<AllocationError>([&] {
+                  arena.allocate(65);
+              }).find("limit met: what can be measured"),
+              std::string::npos);
+    EXPECT_NE(arena.allocate(64), nullptr);
 }
 
 }  // namespace

@@ -119,6 +119,17 @@ TEST(ArenaMark, OffsetsOfUsedServeAsPlainMarks) {
     EXPECT_EQ(arena.used(), 0U);
 }
 
+TEST(ArenaMark, OffsetWithinABlockIsRefused) {
+    Arena arena(bare_options());
+    arena.allocate(1000);
+    const ArenaFigures before(arena);
+    EXPECT_EQ(
+        message_of<std::invalid_argument>([&] { arena.release_to(std::size_t{100}); }),
+        "tensorpool: arena 'mine': release_to: the mark at 100 B lies within a block: expected "
+        "a multiple of 64 B, as used() gives");
+    EXPECT_EQ(ArenaFigures(arena), before);
+}
+
 TEST(ArenaScope, ReleasesWhatWasAllocatedInItAndNests) {
     Arena arena(bare_options());
     arena.allocate(64);

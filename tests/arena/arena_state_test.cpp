@@ -4,8 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <thread>
@@ -59,6 +60,25 @@ TEST(ArenaStatisticsOfAnArena, TellWhatItDid) {
     EXPECT_EQ(figures.peak_capacity_bytes, 3 * mib + platform::page_bytes());
     EXPECT_EQ(figures.give_backs, 1U);
     EXPECT_EQ(figures.given_back_bytes, figures.grown_bytes - mib);
+}
+
+TEST(ArenaStatisticsOfAnArena, CapacityEndsAtALimitAmidAPage) {
+    ArenaOptions options = bare_options();
+    options.max_capacity = 3 * platform::page_bytes() + 100;
+    Arena arena(options);
+    arena.reserve(options.max_capacity);
+    EXPECT_EQ(arena.capacity(), options.max_capacity);
+    EXPECT_EQ(arena.available(), options.max_capacity);
+    EXPECT_EQ(arena.statistics().capacity_bytes, options.max_capacity);
+    EXPECT_EQ(arena.statistics().limit_bytes, options.max_capacity);
+    EXPECT_EQ(arena.reserved(), 4 * platform::page_bytes());
+}
+
+TEST(ArenaStatisticsOfAnArena, LimitIsWhatItMayGrowToThoughNobodySetOne) {
+    ArenaOptions options = bare_options();
+    options.max_capacity = 0;
+    const Arena arena(options);
+    EXPECT_EQ(arena.statistics().limit_bytes, arena.reserved());
 }
 
 TEST(ArenaStatisticsOfAnArena, PeakIsTheMostOfAllPhases) {
@@ -177,6 +197,15 @@ TEST_P(OneThreadsArenaDeathTest, TheFirstThreadThatUsesItOwnsIt) {
     }).join();
     EXPECT_EQ(arena.used(), 0U) << "figures are for everybody";
     EXPECT_EQ(arena.statistics().growths, 2U);
+}
+
+TEST_P(OneThreadsArenaDeathTest, OnlyAnAllocationMakesAnOwner) {
+    Arena arena(options(GetParam()));
+    arena.reserve(mib);
+    arena.reset();
+    arena.trim();
+    std::thread([&] { EXPECT_NE(arena.allocate(100), nullptr); }).join();
+    EXPECT_EXIT(arena.reset(), ::testing::KilledBySignal(SIGABRT), "another one used it before");
 }
 
 TEST_P(OneThreadsArenaDeathTest, SharedOnesAreForEverybody) {
