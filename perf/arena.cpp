@@ -217,6 +217,31 @@ void ask_scratch(const perf::Options& options, perf::Report& report) {
                    text(measured.median(2)), text(measured.median(3)), text(measured.median(4))}});
 }
 
+/// Who makes an arena for each piece of work pays this; nothing is allocated from it.
+void ask_making(const perf::Options& options, perf::Report& report) {
+    const auto subject = [](auto make) -> perf::Subject {
+        return [=] {
+            constexpr int arenas = 8;
+            const double seconds = perf::seconds_of([&] {
+                for (int i = 0; i < arenas; ++i) {
+                    Arena arena(make());
+                    Arena* made = &arena;
+                    perf::opaque(made);
+                }
+            });
+            return seconds * 1e6 / arenas;
+        };
+    };
+    std::vector<std::byte> buffer(4096);
+    const auto limited = [] { return Arena({.max_capacity = std::size_t{1} << 30}); };
+    const perf::Turns measured(options.rounds, {subject([] { return Arena(); }), subject(limited),
+                                                subject([&] { return Arena::over(buffer); })});
+    report.print("arena: made and destroyed, the first in the process apart",
+                 {{"µs", "default", "with max_capacity", "over a buffer"},
+                  {"one thread", text(measured.median(0), 1), text(measured.median(1), 1),
+                   text(measured.median(2), 1)}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -227,5 +252,6 @@ int main(int argc, char** argv) {
     ask_one_thread(options, report, subjects);
     ask_two_threads(options, report, subjects);
     ask_scratch(options, report);
+    ask_making(options, report);
     return report.status();
 }
