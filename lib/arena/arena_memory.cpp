@@ -17,6 +17,14 @@ using platform::page_bytes;
 // theirs.
 constexpr std::size_t most_reserved_bytes = std::size_t{1} << 47;
 
+// Asked once: reading the system's files takes 100 us, and a container's limit that is changed
+// later changes what may be committed, not what address space does no harm.
+std::size_t twice_total_memory() noexcept {
+    static const std::size_t twice =
+        2 * std::min(platform::total_memory(), most_reserved_bytes / 2);
+    return twice;
+}
+
 }  // namespace
 
 ArenaMemory::~ArenaMemory() {
@@ -26,8 +34,7 @@ ArenaMemory::~ArenaMemory() {
 }
 
 bool ArenaMemory::reserve(std::size_t max_capacity, std::size_t alignment) noexcept {
-    const std::size_t twice_total = 2 * std::min(platform::total_memory(), most_reserved_bytes / 2);
-    limit_ = std::min(max_capacity != 0 ? max_capacity : twice_total, most_reserved_bytes);
+    limit_ = std::min(max_capacity != 0 ? max_capacity : twice_total_memory(), most_reserved_bytes);
     limit_name_ = max_capacity != 0 ? "max_capacity" : "reserved address space";
     const std::size_t space = platform::available_address_space();
     if (space != SIZE_MAX && space / 4 < limit_) {
