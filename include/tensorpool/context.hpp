@@ -23,7 +23,7 @@ namespace tensorpool {
 ///     const std::size_t before = context.mark();
 ///     auto* activations = static_cast<float*>(context.alloc(bytes));
 ///     {
-///         ScratchScope scope("matmul");
+///         ScratchScope scope(context.scratch(), "matmul");
 ///         void* packed = context.scratch_alloc_matrix_pack(rows, cols, sizeof(float));
 ///     }
 ///     context.release_to(before);
@@ -65,8 +65,9 @@ public:
     void release_to(std::size_t mark) { arena_.release_to(mark); }
     /// Ends all that the arena gave; scratch stays.
     void reset() { arena_.reset(); }
-    /// See Arena::reserve.
+    /// See Arena::reserve and Scratch::reserve.
     void reserve_arena(std::size_t bytes) { arena_.reserve(bytes); }
+    void reserve_scratch(std::size_t bytes) { scratch().reserve(bytes); }
 
     /// Remembers what this thread's scratch has in use now, in place of what was remembered before.
     void save_scratch();
@@ -75,9 +76,11 @@ public:
     /// nothing, when nothing is remembered, on another thread, or in another ScratchScope.
     void restore_scratch();
     /// From now on `scratch_alloc` of this context takes from a buffer of the caller's, which must
-    /// outlive the context and serves one thread; it throws when that is full. Contexts may take
-    /// turns over one buffer. An empty one: the threads' own scratch again. Throws std::logic_error
-    /// while the present buffer has something in use or a ScratchScope is open on it.
+    /// outlive the context and serves one thread; it throws when that is full. Scopes of it are
+    /// those made with `scratch()`, as above: a ScratchScope without it is of the thread's own.
+    /// Contexts may take turns over one buffer. An empty one: the threads' own scratch again.
+    /// Throws std::logic_error while the present buffer has something in use or a ScratchScope is
+    /// open on it.
     void use_scratch(std::span<std::byte> buffer);
 
     std::size_t used() const { return arena_.used(); }

@@ -82,9 +82,8 @@ bool ScratchChunks::append(std::byte* begin, std::size_t bytes) noexcept {
     return true;
 }
 
-void ScratchChunks::go_on(std::size_t below, std::size_t alignment) noexcept {
-    Chunk& next = chunks_[++present_];
-    next.below = below - padding_of(next, alignment);
+void ScratchChunks::go_on(std::size_t below) noexcept {
+    chunks_[++present_].below = below;
 }
 
 std::size_t ScratchChunks::drop_spares() noexcept {

@@ -18,8 +18,7 @@ public:
     struct Chunk {
         std::byte* begin = nullptr;
         std::byte* end = nullptr;
-        /// Bytes that were used in those before it when its use began, and what alignment may have
-        /// saved by beginning afresh: what all would have taken in one piece.
+        /// Bytes that were in use in those before it when its use began.
         std::size_t below = 0;
 
         std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - begin); }
@@ -48,9 +47,8 @@ public:
     /// changed.
     std::size_t add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,
                          Refusal& refusal) noexcept;
-    /// Makes the next chunk the present one, for a block at a multiple of `alignment`; `below` is
-    /// where that block begins, had all been in one piece.
-    void go_on(std::size_t below, std::size_t alignment) noexcept;
+    /// Makes the next chunk the present one; `below` bytes are in use in those before it.
+    void go_on(std::size_t below) noexcept;
     void go_back_to(std::size_t number) noexcept { present_ = number; }
     /// Gives back those after the present one. Returns their bytes.
     std::size_t drop_spares() noexcept;

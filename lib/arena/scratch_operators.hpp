@@ -16,6 +16,7 @@ namespace tensorpool::detail {
 struct ScratchOperator {
     std::atomic<std::uint64_t> calls = 0;
     std::atomic<std::uint64_t> peak_bytes = 0;
+    std::atomic<std::uint64_t> need_bytes = 0;  ///< the peak, and room for alignment
     std::atomic<std::uint64_t> growths = 0;
     std::atomic<std::uint64_t> grown_bytes = 0;
 };

@@ -26,18 +26,21 @@ void Scratch::begin_operator(ScratchScope& scope, std::string_view name) noexcep
     scope.operator_ = found;
     scope.outer_operator_ = std::exchange(state_->innermost, found);
     scope.used_before_ = used();
+    scope.slack_before_ = state_->slack();
     scope.high_before_ = high_.load(std::memory_order_relaxed);
     base::raise_to(state_->totals.peak_used_bytes, scope.high_before_);
     high_.store(scope.used_before_, std::memory_order_relaxed);
     detail::ArenaRefusal refusal;
     // Where it is refused, the operator asks again for what it needs this time.
-    (void)state_->prepare(found->peak_bytes.load(std::memory_order_relaxed), refusal);
+    (void)state_->prepare(found->need_bytes.load(std::memory_order_relaxed), refusal);
 }
 
 void Scratch::end_operator(const ScratchScope& scope) noexcept {
     const std::size_t high = high_.load(std::memory_order_relaxed);
     scope.operator_->calls.fetch_add(1, std::memory_order_relaxed);
-    base::raise_to(scope.operator_->peak_bytes, high - scope.used_before_);
+    const std::size_t peak = high - scope.used_before_;
+    base::raise_to(scope.operator_->peak_bytes, peak);
+    base::raise_to(scope.operator_->need_bytes, peak + state_->slack() - scope.slack_before_);
     state_->innermost = scope.outer_operator_;
     high_.store(std::max(high, scope.high_before_), std::memory_order_relaxed);
 }

@@ -19,6 +19,9 @@ constexpr std::size_t granule = 64;
 // A chunk that is chained doubles the scratch, but adds no more than this beyond what is asked for.
 constexpr std::size_t most_chained_surplus = std::size_t{64} << 20;
 
+// Beyond this, room for alignment is not kept ready.
+constexpr std::size_t most_slack = std::size_t{4} << 20;
+
 std::atomic<std::uint64_t> last_number = 0;
 
 }  // namespace
@@ -111,13 +114,14 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
 // Goes on in the next chunk: a spare one, or one from the system.
 bool ScratchState::grow(std::size_t bytes, std::size_t alignment, ArenaRefusal& refusal) noexcept {
     const bool first = chunks.empty();
-    const std::size_t below = scratch_.used() + (alignment - granule);
     if (first || !chunks.next_has(bytes, alignment)) {
         const std::size_t surplus = std::min(capacity(), most_chained_surplus);
         const std::size_t wanted = std::max({bytes, surplus, first_chunk_bytes});
         if (!add_chunk(bytes, wanted, alignment, refusal)) return false;
     }
-    if (!first) chunks.go_on(below, alignment);
+    if (!first) chunks.go_on(scratch_.used());
+    // In one piece with what comes before, the block may need padding.
+    slack_ += std::min(alignment - granule, most_slack);
     use_present_chunk();
     return true;
 }
@@ -169,7 +173,8 @@ void ScratchState::go_back_to(std::size_t chunk, std::byte* next) noexcept {
 }
 
 void ScratchState::settle() noexcept {
-    const std::size_t need = std::max(scratch_.high_.load(std::memory_order_relaxed), prepared_);
+    const std::size_t high = scratch_.high_.load(std::memory_order_relaxed);
+    const std::size_t need = std::max(high + slack_, prepared_);
     forget_need();
     scratch_.unsettled_ = false;
     if (chunks.is_buffer() || (!chunks.empty() && chunks.is_one() && need <= capacity())) return;
@@ -184,6 +189,7 @@ void ScratchState::forget_need() noexcept {
     base::raise_to(totals.peak_used_bytes, scratch_.high_.load(std::memory_order_relaxed));
     scratch_.high_.store(0, std::memory_order_relaxed);
     prepared_ = 0;
+    slack_ = 0;
 }
 
 std::size_t ScratchState::trim() noexcept {

@@ -46,6 +46,9 @@ public:
     /// Everything has ended: one chunk that would have held it all, in place of several.
     void settle() noexcept;
     std::size_t trim() noexcept;
+    /// What alignment may take beside what was in use since the last joining, had all been in one
+    /// piece.
+    std::size_t slack() const noexcept { return slack_; }
     /// In the child of a fork, of a thread that is not in it, and that may have been amid anything:
     /// gives back the chunks. The records stay as they are.
     void abandon() noexcept;
@@ -75,6 +78,7 @@ private:
     std::string name_;
     // How far what was made ready reached at most, in the terms of `Scratch::high_`.
     std::size_t prepared_ = 0;
+    std::size_t slack_ = 0;
     std::unordered_map<std::string_view, ScratchOperator*> operators_;
 };
 

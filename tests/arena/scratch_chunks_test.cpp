@@ -52,7 +52,7 @@ TEST_F(Chunks, NextOneIsInUseWhenToldSo) {
     EXPECT_EQ(add(5000), 8192U);
     EXPECT_EQ(chunks_.present().begin, first);
     EXPECT_FALSE(chunks_.is_one());
-    chunks_.go_on(640, 64);
+    chunks_.go_on(640);
     EXPECT_EQ(chunks_.present_number(), 1U);
     EXPECT_EQ(chunks_.present().bytes(), 8192U);
     EXPECT_EQ(chunks_.present().below, 640U);
@@ -63,7 +63,7 @@ TEST_F(Chunks, NextOneIsInUseWhenToldSo) {
 TEST_F(Chunks, NextOneTakesThePlaceOfThoseThatStoodThere) {
     add(100);
     add(5000);
-    chunks_.go_on(0, 64);
+    chunks_.go_on(0);
     add(10'000);
     chunks_.go_back_to(0);
     EXPECT_EQ(add(20'000), 20'480U);
@@ -79,7 +79,7 @@ TEST_F(Chunks, NextOneHasWhatFitsFromItsAlignment) {
     EXPECT_FALSE(chunks_.next_has(1, 64)) << "it is the present one";
     add(2 * mib, mib);
     EXPECT_TRUE(chunks_.next_has(2 * mib, mib));
-    chunks_.go_on(0, 64);
+    chunks_.go_on(0);
     EXPECT_TRUE(is_aligned(chunks_.present().begin, mib));
 }
 

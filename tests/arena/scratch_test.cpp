@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <tensorpool/scratch_report.hpp>
+
 #include "arena/scratch_tools.hpp"
 
 namespace tensorpool {
@@ -142,6 +144,24 @@ TEST(Scratch, AlignmentBeyondAllMemoryIsRefused) {
         EXPECT_EQ(scratch.capacity(), 512 * kib);
         EXPECT_NE(scratch.allocate(1), nullptr);
     });
+}
+
+TEST(Scratch, WhatIsInUseIsNoMoreThanItHoldsWhateverTheAlignment) {
+    constexpr auto name = "Scratch.AlignmentAboveItsChunk";
+    in_new_thread([] {
+        Scratch& scratch = Scratch::local();
+        {
+            const ScratchScope scope(name);
+            scratch.allocate(64, std::size_t{1} << 32);
+            EXPECT_LE(scratch.used(), scratch.capacity());
+            EXPECT_EQ(scratch.statistics().used_bytes, scratch.used());
+        }
+        EXPECT_LE(scratch.peak(), mib);
+        EXPECT_GE(scratch.capacity(), 512 * kib);
+    });
+    for (const OperatorScratch& one : scratch_report().operators) {
+        if (one.name == name) EXPECT_LE(one.peak_bytes, mib);
+    }
 }
 
 TEST(Scratch, ReserveMakesRoomThatNeedsNoGrowth) {
