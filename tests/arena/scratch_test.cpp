@@ -160,7 +160,9 @@ TEST(Scratch, WhatIsInUseIsNoMoreThanItHoldsWhateverTheAlignment) {
         EXPECT_GE(scratch.capacity(), 512 * kib);
     });
     for (const OperatorScratch& one : scratch_report().operators) {
-        if (one.name == name) EXPECT_LE(one.peak_bytes, mib);
+        if (one.name == name) {
+            EXPECT_LE(one.peak_bytes, mib);
+        }
     }
 }
 
