@@ -28,9 +28,10 @@ namespace {
 // Requests above take the slow path, so that rounding cannot overflow.
 constexpr std::size_t most_quick_bytes = std::size_t{1} << 30;
 constexpr std::size_t cache_line_bytes = 64;
-// Addresses that are equal modulo this lie in one set of a first-level cache: 64 sets of 64 bytes,
-// on all x86-64 processors and most others.
-constexpr std::size_t cache_way_bytes = 4096;
+// A first-level cache has 64 sets of 64 bytes, on all x86-64 processors and most others: rows that
+// are a multiple of 4096 apart all begin in one set, and those that are a multiple of this in eight
+// at most.
+constexpr std::size_t few_sets_bytes = 512;
 
 [[noreturn]] void refuse(ScratchState& state, std::size_t bytes, const ArenaRefusal& refusal) {
     state.totals.count_refusal();
@@ -99,7 +100,7 @@ PaddedMatrix Scratch::allocate_padded_matrix(std::size_t rows, std::size_t cols,
         refuse(*state_, bytes, {"what a size can hold", SIZE_MAX});
     }
     std::size_t row_bytes = base::align_up(bytes, cache_line_bytes);
-    if (row_bytes % cache_way_bytes == 0) row_bytes += cache_line_bytes;
+    if (row_bytes % few_sets_bytes == 0) row_bytes += cache_line_bytes;
     return {allocate(product(rows, row_bytes)), row_bytes};
 }
 

@@ -60,7 +60,7 @@ TEST(MatrixPack, ProductThatOverflowsIsRefused) {
     });
 }
 
-TEST(PaddedMatrix, RowsAreWholeCacheLinesButNeverWholeWays) {
+TEST(PaddedMatrix, RowsAreWholeCacheLinesSpreadOverTheSets) {
     alignas(64) static std::array<std::byte, 64 * kib> buffer;
     for (std::size_t cols = 1; cols <= 8200; cols += cols < 4000 || cols > 4200 ? 7 : 1) {
         for (const std::size_t element_bytes : {std::size_t{1}, std::size_t{4}}) {
@@ -70,21 +70,22 @@ TEST(PaddedMatrix, RowsAreWholeCacheLinesButNeverWholeWays) {
             ASSERT_GE(matrix.row_bytes, cols * element_bytes);
             ASSERT_LE(matrix.row_bytes, cols * element_bytes + 127);
             ASSERT_EQ(matrix.row_bytes % 64, 0U);
-            ASSERT_NE(matrix.row_bytes % 4096, 0U) << cols << " of " << element_bytes;
+            ASSERT_NE(matrix.row_bytes % 512, 0U) << cols << " of " << element_bytes;
             ASSERT_EQ(scratch.used(), matrix.row_bytes);
         }
     }
 }
 
-TEST(PaddedMatrix, OnlyRowsOfWholeWaysGetALineMore) {
+TEST(PaddedMatrix, OnlyRowsThatWouldShareFewSetsGetALineMore) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         EXPECT_EQ(scratch.allocate_padded_matrix(4, 1024, 4).row_bytes, 4160U);
         EXPECT_EQ(scratch.allocate_padded_matrix(4, 1010, 4).row_bytes, 4160U);
         EXPECT_EQ(scratch.allocate_padded_matrix(4, 1008, 4).row_bytes, 4032U);
-        EXPECT_EQ(scratch.allocate_padded_matrix(4, 512, 4).row_bytes, 2048U);
+        EXPECT_EQ(scratch.allocate_padded_matrix(4, 512, 4).row_bytes, 2112U);
+        EXPECT_EQ(scratch.allocate_padded_matrix(4, 112, 4).row_bytes, 448U);
         EXPECT_EQ(scratch.allocate_padded_matrix(4, 1025, 4).row_bytes, 4160U);
-        EXPECT_EQ(scratch.used(), 4U * (4160 + 4160 + 4032 + 2048 + 4160));
+        EXPECT_EQ(scratch.used(), 4U * (4160 + 4160 + 4032 + 2112 + 448 + 4160));
     });
 }
 
