@@ -1,0 +1,261 @@
+// The protocol by which threads claim memory of an arena (arena/arena_state.hpp tells it), as a
+// model: every order of the steps of three threads is walked through, each step one atomic access
+// of the code or one critical section. The arena itself is put to the test in
+// arena_allocate_threads_test.cpp, where an order that needs a thread to sleep between two
+// instructions hardly ever comes.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "arena/cancelled_claims.hpp"
+
+namespace tensorpool::arena {
+namespace {
+
+enum class Fault { none, end_read_after_claim, generation_forgotten, waits_for_nobody };
+
+enum class At : std::uint8_t {
+    begin,      // about to read the end (or, with the fault, to claim)
+    claim,      // about to claim
+    late_read,  // with the fault: about to read the end
+    settle,     // the claim is pending
+    look,       // claims nothing: about to read the end
+    place,      // about to read the top
+    swap,       // about to exchange the top
+    make_room,
+    granted,
+    refused,
+};
+
+struct Worker {
+    bool quick = true;
+    std::size_t size = 1;
+    At at = At::begin;
+    std::size_t end = 0;           // as read
+    std::size_t block = 0;         // where its claim, its place or its block begins
+    std::uint16_t generation = 0;  // of that
+    unsigned waits = 0;            // for `changes` to be another number; 0: for nothing
+};
+
+struct Arena {
+    std::size_t top = 0;
+    std::size_t end = 0;
+    std::size_t limit = 0;
+    std::size_t later_limit = 6;  // memory that comes back at some time
+    unsigned changes = 1;
+    CancelledClaims cancelled;
+    std::vector<std::size_t> cancelled_from;
+    std::array<Worker, 3> workers = {};
+};
+
+class Model {
+public:
+    explicit Model(Fault fault) : fault_(fault) {}
+
+    /// Empty, or what went wrong in one order of the steps.
+    const char* walk(const Arena& start) {
+        visit(start);
+        return wrong_;
+    }
+    std::size_t states() const { return seen_.size(); }
+
+private:
+    using Key = std::vector<std::size_t>;
+
+    static Key key(const Arena& arena) {
+        Key key = {arena.top, arena.end, arena.limit, arena.changes};
+        key.insert(key.end(), arena.cancelled_from.begin(), arena.cancelled_from.end());
+        for (const Worker& worker : arena.workers) {
+            key.insert(key.end(), {std::size_t{1} << 32, static_cast<std::size_t>(worker.at),
+                                   worker.end, worker.block, worker.generation, worker.waits});
+        }
+        return key;
+    }
+
+    void visit(const Arena& arena) {
+        if (*wrong_ != '\0' || !seen_.insert(key(arena)).second) return;
+        bool moved = false;
+        for (std::size_t number = 0; number < arena.workers.size(); ++number) {
+            const Worker& worker = arena.workers[number];
+            if (worker.at >= At::granted || worker.waits == arena.changes) continue;
+            Arena next = arena;
+            step(next, next.workers[number]);
+            if (overlaps(next)) wrong_ = "two blocks overlap";
+            visit(next);
+            moved = true;
+        }
+        if (arena.limit < arena.later_limit) {
+            Arena next = arena;
+            next.limit = arena.later_limit;
+            visit(next);
+        }
+        if (!moved) check_end(arena);
+    }
+
+    void check_end(const Arena& arena) {
+        std::size_t granted = 0;
+        for (const Worker& worker : arena.workers) {
+            if (worker.at < At::granted) wrong_ = "a thread waits for ever";
+            if (worker.at == At::granted) granted += worker.size;
+        }
+        if (*wrong_ == '\0' && granted != arena.top) wrong_ = "memory that nobody got is in use";
+    }
+
+    static bool overlaps(const Arena& arena) {
+        for (const Worker& one : arena.workers) {
+            for (const Worker& other : arena.workers) {
+                if (&one == &other || one.at != At::granted || other.at != At::granted) continue;
+                if (one.block < other.block + other.size && other.block < one.block + one.size) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    void step(Arena& arena, Worker& worker) const {
+        worker.waits = 0;
+        switch (worker.at) {
+            case At::begin:
+                if (worker.quick && fault_ == Fault::end_read_after_claim) {
+                    claim(arena, worker);
+                    worker.at = At::late_read;
+                } else {
+                    worker.end = arena.end;
+                    worker.at = worker.quick ? At::claim : At::place;
+                }
+                return;
+            case At::claim:
+                claim(arena, worker);
+                take_or_settle(worker);
+                return;
+            case At::late_read:
+                worker.end = arena.end;
+                take_or_settle(worker);
+                return;
+            case At::settle:
+                return settle(arena, worker);
+            case At::look:
+                worker.end = arena.end;
+                worker.at = At::place;
+                return;
+            case At::place:
+                worker.block = arena.top;
+                worker.generation = arena.cancelled.generation();
+                worker.at = worker.block + worker.size <= worker.end ? At::swap : At::make_room;
+                return;
+            case At::swap:
+                return swap(arena, worker);
+            case At::make_room:
+                return make_room(arena, worker);
+            case At::granted:
+            case At::refused:
+                return;
+        }
+    }
+
+    static void claim(Arena& arena, Worker& worker) {
+        worker.block = arena.top;
+        worker.generation = arena.cancelled.generation();
+        arena.top += worker.size;
+    }
+
+    static void take_or_settle(Worker& worker) {
+        worker.at = worker.block + worker.size <= worker.end ? At::granted : At::settle;
+    }
+
+    static bool grow(Arena& arena, std::size_t end) {
+        if (end > arena.limit) return false;
+        arena.end = end;
+        ++arena.changes;
+        return true;
+    }
+
+    void settle(Arena& arena, Worker& worker) const {
+        const std::size_t end = worker.block + worker.size;
+        const bool cancelled = fault_ != Fault::generation_forgotten &&
+                               arena.cancelled.contains(worker.generation, worker.block);
+        if (cancelled) {
+            worker.at = At::look;
+        } else if (end <= arena.end || grow(arena, end)) {
+            worker.at = At::granted;
+        } else if (worker.block <= arena.end || fault_ == Fault::waits_for_nobody) {
+            arena.cancelled.cancel_from(worker.block);
+            arena.cancelled_from.push_back(worker.block);
+            arena.top = worker.block;
+            ++arena.changes;
+            worker.at = At::refused;
+        } else {
+            worker.waits = arena.changes;
+        }
+    }
+
+    static void swap(Arena& arena, Worker& worker) {
+        const bool unchanged =
+            arena.top == worker.block && arena.cancelled.generation() == worker.generation;
+        if (unchanged) arena.top += worker.size;
+        worker.at = unchanged ? At::granted : At::look;
+    }
+
+    static void make_room(Arena& arena, Worker& worker) {
+        const std::size_t end = worker.block + worker.size;
+        const bool unchanged =
+            arena.top == worker.block && arena.cancelled.generation() == worker.generation;
+        worker.at = At::look;
+        if (end <= arena.end || grow(arena, end)) return;
+        if (arena.top > arena.end) {
+            worker.waits = arena.changes;
+        } else if (unchanged) {
+            worker.at = At::refused;
+        }
+    }
+
+    Fault fault_;
+    const char* wrong_ = "";
+    std::set<Key> seen_;
+};
+
+/// All kinds of three threads, sizes and limits, with that fault; the first thing that goes wrong.
+const char* walk_all(Fault fault) {
+    for (unsigned kinds = 0; kinds < 8; ++kinds) {
+        for (unsigned sizes = 0; sizes < 27; ++sizes) {
+            for (std::size_t limit = 0; limit < 6; ++limit) {
+                Arena arena;
+                arena.end = limit / 2;
+                arena.limit = limit;
+                arena.workers = {Worker{(kinds & 1) == 0, 1 + sizes % 3},
+                                 Worker{(kinds & 2) == 0, 1 + sizes / 3 % 3},
+                                 Worker{(kinds & 4) == 0, 1 + sizes / 9}};
+                Model model(fault);
+                const char* const wrong = model.walk(arena);
+                if (*wrong != '\0') return wrong;
+                EXPECT_GT(model.states(), 10U);
+            }
+        }
+    }
+    return "";
+}
+
+TEST(ClaimsModel, NoOrderOfStepsOverlapsLosesOrHangs) {
+    EXPECT_STREQ(walk_all(Fault::none), "");
+}
+
+TEST(ClaimsModel, EndThatIsReadAfterTheClaimOverlaps) {
+    EXPECT_STREQ(walk_all(Fault::end_read_after_claim), "two blocks overlap");
+}
+
+TEST(ClaimsModel, ForgottenGenerationsAreFound) {
+    EXPECT_STRNE(walk_all(Fault::generation_forgotten), "");
+}
+
+TEST(ClaimsModel, CancellingBeforeTheFirstIsFound) {
+    EXPECT_STRNE(walk_all(Fault::waits_for_nobody), "");
+}
+
+}  // namespace
+}  // namespace tensorpool::arena
