@@ -60,7 +60,8 @@ public:
     static Arena over(std::span<std::byte> buffer, ArenaOptions options);
     /// No memory at all: it hands out addresses, distinct, aligned and never nullptr, that must not
     /// be touched, and `peak()` then tells what the same run needs of a real arena with the same
-    /// options: one that is reserved to that figure does not grow in it.
+    /// options: one that is reserved to that figure does not grow in it. `max_allocation` holds,
+    /// `max_capacity` does not.
     static Arena measuring();
     static Arena measuring(ArenaOptions options);
 
@@ -76,7 +77,7 @@ public:
     /// As above, but returns nullptr instead of throwing.
     void* try_allocate(std::size_t bytes, std::size_t alignment = default_alignment) noexcept;
 
-    /// Records nothing: costs a few loads.
+    /// Records nothing: costs a few loads, and a wait amid the growth by another thread.
     Mark mark() const noexcept;
     /// Ends everything that was allocated since the mark was made. Releasing to the same mark again
     /// and again is the normal loop. Throws std::invalid_argument, changing nothing, for a mark of
@@ -168,7 +169,7 @@ private:
     // Read by every allocation. `end_` only grows while allocations may be under way.
     std::byte* base_ = nullptr;
     std::size_t granule_mask_ = 0;
-    // A larger request takes the slow path; with checks all do.
+    // A larger request takes the slow path; in an arena of one thread with checks all do.
     std::size_t quick_bytes_ = 0;
     bool shared_ = true;
     std::atomic<std::size_t> end_ = 0;  // bytes from base_ that may be used

@@ -26,7 +26,7 @@ enum class Sharing : std::uint8_t {
 /// Something that an arena tells its owner. The strings live as long as the call.
 struct ArenaEvent {
     enum class Kind : std::uint8_t {
-        /// `bytes` more were committed.
+        /// `bytes` more were committed; of the initial capacity nothing is told.
         growth,
         /// `bytes` were given back to the system.
         give_back,
@@ -62,7 +62,8 @@ TENSORPOOL_API const ArenaDefaults& arena_defaults();
 struct ArenaOptions {
     /// Shown in statistics and messages; at most 47 bytes of it are kept.
     std::string name = "arena";
-    /// Committed when the arena is made, though not touched; at most max_capacity. Default: 8 MiB.
+    /// Committed when the arena is made, though not touched; at most max_capacity, which wins where
+    /// it is less. Default: 8 MiB.
     std::size_t initial_capacity = detail::arena_defaults().initial_capacity;
     /// Address space that is reserved, and so the most that it may grow to; 0: twice the total
     /// memory. Under RLIMIT_AS at most a quarter of the address space that is left.

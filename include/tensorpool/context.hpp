@@ -40,6 +40,9 @@ public:
     /// The arena lies in memory of the caller's, which must outlive the context: it never grows.
     /// Contexts may take turns over the same buffer: only one of them at a time may be in use.
     explicit Context(std::span<std::byte> arena_buffer, std::size_t align = 64);
+    /// Its `alloc` gives addresses that must not be touched, and `peak()` then tells what
+    /// `reserve_arena` needs (see Arena::measuring). Its scratch is real.
+    static Context measuring(std::size_t align = 64);
     ~Context();
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
@@ -99,6 +102,11 @@ public:
     Scratch& scratch() const { return buffer_ != nullptr ? *buffer_ : Scratch::local(); }
 
 private:
+    struct Measuring {
+        std::size_t align;
+    };
+    explicit Context(Measuring measuring);
+
     Arena arena_;
     std::size_t alignment_;
     std::unique_ptr<Scratch> buffer_;

@@ -21,6 +21,7 @@
 namespace tensorpool {
 
 class Scratch;
+class Context;
 class ScratchScope;
 
 namespace detail {
@@ -119,6 +120,7 @@ public:
     ArenaStatistics statistics() const noexcept;
 
 private:
+    friend class Context;
     friend class ScratchScope;
     friend class detail::ScratchState;
     struct Over;
@@ -131,6 +133,8 @@ private:
     void begin_operator(ScratchScope& scope, std::string_view name) noexcept;
     void end_operator(const ScratchScope& scope) noexcept;
     void end_scope_slow(const ScratchScope& scope) noexcept;
+    void release_to(const Mark& mark, const char* call);
+    bool is_in_scope() const noexcept;
     void raise_high() noexcept {
         const std::size_t now = used();
         if (now > high_.load(std::memory_order_relaxed))
@@ -157,8 +161,8 @@ private:
     std::unique_ptr<detail::ScratchState> state_;
 };
 
-/// Ends what was allocated from the scratch inside it. Scopes nest; each ends before the one around
-/// it.
+/// Ends what was allocated from the scratch inside it. Scopes nest; one that ends before a scope
+/// that began inside it stops the program with a line on stderr.
 ///
 /// A scope may carry the name of an operator: then the most that it had in use is remembered, for
 /// all threads, and so much is made ready before the operator runs again (see scratch_report).

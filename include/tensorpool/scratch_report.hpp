@@ -16,8 +16,10 @@ namespace tensorpool {
 struct OperatorScratch {
     std::string name;
     std::uint64_t calls = 0;
-    std::size_t peak_bytes = 0;   ///< the most that one scope had in use, scopes inside it included
-    std::uint64_t growths = 0;    ///< times that a scratch grew for it, not for a scope inside it
+    std::size_t peak_bytes = 0;  ///< the most that one scope had in use, scopes inside it included
+    /// Times that a scratch got memory for it, as it began or amid it, and not for a scope inside
+    /// it; the first half mebibyte of a thread and the joining of chunks are nobody's.
+    std::uint64_t growths = 0;
     std::size_t grown_bytes = 0;  ///< total of that
 };
 

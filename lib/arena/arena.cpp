@@ -7,6 +7,7 @@
 
 #include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool {
 
@@ -47,10 +48,12 @@ Arena::Arena(ArenaOptions options) {
     const ArenaOptions& asked = state_->options();
     arena::ArenaMemory& memory = state_->memory;
     if (!memory.reserve(asked.max_capacity, asked.alignment)) {
-        state_->fail(memory.limit(), {"address space", memory.limit()});
+        const std::size_t bytes = asked.max_capacity != 0 ? asked.max_capacity : memory.limit();
+        state_->fail(bytes, {"address space", platform::available_address_space()});
     }
     set_up(memory.base());
-    const std::size_t initial = std::min(asked.initial_capacity, memory.limit());
+    const std::size_t most = asked.max_capacity != 0 ? asked.max_capacity : SIZE_MAX;
+    const std::size_t initial = std::min(asked.initial_capacity, most);
     if (initial == 0) return;
     ArenaRefusal refusal;
     if (grow_to(initial, arena::no_surplus, refusal) == 0) state_->fail(initial, refusal);
@@ -74,6 +77,7 @@ Arena::Arena(Over over) {
     state_->totals.reserved_bytes.store(bytes, std::memory_order_relaxed);
     state_->totals.capacity_bytes.store(bytes, std::memory_order_relaxed);
     state_->totals.peak_capacity_bytes.store(bytes, std::memory_order_relaxed);
+    state_->totals.limit_bytes.store(bytes, std::memory_order_relaxed);
     end_.store(bytes, std::memory_order_relaxed);
 }
 

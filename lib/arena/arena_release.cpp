@@ -71,7 +71,7 @@ bool Arena::is_stale(Mark mark) const noexcept {
 }
 
 void Arena::end_above(std::size_t offset) noexcept {
-    state_->check_thread("release_to");
+    state_->check_thread("release_to or reset");
     base::raise_to(state_->totals.peak_used_bytes, used());
     const std::uint64_t generation = top_.load(std::memory_order_relaxed) & ~offset_mask;
     top_.store(generation | offset, std::memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include "arena/validate_options.hpp"
 #include "base/alignment.hpp"
 #include "platform/fail.hpp"
+#include "statistics/report_at_exit.hpp"
 
 namespace tensorpool::detail {
 namespace {
@@ -30,6 +31,7 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
       options_(validated(std::move(options))),
       kind_(kind),
       id_(last_id.fetch_add(1, std::memory_order_relaxed) + 1) {
+    statistics::report_at_exit_where_wanted();
     if (options_.objects) objects = std::make_unique<arena::ObjectRegister>();
     arena::arena_registry().enter(*this);
     statistics::snapshot_sources().enter(*this);

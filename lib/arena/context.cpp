@@ -33,6 +33,13 @@ Context::Context(ArenaOptions options)
 Context::Context(std::span<std::byte> arena_buffer, std::size_t align)
     : arena_(Arena::over(arena_buffer, context_options(0, align))), alignment_(align) {}
 
+Context::Context(Measuring measuring)
+    : arena_(Arena::measuring(context_options(0, measuring.align))), alignment_(measuring.align) {}
+
+Context Context::measuring(std::size_t align) {
+    return Context(Measuring{align});
+}
+
 Context::~Context() = default;
 
 void* Context::scratch_alloc_matrix_pack(std::size_t rows, std::size_t cols,
@@ -45,16 +52,20 @@ void Context::save_scratch() {
 }
 
 void Context::restore_scratch() {
-    scratch().release_to(saved_);
+    scratch().release_to(saved_, "restore_scratch");
 }
 
 void Context::use_scratch(std::span<std::byte> buffer) {
-    if (buffer_ != nullptr && buffer_->used() != 0) {
-        throw std::logic_error("tensorpool: context '" + arena_.name() +
-                               "': use_scratch: " + std::to_string(buffer_->used()) +
-                               " B of the present buffer are in use; call scratch_reset first");
+    const auto refuse = [this](const std::string& what) {
+        throw std::logic_error("tensorpool: context '" + arena_.name() + "': use_scratch: " + what);
+    };
+    if (buffer_ != nullptr && buffer_->is_in_scope()) {
+        refuse("inside an open ScratchScope of the present buffer");
     }
-    if (buffer_ != nullptr) buffer_->reset();  // which throws inside a scope of it
+    if (buffer_ != nullptr && buffer_->used() != 0) {
+        refuse(std::to_string(buffer_->used()) +
+               " B of the present buffer are in use; call scratch_reset first");
+    }
     saved_ = {};
     buffer_ =
         buffer.empty() ? nullptr : std::unique_ptr<Scratch>(new Scratch(Scratch::over(buffer)));

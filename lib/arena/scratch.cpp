@@ -63,7 +63,7 @@ Scratch Scratch::over(std::span<std::byte> buffer) {
     return Scratch(Over{buffer});
 }
 
-Scratch::Scratch(Over over) : state_(std::make_unique<ScratchState>(*this, "scratch buffer")) {
+Scratch::Scratch(Over over) : state_(std::make_unique<ScratchState>(*this, "a caller's buffer")) {
     quick_bytes_ = std::min(detail::arena_defaults().max_allocation, most_quick_bytes);
     const auto address = reinterpret_cast<std::uintptr_t>(over.buffer.data());
     const std::size_t skipped = base::align_up(address, cache_line_bytes) - address;

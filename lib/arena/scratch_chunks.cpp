@@ -23,6 +23,11 @@ std::size_t padding_of(const ScratchChunks::Chunk& chunk, std::size_t alignment)
     return base::align_up(begin, alignment) - begin;
 }
 
+void give_back(const ScratchChunks::Chunk& chunk) noexcept {
+    platform::unmap(chunk.begin, chunk.bytes());
+    statistics::commit_budget().give_back(chunk.bytes());
+}
+
 }  // namespace
 
 std::size_t joined_bytes(std::size_t need) noexcept {
@@ -62,6 +67,7 @@ std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std:
         bytes = needed;
         memory = platform::map(bytes, std::max(alignment, page));
     }
+    if (memory == nullptr) refusal = {"address space", platform::available_address_space()};
     if (memory == nullptr || !append(static_cast<std::byte*>(memory), bytes)) {
         if (memory != nullptr) platform::unmap(memory, bytes);
         budget.give_back(bytes);
@@ -86,6 +92,16 @@ void ScratchChunks::go_on(std::size_t below) noexcept {
     chunks_[++present_].below = below;
 }
 
+void ScratchChunks::drop_present() noexcept {
+    const Chunk chunk = present();
+    {
+        const std::lock_guard guard(scratch_registry());
+        chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(present_));
+    }
+    give_back(chunk);
+    totals_.count_give_back(chunk.bytes());
+}
+
 std::size_t ScratchChunks::drop_spares() noexcept {
     return chunks_.empty() ? 0 : drop_from(present_ + 1);
 }
@@ -103,8 +119,7 @@ std::size_t ScratchChunks::drop_from(std::size_t first) noexcept {
             const std::lock_guard guard(scratch_registry());
             chunks_.pop_back();
         }
-        platform::unmap(chunk.begin, chunk.bytes());
-        statistics::commit_budget().give_back(chunk.bytes());
+        give_back(chunk);
         bytes += chunk.bytes();
     }
     if (bytes != 0) totals_.count_give_back(bytes);

@@ -50,6 +50,8 @@ public:
     /// Makes the next chunk the present one; `below` bytes are in use in those before it.
     void go_on(std::size_t below) noexcept;
     void go_back_to(std::size_t number) noexcept { present_ = number; }
+    /// Gives back the present one; the next, which there is, takes its place.
+    void drop_present() noexcept;
     /// Gives back those after the present one. Returns their bytes.
     std::size_t drop_spares() noexcept;
     /// Gives back all but a buffer. Returns their bytes.

@@ -18,6 +18,14 @@ ScratchOperators::Entry ScratchOperators::find_or_add(std::string_view name) {
     return {at->first, &at->second};
 }
 
+std::string ScratchOperators::name_of(const detail::ScratchOperator* known) const {
+    const std::lock_guard guard(mutex_);
+    for (const auto& [name, one] : operators_) {
+        if (&one == known) return name;
+    }
+    return "";
+}
+
 ScratchReport ScratchOperators::report() const {
     const auto read = [](const std::atomic<std::uint64_t>& figure) {
         return figure.load(std::memory_order_relaxed);

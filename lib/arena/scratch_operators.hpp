@@ -35,6 +35,8 @@ public:
     };
     /// Throws std::bad_alloc.
     Entry find_or_add(std::string_view name);
+    /// "" for none.
+    std::string name_of(const detail::ScratchOperator* known) const;
     ScratchReport report() const;
 
     /// Around a fork.

@@ -47,8 +47,9 @@ void Scratch::end_operator(const ScratchScope& scope) noexcept {
 
 void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
     if (this->scope() != scope.self_) {
-        platform::fail("ScratchScope: a scope of %s ended before one that began inside it",
-                       state_->name());
+        const std::string name = arena::scratch_operators().name_of(scope.operator_);
+        platform::fail("ScratchScope: scope '%s' of %s ended before one that began inside it",
+                       name.c_str(), state_->name());
     }
     raise_high();
     if (scope.operator_ != nullptr) end_operator(scope);
@@ -69,8 +70,15 @@ Scratch::Mark Scratch::mark() const noexcept {
     return mark;
 }
 
+bool Scratch::is_in_scope() const noexcept {
+    return scope() != state_->outside;
+}
+
 void Scratch::release_to(const Mark& mark) {
-    constexpr const char* call = "release_to";
+    release_to(mark, "release_to");
+}
+
+void Scratch::release_to(const Mark& mark, const char* call) {
     if (mark.scratch_ == 0) refuse(*state_, call, "nothing was marked");
     if (mark.scratch_ != state_->number) refuse(*state_, call, "the mark is of another scratch");
     if (mark.scope_ != scope()) refuse(*state_, call, "the mark was made in another scope");
@@ -83,7 +91,7 @@ void Scratch::release_to(const Mark& mark) {
 }
 
 void Scratch::reset() {
-    if (scope() != state_->outside) refuse(*state_, "reset", "inside an open ScratchScope");
+    if (is_in_scope()) refuse(*state_, "reset", "inside an open ScratchScope");
     raise_high();
     state_->go_back_to(0, nullptr);
     state_->history.add(0);

@@ -11,6 +11,7 @@
 
 #include "arena/scratch_registry.hpp"
 #include "base/alignment.hpp"
+#include "statistics/report_at_exit.hpp"
 
 namespace tensorpool::detail {
 namespace {
@@ -31,6 +32,7 @@ ScratchState::ScratchState(Scratch& scratch, std::string name)
     : number(last_number.fetch_add(1, std::memory_order_relaxed) + 1),
       scratch_(scratch),
       name_(std::move(name)) {
+    statistics::report_at_exit_where_wanted();
     statistics::snapshot_sources().enter(*this);
 }
 
@@ -74,6 +76,7 @@ void ScratchState::set_buffer(std::span<std::byte> buffer) {
     chunks.set_buffer(buffer.data(), buffer.data() + buffer.size());
     totals.capacity_bytes.store(buffer.size(), std::memory_order_relaxed);
     totals.peak_capacity_bytes.store(buffer.size(), std::memory_order_relaxed);
+    totals.limit_bytes.store(buffer.size(), std::memory_order_relaxed);
     use_present_chunk();
 }
 
@@ -133,6 +136,12 @@ bool ScratchState::prepare(std::size_t bytes, ArenaRefusal& refusal) noexcept {
         bytes <= static_cast<std::size_t>(scratch_.end_ - next) || chunks.next_has(bytes, granule);
     if (!is_ready && !add_chunk(bytes, bytes, granule, refusal)) return false;
     if (first) use_present_chunk();
+    if (!first && !is_ready && scratch_.used() == 0 && scratch_.scope() == outside) {
+        // In place of a chunk in which there is nothing, not beside it.
+        chunks.drop_present();
+        use_present_chunk();
+        scratch_.unsettled_ = false;
+    }
     prepared_ = std::max(prepared_, scratch_.used() + bytes);
     return true;
 }

@@ -57,12 +57,4 @@ PoolOptions options_from_environment(PoolOptions options) {
     return options;
 }
 
-bool report_wanted_by_environment() {
-    bool wanted = false;
-    static constexpr Named<bool> answers[] = {{"1", true}, {"0", false}, {"", false}};
-    read("TENSORPOOL_REPORT", wanted, "1 or 0", "0",
-         [](Text text) { return parse_choice(text, answers); });
-    return wanted;
-}
-
 }  // namespace tensorpool

@@ -1,23 +1,16 @@
-#include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <string>
 
 #include <tensorpool/memory_pool.hpp>
-#include <tensorpool/snapshot.hpp>
 
 #include "base/text.hpp"
 #include "platform/fail.hpp"
 #include "pool/environment_options.hpp"
 #include "pool/pool.hpp"
+#include "statistics/report_at_exit.hpp"
 
 namespace tensorpool {
 namespace {
-
-void report_at_exit() {
-    const std::string report = to_text(take_snapshot());
-    std::fwrite(report.data(), 1, report.size(), stderr);
-}
 
 PoolOptions global_options() {
     PoolOptions options;
@@ -57,7 +50,7 @@ Pool& GlobalPool::set_up() {
             "instead: 0 B",
             base::BytesText(options.initial_capacity).c_str(), refusal.limit);
     }
-    if (report_wanted_by_environment()) std::atexit(report_at_exit);
+    statistics::report_at_exit_where_wanted();
     global_pool.pool.pool_.store(pool, std::memory_order_release);
     return *pool;
 }

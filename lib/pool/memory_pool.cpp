@@ -7,6 +7,7 @@
 
 #include "pool/pool.hpp"
 #include "pool/validate_options.hpp"
+#include "statistics/report_at_exit.hpp"
 
 namespace tensorpool {
 namespace {
@@ -15,6 +16,7 @@ constexpr std::size_t default_alignment = 64;
 
 detail::Pool& make_pool(const PoolOptions& options) {
     validate(options);
+    statistics::report_at_exit_where_wanted();
     detail::Pool* const pool = detail::Pool::make(options);
     if (pool == nullptr) {
         throw AllocationError(options.name.c_str(), sizeof(detail::Pool), 0, 0,

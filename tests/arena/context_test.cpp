@@ -201,5 +201,22 @@ TEST(Context, TakesOptionsOfAnArena) {
     EXPECT_TRUE(is_aligned(context.scratch_alloc(1), 128));
 }
 
+TEST(Context, MeasuringOneTellsWhatTheArenaOfARealOneNeeds) {
+    const auto run = [](Context& context) {
+        const std::size_t before = context.mark();
+        for (std::size_t bytes = 1; bytes < 2 * mib; bytes *= 3) context.alloc(bytes);
+        context.release_to(before);
+    };
+    Context measured = Context::measuring();
+    run(measured);
+    EXPECT_EQ(measured.capacity(), 0U);
+    Context context(0);
+    context.reserve_arena(measured.peak());
+    const std::uint64_t growths = context.arena().statistics().growths;
+    run(context);
+    EXPECT_EQ(context.arena().statistics().growths, growths);
+    EXPECT_EQ(context.peak(), measured.peak());
+}
+
 }  // namespace
 }  // namespace tensorpool

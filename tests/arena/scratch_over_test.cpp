@@ -29,7 +29,7 @@ TEST_F(ScratchOver, HandsOutTheBuffer) {
     EXPECT_EQ(scratch.allocate(100, 4096), buffer_.data() + 4096);
     EXPECT_EQ(scratch.used(), 4096U + 128U);
     EXPECT_EQ(statistics::commit_budget().committed(), committed);
-    EXPECT_STREQ(scratch.statistics().name, "scratch buffer");
+    EXPECT_STREQ(scratch.statistics().name, "a caller's buffer");
     EXPECT_EQ(scratch.statistics().capacity_bytes, 8192U);
 }
 

@@ -196,14 +196,16 @@ TEST(ScratchScopeDeathTest, EndingOutOfOrderStopsTheProgramWithALine) {
     auto outer = std::make_unique<ScratchScope>();
     const ScratchScope inner;  // and so the first to go
     EXPECT_DEATH(outer.reset(),
-                 "tensorpool: ScratchScope: a scope of thread [0-9]+ ended before one that began "
+                 "tensorpool: ScratchScope: scope '' of thread [0-9]+ ended before one that began "
                  "inside it");
 }
 
 TEST(ScratchScopeDeathTest, EndingAScopeWithANameOutOfOrderStopsTheProgramToo) {
     auto outer = std::make_unique<ScratchScope>("ScratchScope.outer");
     auto inner = std::make_unique<ScratchScope>("ScratchScope.inner");
-    EXPECT_DEATH(outer.reset(), "ended before one that began inside it");
+    EXPECT_DEATH(
+        outer.reset(),
+        "scope 'ScratchScope.outer' of thread [0-9]+ ended before one that began inside it");
     inner.reset();
     outer.reset();
 }

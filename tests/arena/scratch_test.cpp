@@ -166,6 +166,20 @@ TEST(Scratch, WhatIsInUseIsNoMoreThanItHoldsWhateverTheAlignment) {
     }
 }
 
+TEST(Scratch, WhatIsReservedTakesThePlaceOfAnEmptyChunk) {
+    in_new_thread([] {
+        Scratch& scratch = Scratch::local();
+        scratch.reserve(100 * mib);
+        EXPECT_EQ(scratch.capacity(), 100 * mib);
+        const std::uint64_t growths = scratch.statistics().growths;
+        for (int round = 0; round < 2; ++round) {
+            const ScratchScope scope;
+            fill(scratch.allocate(100 * mib), mib, 1);
+        }
+        EXPECT_EQ(scratch.statistics().growths, growths) << "there is nothing to join";
+    });
+}
+
 TEST(Scratch, ReserveMakesRoomThatNeedsNoGrowth) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();

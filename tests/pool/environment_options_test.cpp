@@ -156,18 +156,5 @@ TEST_F(EnvironmentOptions, SenselessChoicesAreToldAndNotUsed) {
     }
 }
 
-TEST_F(EnvironmentOptions, ReportIsWantedByOneAlone) {
-    EXPECT_FALSE(report_wanted_by_environment());
-    for (const auto& [text, wanted] : {std::pair{"1", true}, {"0", false}, {"", false}}) {
-        set("TENSORPOOL_REPORT", text);
-        EXPECT_EQ(report_wanted_by_environment(), wanted);
-    }
-    set("TENSORPOOL_REPORT", "yes");
-    ::testing::internal::CaptureStderr();
-    EXPECT_FALSE(report_wanted_by_environment());
-    EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-              "tensorpool: TENSORPOOL_REPORT is 'yes'; expected 1 or 0; used instead: 0\n");
-}
-
 }  // namespace
 }  // namespace tensorpool
