@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "pages/fake_system.hpp"
 #include "pages/page_heap.hpp"
+#include "statistics/fake_system.hpp"
 
 namespace tensorpool::testing {
 

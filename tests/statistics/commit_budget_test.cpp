@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "pages/fake_system.hpp"
 #include "platform/platform.hpp"
+#include "statistics/fake_system.hpp"
 
 namespace tensorpool::statistics {
 namespace {
