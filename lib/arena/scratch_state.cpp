@@ -130,19 +130,25 @@ bool ScratchState::grow(std::size_t bytes, std::size_t alignment, ArenaRefusal& 
 }
 
 bool ScratchState::prepare(std::size_t bytes, ArenaRefusal& refusal) noexcept {
-    const bool first = chunks.empty();
-    const std::byte* const next = scratch_.next_.load(std::memory_order_relaxed);
-    const bool is_ready =
-        bytes <= static_cast<std::size_t>(scratch_.end_ - next) || chunks.next_has(bytes, granule);
-    if (!is_ready && !add_chunk(bytes, bytes, granule, refusal)) return false;
-    if (first) use_present_chunk();
-    if (!first && !is_ready && scratch_.used() == 0 && scratch_.scope() == outside) {
-        // In place of a chunk in which there is nothing, not beside it.
-        chunks.drop_present();
-        use_present_chunk();
-        scratch_.unsettled_ = false;
-    }
+    if (!is_ready_for(bytes) && !make_ready(bytes, refusal)) return false;
     prepared_ = std::max(prepared_, scratch_.used() + bytes);
+    return true;
+}
+
+bool ScratchState::is_ready_for(std::size_t bytes) const noexcept {
+    const std::byte* const next = scratch_.next_.load(std::memory_order_relaxed);
+    return bytes <= static_cast<std::size_t>(scratch_.end_ - next) ||
+           chunks.next_has(bytes, granule);
+}
+
+bool ScratchState::make_ready(std::size_t bytes, ArenaRefusal& refusal) noexcept {
+    const bool first = chunks.empty();
+    if (!add_chunk(bytes, bytes, granule, refusal)) return false;
+    if (!first && (scratch_.used() != 0 || scratch_.scope() != outside)) return true;
+    // In place of a chunk in which there is nothing, not beside it.
+    if (!first) chunks.drop_present();
+    use_present_chunk();
+    scratch_.unsettled_ = scratch_.scope() != outside;
     return true;
 }
 

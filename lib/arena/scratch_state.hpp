@@ -72,6 +72,8 @@ private:
     [[nodiscard]] bool add_chunk(std::size_t needed, std::size_t wanted, std::size_t alignment,
                                  ArenaRefusal& refusal) noexcept;
 
+    bool is_ready_for(std::size_t bytes) const noexcept;
+    [[nodiscard]] bool make_ready(std::size_t bytes, ArenaRefusal& refusal) noexcept;
     void forget_need() noexcept;
 
     Scratch& scratch_;
