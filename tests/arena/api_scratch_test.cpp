@@ -3,27 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <limits>
-#include <memory_resource>
 #include <new>
-#include <span>
 #include <stdexcept>
 #include <thread>
 #include <type_traits>
-#include <unordered_map>
-#include <utility>
-#include <vector>
+
+#include "arena/api_test.hpp"
 
 namespace {
 
-using tensorpool::Arena;
-using tensorpool::ArenaOptions;
-using tensorpool::ArenaResource;
-using tensorpool::ArenaScope;
 using tensorpool::Context;
 using tensorpool::Scratch;
 using tensorpool::ScratchScope;
@@ -31,29 +21,7 @@ using tensorpool::ScratchScope;
 constexpr std::size_t mib = std::size_t{1} << 20U;
 constexpr std::size_t gib = std::size_t{1} << 30U;
 
-bool is_aligned(const void* pointer, std::size_t alignment) {
-    return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
-}
-
-template <class Call>
-bool throws_bad_alloc(Call call) {
-    try {
-        call();
-    } catch (const std::bad_alloc&) {
-        return true;
-    }
-    return false;
-}
-
-template <class Call>
-bool throws_invalid_argument(Call call) {
-    try {
-        call();
-    } catch (const std::invalid_argument&) {
-        return true;
-    }
-    return false;
-}
+using namespace tensorpool::testing;
 
 // The signatures, as told.
 static_assert(!std::is_copy_constructible_v<Scratch>);
