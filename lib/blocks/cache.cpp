@@ -55,24 +55,15 @@ bool Cache::refill(unsigned bucket, pages::Changes& changes, pages::Refusal& ref
     }
     count_trip();
     grow(bucket);
-    if (!load_from_depot(bucket, changes) && !load_from_spans(bucket, changes, refusal))
-        return false;
+    if (!load_from_depot(bucket) && !load_from_spans(bucket, changes, refusal)) return false;
     detail::add(counters->buckets[bucket].misses, 1);
     return true;
 }
 
-bool Cache::load_from_depot(unsigned bucket, pages::Changes& changes) noexcept {
+bool Cache::load_from_depot(unsigned bucket) noexcept {
     Magazine* const full = (*set_)[bucket].take_full();
     if (full == nullptr) return false;
     Side& side = sides_[bucket];
-    // Another thread's may hold more than this one may park.
-    while (full->count > side.capacity && widen(bucket)) {
-    }
-    if (full->count > side.capacity) {
-        const unsigned more = full->count - side.capacity;
-        full->count = side.capacity;
-        (*set_)[bucket].bring_home(full->blocks + full->count, more, changes);
-    }
     if (side.spare != nullptr) give(bucket, side.spare);
     if (side.loaded != nullptr) unload(bucket);
     const unsigned blocks = full->count;
@@ -181,7 +172,8 @@ void Cache::load(unsigned bucket, Magazine& magazine) noexcept {
     side.loaded = &magazine;
     void** const bottom = magazine.blocks;
     void** const top = bottom + magazine.count;
-    loaded[bucket] = {.top = top, .bottom = bottom, .limit = bottom + side.capacity};
+    // Another thread's magazine may hold more than this one's capacity.
+    loaded[bucket] = {.top = top, .bottom = bottom, .limit = std::max(top, bottom + side.capacity)};
 }
 
 // The loaded magazine becomes the spare, of which there is none.
@@ -206,12 +198,8 @@ void Cache::give(unsigned bucket, Magazine*& magazine) noexcept {
 // True when the capacity grew: the second trip to the depot since the last change says that the
 // bucket is busy.
 bool Cache::grow(unsigned bucket) noexcept {
-    return std::exchange(sides_[bucket].went_to_depot, true) && widen(bucket);
-}
-
-// Twice the capacity, where what both magazines of all buckets may hold allows it.
-bool Cache::widen(unsigned bucket) noexcept {
     Side& side = sides_[bucket];
+    if (!std::exchange(side.went_to_depot, true)) return false;
     const BucketLayout& layout = (*set_)[bucket].layout();
     const unsigned capacity = std::min<unsigned>(side.capacity * 2U, layout.most_in_magazine);
     const std::size_t more = 2 * (capacity - side.capacity) * (*set_)[bucket].block_bytes();
@@ -219,7 +207,9 @@ bool Cache::widen(unsigned bucket) noexcept {
     may_park_bytes_ += more;
     side.capacity = static_cast<std::uint16_t>(capacity);
     side.went_to_depot = false;
-    if (side.loaded != nullptr) loaded[bucket].limit = loaded[bucket].bottom + capacity;
+    if (side.loaded != nullptr) {
+        loaded[bucket].limit = std::max(loaded[bucket].limit, loaded[bucket].bottom + capacity);
+    }
     return true;
 }
 

@@ -61,7 +61,7 @@ private:
     };
 
     bool refill(unsigned bucket, pages::Changes& changes, pages::Refusal& refusal) noexcept;
-    bool load_from_depot(unsigned bucket, pages::Changes& changes) noexcept;
+    bool load_from_depot(unsigned bucket) noexcept;
     bool load_from_spans(unsigned bucket, pages::Changes& changes,
                          pages::Refusal& refusal) noexcept;
     bool make_room(unsigned bucket, pages::Changes& changes) noexcept;
@@ -73,7 +73,6 @@ private:
     void give(unsigned bucket, Magazine*& magazine) noexcept;
 
     bool grow(unsigned bucket) noexcept;
-    bool widen(unsigned bucket) noexcept;
     void count_trip() noexcept;
     void give_back_idle() noexcept;
     void count_taken(unsigned bucket, std::size_t blocks) noexcept;

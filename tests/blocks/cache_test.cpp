@@ -204,7 +204,7 @@ TEST_F(CacheTest, MagazineThatHoldsMoreThanItsOwnCapacityIsEmptiedToTheLastBlock
     EXPECT_EQ(pool_.sums().buckets[bucket_1k].capacity_bytes, taken_before);
 }
 
-TEST_F(CacheTest, MagazinesOfBusierThreadsStayWithinFourMebibytesToo) {
+TEST_F(CacheTest, MagazineOfABusierThreadAddsWhatOneHoldsToABucketAtMost) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         LooseCache busy(pool_);
         make_busy(busy, bucket);
@@ -215,10 +215,12 @@ TEST_F(CacheTest, MagazinesOfBusierThreadsStayWithinFourMebibytesToo) {
         busy.give_back_all();
     }
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        // A busier thread's magazine, and what else there is room for.
+        // A busier thread's magazine, and a first one of its own.
         PoolParts::deallocate(cache_, bucket, PoolParts::allocate(cache_, bucket));
-        PoolParts::deallocate(cache_, bucket, pool_.allocate_direct(bucket, 2 * magazine_room));
-        EXPECT_LE(pool_.parked_bytes(), most_parked_bytes) << bucket;
+        const unsigned first = bucket_layouts[bucket].first_refill;
+        PoolParts::deallocate(cache_, bucket, pool_.allocate_direct(bucket, first));
+        const std::size_t most = first + bucket_layouts[bucket].most_in_magazine;
+        EXPECT_LE(pool_.sums().buckets[bucket].parked_bytes, most * detail::bucket_bytes(bucket));
     }
 }
 
