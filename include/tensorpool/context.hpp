@@ -7,8 +7,6 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include <tensorpool/arena.hpp>
 #include <tensorpool/export.hpp>
@@ -63,8 +61,8 @@ public:
     /// The arena's `used()`.
     std::size_t mark() const { return arena_.mark().offset(); }
     /// Ends what the arena gave since. Throws std::invalid_argument, changing nothing, when the
-    /// mark lies ahead of what is in use; no other mark can be told from a good one, as Arena::Mark
-    /// can.
+    /// mark lies ahead of what is in use or within a block; no other mark can be told from a good
+    /// one, as Arena::Mark can.
     void release_to(std::size_t mark) { arena_.release_to(mark); }
     /// Ends all that the arena gave; scratch stays.
     void reset() { arena_.reset(); }
