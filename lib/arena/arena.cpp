@@ -11,7 +11,7 @@
 
 namespace tensorpool {
 
-using detail::ArenaRefusal;
+using base::Refusal;
 using detail::ArenaState;
 
 struct Arena::Over {
@@ -55,7 +55,7 @@ Arena::Arena(ArenaOptions options) {
     const std::size_t most = asked.max_capacity != 0 ? asked.max_capacity : SIZE_MAX;
     const std::size_t initial = std::min(asked.initial_capacity, most);
     if (initial == 0) return;
-    ArenaRefusal refusal;
+    Refusal refusal;
     if (grow_to(initial, arena::no_surplus, refusal) == 0) state_->fail(initial, refusal);
 }
 

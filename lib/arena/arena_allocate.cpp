@@ -14,7 +14,7 @@
 
 namespace tensorpool {
 
-using detail::ArenaRefusal;
+using base::Refusal;
 
 namespace {
 
@@ -29,14 +29,14 @@ void* Arena::allocate_slow(std::size_t bytes, std::size_t alignment) {
                                     std::to_string(alignment) + " B; expected a power of two");
     }
     if (bytes == 0) return nullptr;
-    ArenaRefusal refusal;
+    Refusal refusal;
     void* const block = find_place(bytes, alignment, refusal);
     if (block == nullptr) state_->fail(bytes, refusal);
     return block;
 }
 
 void* Arena::settle_or_throw(std::uint64_t claim, std::size_t bytes) {
-    ArenaRefusal refusal;
+    Refusal refusal;
     void* const block = settle(claim, bytes, refusal);
     if (block == nullptr) state_->fail(bytes, refusal);
     return block;
@@ -44,18 +44,18 @@ void* Arena::settle_or_throw(std::uint64_t claim, std::size_t bytes) {
 
 void* Arena::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
     if (bytes == 0 || !std::has_single_bit(alignment)) return nullptr;
-    ArenaRefusal refusal;
+    Refusal refusal;
     return find_place(bytes, alignment, refusal);
 }
 
 // Claims nothing before it knows that there is room: for sizes and alignments that the inline path
 // does not take, and for who must not throw.
-void* Arena::find_place(std::size_t bytes, std::size_t alignment, ArenaRefusal& refusal) noexcept {
+void* Arena::find_place(std::size_t bytes, std::size_t alignment, Refusal& refusal) noexcept {
     state_->check_allocating_thread();
     const std::size_t most = std::min(state_->options().max_allocation, most_bytes);
     if (bytes > most || alignment > most_bytes) {
-        refusal = bytes > most ? ArenaRefusal{"max_allocation", most}
-                               : ArenaRefusal{"the largest alignment", most_bytes};
+        refusal = bytes > most ? Refusal{"max_allocation", most}
+                               : Refusal{"the largest alignment", most_bytes};
         return state_->refuse(bytes, refusal);
     }
     for (;;) {
@@ -91,7 +91,7 @@ bool Arena::replace_top(std::uint64_t& seen, std::uint64_t top) noexcept {
 
 // Grows to `end`, for who claimed nothing and saw `seen`. False where that is refused; true where
 // it is worth another look.
-bool Arena::make_room(std::size_t end, std::uint64_t seen, ArenaRefusal& refusal) noexcept {
+bool Arena::make_room(std::size_t end, std::uint64_t seen, Refusal& refusal) noexcept {
     Lock lock(state_->mutex);
     if (end <= end_.load(std::memory_order_relaxed)) return true;
     if (const std::size_t grown = grow_to(end, state_->options().growth, refusal); grown != 0) {
@@ -107,7 +107,7 @@ bool Arena::make_room(std::size_t end, std::uint64_t seen, ArenaRefusal& refusal
     return top != seen;
 }
 
-void* Arena::settle(std::uint64_t claim, std::size_t bytes, ArenaRefusal& refusal) noexcept {
+void* Arena::settle(std::uint64_t claim, std::size_t bytes, Refusal& refusal) noexcept {
     const std::size_t begin = claim & offset_mask;
     const std::size_t end = begin + base::align_up(bytes, granule_mask_ + 1);
     Lock lock(state_->mutex);
@@ -131,8 +131,7 @@ void* Arena::settle(std::uint64_t claim, std::size_t bytes, ArenaRefusal& refusa
     return find_place(bytes, granule_mask_ + 1, refusal);
 }
 
-std::size_t Arena::grow_to(std::size_t end, const GrowthPolicy& growth,
-                           ArenaRefusal& refusal) noexcept {
+std::size_t Arena::grow_to(std::size_t end, const GrowthPolicy& growth, Refusal& refusal) noexcept {
     if (!state_->is_growing()) {
         refusal = {state_->is_measuring() ? "what can be measured" : "the buffer",
                    end_.load(std::memory_order_relaxed)};

@@ -17,8 +17,8 @@ using platform::page_bytes;
 // theirs.
 constexpr std::size_t most_reserved_bytes = std::size_t{1} << 47;
 
-// Asked once: reading the system's files takes 100 us, and a container's limit that is changed
-// later changes what may be committed, not what address space does no harm.
+// Asked once: reading the system's files takes 100 us. A container's limit that changes later
+// changes what may be committed; address space beyond it does no harm.
 std::size_t twice_total_memory() noexcept {
     static const std::size_t twice =
         2 * std::min(platform::total_memory(), most_reserved_bytes / 2);
@@ -68,23 +68,18 @@ std::size_t ArenaMemory::grow_to(std::size_t end, const GrowthPolicy& growth,
     }
     const std::size_t needed = align_up(end, page_bytes()) - committed_;
     statistics::CommitBudget& budget = statistics::commit_budget();
-    std::size_t taken = budget.take(needed, wanted(needed, growth), growth.fraction, page_bytes());
-    if (taken == 0) {
-        refusal = {"available memory", budget.ceiling()};
+    bool asked = false;
+    const std::size_t grown = budget.take_and_get(needed, wanted(needed, growth), growth.fraction,
+                                                  page_bytes(), [&](std::size_t bytes) {
+                                                      asked = true;
+                                                      return commit(bytes);
+                                                  });
+    if (grown == 0) {
+        refusal = {asked ? "what the system commits" : "available memory", budget.ceiling()};
         return 0;
     }
-    if (!commit(taken)) {
-        // The system has less than it said: without the surplus, then.
-        budget.give_back(taken - needed);
-        taken = needed;
-        if (!commit(needed)) {
-            budget.give_back(needed);
-            refusal = {"what the system commits", budget.ceiling()};
-            return 0;
-        }
-    }
-    totals_.count_growth(taken);
-    return taken;
+    totals_.count_growth(grown);
+    return grown;
 }
 
 std::size_t ArenaMemory::wanted(std::size_t needed, const GrowthPolicy& growth) const noexcept {

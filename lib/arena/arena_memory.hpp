@@ -5,9 +5,11 @@
 #include <tensorpool/growth_policy.hpp>
 
 #include "arena/arena_totals.hpp"
-#include "arena/refusal.hpp"
+#include "base/refusal.hpp"
 
 namespace tensorpool::arena {
+
+using base::Refusal;
 
 /// Growth by what is needed and no more.
 inline constexpr GrowthPolicy no_surplus{.step = 0, .factor = 0.0};

@@ -8,11 +8,10 @@
 
 #include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
-#include "platform/fail.hpp"
 
 namespace tensorpool {
 
-using detail::ArenaRefusal;
+using base::Refusal;
 
 Arena::Mark Arena::mark() const noexcept {
     Mark mark;
@@ -102,7 +101,7 @@ std::size_t Arena::give_back_above(std::size_t offset) noexcept {
 void Arena::reserve(std::size_t bytes) {
     state_->check_thread("reserve");
     if (state_->is_measuring()) return;
-    ArenaRefusal refusal;
+    Refusal refusal;
     std::size_t grown = 0;
     bool met = true;
     {

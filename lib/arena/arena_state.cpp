@@ -96,7 +96,7 @@ void ArenaState::tell(ArenaEvent::Kind kind, std::size_t bytes, const char* limi
                        .limit = limit});
 }
 
-void* ArenaState::refuse(std::size_t bytes, const ArenaRefusal& refusal) noexcept {
+void* ArenaState::refuse(std::size_t bytes, const base::Refusal& refusal) noexcept {
     totals.count_refusal();
     tell(ArenaEvent::Kind::refusal, bytes, refusal.limit);
     return nullptr;
@@ -118,8 +118,9 @@ void ArenaState::announce_change() noexcept {
     changes.notify_all();
 }
 
-void ArenaState::fail(std::size_t bytes, const ArenaRefusal& refusal) const {
-    throw AllocationError(name(), bytes, arena_.used(), capacity(), refusal.limit, refusal.bytes);
+void ArenaState::fail(std::size_t bytes, const base::Refusal& refusal) const {
+    throw AllocationError(name(), bytes, arena_.used(), capacity(), refusal.limit,
+                          refusal.limit_bytes);
 }
 
 void ArenaState::refuse_mark(const std::string& what) const {

@@ -50,7 +50,7 @@ public:
     void check_allocating_thread() noexcept;
     void tell(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
     /// Counts and tells that a request was not met. Returns nullptr, for who hands that on.
-    void* refuse(std::size_t bytes, const ArenaRefusal& refusal) noexcept;
+    void* refuse(std::size_t bytes, const base::Refusal& refusal) noexcept;
     /// Under the mutex.
     bool is_cancelled(std::uint64_t claim) const noexcept;
     /// Under the mutex: cancels all claims that begin at `begin` or above, and returns what `top_`
@@ -58,7 +58,7 @@ public:
     std::uint64_t cancel_from(std::size_t begin) noexcept;
     /// Wakes who waits for a growth or a cancellation. Under the mutex.
     void announce_change() noexcept;
-    [[noreturn]] void fail(std::size_t bytes, const ArenaRefusal& refusal) const;
+    [[noreturn]] void fail(std::size_t bytes, const base::Refusal& refusal) const;
     [[noreturn]] void refuse_mark(const std::string& what) const;
 
     /// Around a fork: nobody is in the middle of a growth or of the register.

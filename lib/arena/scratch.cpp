@@ -16,7 +16,7 @@
 
 namespace tensorpool {
 
-using detail::ArenaRefusal;
+using base::Refusal;
 using detail::ScratchState;
 
 struct Scratch::Over {
@@ -33,10 +33,10 @@ constexpr std::size_t cache_line_bytes = 64;
 // at most.
 constexpr std::size_t few_sets_bytes = 512;
 
-[[noreturn]] void refuse(ScratchState& state, std::size_t bytes, const ArenaRefusal& refusal) {
+[[noreturn]] void refuse(ScratchState& state, std::size_t bytes, const Refusal& refusal) {
     state.totals.count_refusal();
     throw AllocationError(state.name(), bytes, state.scratch().used(), state.capacity(),
-                          refusal.limit, refusal.bytes);
+                          refusal.limit, refusal.limit_bytes);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ Scratch::Scratch()
     : state_(std::make_unique<ScratchState>(
           *this, "thread " + std::to_string(platform::current_thread_id()))) {
     quick_bytes_ = std::min(detail::arena_defaults().max_allocation, most_quick_bytes);
-    ArenaRefusal refusal;
+    Refusal refusal;
     if (!state_->prepare(ScratchState::first_chunk_bytes, refusal)) {
         refuse(*state_, ScratchState::first_chunk_bytes, refusal);
     }
@@ -79,7 +79,7 @@ void* Scratch::allocate_slow(std::size_t bytes, std::size_t alignment) {
                                     " B; expected a power of two");
     }
     if (bytes == 0) return nullptr;
-    ArenaRefusal refusal;
+    Refusal refusal;
     void* const block = state_->allocate(bytes, alignment, refusal);
     if (block == nullptr) {
         refuse(*state_, bytes, refusal);
@@ -113,7 +113,7 @@ std::size_t Scratch::product(std::size_t one, std::size_t other) const {
 }
 
 void Scratch::reserve(std::size_t bytes) {
-    ArenaRefusal refusal;
+    Refusal refusal;
     if (bytes == 0 || state_->prepare(bytes, refusal)) return;
     refuse(*state_, bytes, refusal);
 }

@@ -57,31 +57,28 @@ std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std:
     needed = base::align_up(needed, page);
     wanted = std::max(needed, base::align_up(wanted, page));
     statistics::CommitBudget& budget = statistics::commit_budget();
-    std::size_t bytes = budget.take(needed, wanted, surplus_fraction, page);
-    refusal = {"available memory", budget.ceiling()};
-    if (bytes == 0) return 0;
-    void* memory = platform::map(bytes, std::max(alignment, page));
-    if (memory == nullptr && bytes > needed) {
-        // The system has less than it said: without the surplus, then.
-        budget.give_back(bytes - needed);
-        bytes = needed;
-        memory = platform::map(bytes, std::max(alignment, page));
-    }
-    if (memory == nullptr) refusal = {"address space", platform::available_address_space()};
-    if (memory == nullptr || !append(static_cast<std::byte*>(memory), bytes)) {
-        if (memory != nullptr) platform::unmap(memory, bytes);
-        budget.give_back(bytes);
-        return 0;
-    }
-    return bytes;
+    bool asked = false;
+    const std::size_t bytes =
+        budget.take_and_get(needed, wanted, surplus_fraction, page, [&](std::size_t got) {
+            asked = true;
+            return append(platform::map(got, std::max(alignment, page)), got);
+        });
+    if (bytes != 0) return bytes;
+    refusal = asked ? Refusal{"address space", platform::available_address_space()}
+                    : Refusal{"available memory", budget.ceiling()};
+    return 0;
 }
 
-bool ScratchChunks::append(std::byte* begin, std::size_t bytes) noexcept {
+// False, and the memory given back, where there is none or no record for it.
+bool ScratchChunks::append(void* memory, std::size_t bytes) noexcept {
+    if (memory == nullptr) return false;
     drop_spares();
+    auto* const begin = static_cast<std::byte*>(memory);
     const std::lock_guard guard(scratch_registry());
     try {
         chunks_.push_back({begin, begin + bytes});
     } catch (const std::bad_alloc&) {
+        platform::unmap(memory, bytes);
         return false;
     }
     totals_.count_growth(bytes);

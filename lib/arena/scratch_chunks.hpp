@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "arena/arena_totals.hpp"
-#include "arena/refusal.hpp"
+#include "base/refusal.hpp"
 
 namespace tensorpool::arena {
+
+using base::Refusal;
 
 /// What the chunks are joined into when a run needed `need` bytes.
 std::size_t joined_bytes(std::size_t need) noexcept;
@@ -58,7 +60,7 @@ public:
     std::size_t drop_all() noexcept;
 
 private:
-    bool append(std::byte* begin, std::size_t bytes) noexcept;
+    bool append(void* memory, std::size_t bytes) noexcept;
     std::size_t drop_from(std::size_t first) noexcept;
 
     ArenaTotals& totals_;

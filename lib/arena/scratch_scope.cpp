@@ -30,7 +30,7 @@ void Scratch::begin_operator(ScratchScope& scope, std::string_view name) noexcep
     scope.high_before_ = high_.load(std::memory_order_relaxed);
     base::raise_to(state_->totals.peak_used_bytes, scope.high_before_);
     high_.store(scope.used_before_, std::memory_order_relaxed);
-    detail::ArenaRefusal refusal;
+    base::Refusal refusal;
     // Where it is refused, the operator asks again for what it needs this time.
     (void)state_->prepare(found->need_bytes.load(std::memory_order_relaxed), refusal);
 }

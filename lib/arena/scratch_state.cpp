@@ -92,7 +92,7 @@ ScratchOperator* ScratchState::find_operator(std::string_view name) noexcept {
 }
 
 void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
-                             ArenaRefusal& refusal) noexcept {
+                             base::Refusal& refusal) noexcept {
     const std::size_t most = arena_defaults().max_allocation;
     if (bytes > most) {
         refusal = {"max_allocation", most};
@@ -115,7 +115,7 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
 }
 
 // Goes on in the next chunk: a spare one, or one from the system.
-bool ScratchState::grow(std::size_t bytes, std::size_t alignment, ArenaRefusal& refusal) noexcept {
+bool ScratchState::grow(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept {
     const bool first = chunks.empty();
     if (first || !chunks.next_has(bytes, alignment)) {
         const std::size_t surplus = std::min(capacity(), most_chained_surplus);
@@ -129,7 +129,7 @@ bool ScratchState::grow(std::size_t bytes, std::size_t alignment, ArenaRefusal& 
     return true;
 }
 
-bool ScratchState::prepare(std::size_t bytes, ArenaRefusal& refusal) noexcept {
+bool ScratchState::prepare(std::size_t bytes, base::Refusal& refusal) noexcept {
     if (!is_ready_for(bytes) && !make_ready(bytes, refusal)) return false;
     prepared_ = std::max(prepared_, scratch_.used() + bytes);
     return true;
@@ -141,7 +141,7 @@ bool ScratchState::is_ready_for(std::size_t bytes) const noexcept {
            chunks.next_has(bytes, granule);
 }
 
-bool ScratchState::make_ready(std::size_t bytes, ArenaRefusal& refusal) noexcept {
+bool ScratchState::make_ready(std::size_t bytes, base::Refusal& refusal) noexcept {
     const bool first = chunks.empty();
     if (!add_chunk(bytes, bytes, granule, refusal)) return false;
     if (!first && (scratch_.used() != 0 || scratch_.scope() != outside)) return true;
@@ -153,7 +153,7 @@ bool ScratchState::make_ready(std::size_t bytes, ArenaRefusal& refusal) noexcept
 }
 
 bool ScratchState::add_chunk(std::size_t needed, std::size_t wanted, std::size_t alignment,
-                             ArenaRefusal& refusal) noexcept {
+                             base::Refusal& refusal) noexcept {
     const std::size_t bytes = chunks.add_next(needed, wanted, alignment, refusal);
     if (bytes == 0) return false;
     scratch_.unsettled_ = true;
@@ -195,7 +195,7 @@ void ScratchState::settle() noexcept {
     if (chunks.is_buffer() || (!chunks.empty() && chunks.is_one() && need <= capacity())) return;
     chunks.drop_all();
     // Where it is refused, the next allocation asks again for what it needs.
-    ArenaRefusal refusal;
+    base::Refusal refusal;
     (void)chunks.add_next(need, arena::joined_bytes(need), granule, refusal);
     use_present_chunk();
 }

@@ -36,11 +36,11 @@ public:
     ScratchOperator* find_operator(std::string_view name) noexcept;
 
     /// Allocation where the present chunk has no room: `refusal` says why it is nullptr.
-    void* allocate(std::size_t bytes, std::size_t alignment, ArenaRefusal& refusal) noexcept;
+    void* allocate(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept;
     /// Memory of the caller's in place of chunks.
     void set_buffer(std::span<std::byte> buffer);
     /// Room for `bytes` without growth.
-    [[nodiscard]] bool prepare(std::size_t bytes, ArenaRefusal& refusal) noexcept;
+    [[nodiscard]] bool prepare(std::size_t bytes, base::Refusal& refusal) noexcept;
 
     void go_back_to(std::size_t chunk, std::byte* next) noexcept;
     /// Everything has ended: one chunk that would have held it all, in place of several.
@@ -67,13 +67,13 @@ public:
 
 private:
     [[nodiscard]] bool grow(std::size_t bytes, std::size_t alignment,
-                            ArenaRefusal& refusal) noexcept;
+                            base::Refusal& refusal) noexcept;
     void use_present_chunk() noexcept;
     [[nodiscard]] bool add_chunk(std::size_t needed, std::size_t wanted, std::size_t alignment,
-                                 ArenaRefusal& refusal) noexcept;
+                                 base::Refusal& refusal) noexcept;
 
     bool is_ready_for(std::size_t bytes) const noexcept;
-    [[nodiscard]] bool make_ready(std::size_t bytes, ArenaRefusal& refusal) noexcept;
+    [[nodiscard]] bool make_ready(std::size_t bytes, base::Refusal& refusal) noexcept;
     void forget_need() noexcept;
 
     Scratch& scratch_;

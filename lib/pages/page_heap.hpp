@@ -6,6 +6,7 @@
 
 #include <tensorpool/pool_options.hpp>
 
+#include "base/refusal.hpp"
 #include "pages/address_space.hpp"
 #include "pages/extent_bins.hpp"
 #include "pages/record_pool.hpp"
@@ -29,11 +30,7 @@ struct Changes {
     std::size_t given_back = 0;
 };
 
-/// Which limit a request met.
-struct Refusal {
-    const char* limit = "";
-    std::size_t limit_bytes = 0;
-};
+using base::Refusal;
 
 struct HeapOptions {
     std::size_t max_capacity = 0;  // 0: none
@@ -114,8 +111,8 @@ private:
     bool borrow(PageCount pages, Refusal& refusal) noexcept;
     bool commit_place(Place place, Surplus surplus, Changes& changes, Refusal& refusal,
                       std::size_t& shortage) noexcept;
-    PageCount affordable(Place place, Surplus surplus, Refusal& refusal,
-                         std::size_t& shortage) noexcept;
+    std::size_t wanted_bytes(Place place, Surplus surplus, Refusal& refusal,
+                             std::size_t& shortage) const noexcept;
     bool commit_front(Span& cold, PageCount pages) noexcept;
     void ask_for_huge_pages(Span& extent) noexcept;
     void count_growth(std::size_t bytes) noexcept;

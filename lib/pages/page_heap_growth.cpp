@@ -115,29 +115,28 @@ bool PageHeap::borrow(PageCount pages, Refusal& refusal) noexcept {
 bool PageHeap::commit_place(Place place, Surplus surplus, Changes& changes, Refusal& refusal,
                             std::size_t& shortage) noexcept {
     if (place.cold == nullptr) return false;
-    PageCount pages = affordable(place, surplus, refusal, shortage);
-    if (pages == 0) return false;
-    bool done = commit_front(*place.cold, pages);
-    if (!done && pages > place.pages) {
-        // The system has less than it said: without the surplus, then.
-        budget_.give_back(bytes_of(pages - place.pages));
-        pages = place.pages;
-        done = commit_front(*place.cold, pages);
-    }
-    if (!done) {
-        budget_.give_back(bytes_of(pages));
-        refusal = {"what the system commits", budget_.ceiling()};
-        shortage = bytes_of(pages);
+    const std::size_t needed = bytes_of(place.pages);
+    const std::size_t wanted = wanted_bytes(place, surplus, refusal, shortage);
+    if (wanted == 0) return false;
+    bool asked = false;
+    const std::size_t grown = budget_.take_and_get(
+        needed, wanted, options_.growth.fraction, page_bytes, [&](std::size_t bytes) {
+            asked = true;
+            return commit_front(*place.cold, static_cast<PageCount>(bytes / page_bytes));
+        });
+    if (grown == 0) {
+        refusal = {asked ? "what the system commits" : "available memory", budget_.ceiling()};
+        shortage = needed;
         return false;
     }
-    count_growth(bytes_of(pages));
-    changes.grown += bytes_of(pages);
+    count_growth(grown);
+    changes.grown += grown;
     return true;
 }
 
-// Pages to commit, and takes them from the budget; 0 where not even the bare shortfall may be had.
-PageCount PageHeap::affordable(Place place, Surplus surplus, Refusal& refusal,
-                               std::size_t& shortage) noexcept {
+// With the surplus as far as the limit allows; 0 where the limit does not even allow the shortfall.
+std::size_t PageHeap::wanted_bytes(Place place, Surplus surplus, Refusal& refusal,
+                                   std::size_t& shortage) const noexcept {
     const std::size_t needed = bytes_of(place.pages);
     const std::size_t limit = options_.max_capacity == 0 ? SIZE_MAX : options_.max_capacity;
     const std::size_t room = limit - std::min(limit, capacity());
@@ -146,22 +145,14 @@ PageCount PageHeap::affordable(Place place, Surplus surplus, Refusal& refusal,
         shortage = needed - room;
         return 0;
     }
-    std::size_t wanted = needed;
-    if (surplus == Surplus::yes) {
-        const auto by_factor =
-            static_cast<std::size_t>(static_cast<double>(capacity()) * options_.growth.factor);
-        const std::size_t whole = bytes_of(place.cold->pages);
-        wanted = std::min(std::max({options_.growth.step, by_factor, needed}), whole);
-        wanted = std::min({base::align_up(wanted, bytes_of(commit_unit)), whole,
-                           base::align_down(room, page_bytes)});
-    }
-    const std::size_t taken =
-        budget_.take(needed, std::max(wanted, needed), options_.growth.fraction, page_bytes);
-    if (taken == 0) {
-        refusal = {"available memory", budget_.ceiling()};
-        shortage = needed;
-    }
-    return static_cast<PageCount>(taken / page_bytes);
+    if (surplus == Surplus::no) return needed;
+    const auto by_factor =
+        static_cast<std::size_t>(static_cast<double>(capacity()) * options_.growth.factor);
+    const std::size_t whole = bytes_of(place.cold->pages);
+    const std::size_t most = std::min(std::max({options_.growth.step, by_factor, needed}), whole);
+    const std::size_t ends_well = std::min(
+        {base::align_up(most, bytes_of(commit_unit)), whole, base::align_down(room, page_bytes)});
+    return std::max(ends_well, needed);
 }
 
 bool PageHeap::commit_front(Span& cold, PageCount pages) noexcept {

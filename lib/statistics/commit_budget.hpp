@@ -26,6 +26,19 @@ public:
     /// `needed` are available.
     std::size_t take(std::size_t needed, std::size_t wanted, double fraction,
                      std::size_t unit) noexcept;
+    /// Takes as above and has `get(bytes)` get so much from the system. Where that is false, the
+    /// system has less than it said: the surplus goes back, and the bare need is tried. Returns the
+    /// bytes got; 0, and nothing is taken, when not even that could be had.
+    template <class Get>
+    std::size_t take_and_get(std::size_t needed, std::size_t wanted, double fraction,
+                             std::size_t unit, Get get) noexcept {
+        const std::size_t taken = take(needed, wanted, fraction, unit);
+        if (taken == 0 || get(taken)) return taken;
+        give_back(taken - needed);
+        if (taken != needed && get(needed)) return needed;
+        give_back(needed);
+        return 0;
+    }
     void give_back(std::size_t bytes) noexcept {
         committed_.fetch_sub(bytes, std::memory_order_relaxed);
     }

@@ -55,7 +55,7 @@ TEST_F(ArenaMemoryTest, ReservesWholePagesAndGrowsToTheByte) {
     EXPECT_TRUE(base::is_aligned(memory_.base(), 2 * mib));
     EXPECT_EQ(grow_to(100'002), 0U);
     EXPECT_STREQ(refusal_.limit, "max_capacity");
-    EXPECT_EQ(refusal_.bytes, 100'001U);
+    EXPECT_EQ(refusal_.limit_bytes, 100'001U);
     EXPECT_EQ(grow_to(100'001), memory_.reserved());
     EXPECT_EQ(memory_.end(), 100'001U) << "the rest of the last page is beyond the limit";
     std::memset(memory_.base(), 1, 100'001);
@@ -157,7 +157,7 @@ TEST_F(ArenaMemoryTest, MoreThanIsAvailableIsRefusedAndTakesNothing) {
     // Its limit is twice the total memory.
     EXPECT_EQ(grow_to(memory_.limit()), 0U);
     EXPECT_STREQ(refusal_.limit, "available memory");
-    EXPECT_EQ(refusal_.bytes, statistics::commit_budget().ceiling());
+    EXPECT_EQ(refusal_.limit_bytes, statistics::commit_budget().ceiling());
     EXPECT_EQ(committed(), before);
     EXPECT_EQ(capacity(), mib);
 }

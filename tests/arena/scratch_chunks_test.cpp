@@ -104,7 +104,7 @@ TEST_F(Chunks, MoreThanThereIsIsRefused) {
     add(mib);
     EXPECT_EQ(add(SIZE_MAX / 4), 0U);
     EXPECT_STREQ(refusal_.limit, "available memory");
-    EXPECT_EQ(refusal_.bytes, statistics::commit_budget().ceiling());
+    EXPECT_EQ(refusal_.limit_bytes, statistics::commit_budget().ceiling());
     EXPECT_TRUE(chunks_.is_one());
     EXPECT_EQ(totals_.growths, 1U);
 }
@@ -116,7 +116,7 @@ TEST_F(Chunks, BufferIsTheOnlyOneAndStays) {
     EXPECT_EQ(chunks_.present().begin, buffer.data());
     EXPECT_EQ(add(1), 0U);
     EXPECT_STREQ(refusal_.limit, "the buffer");
-    EXPECT_EQ(refusal_.bytes, 1000U);
+    EXPECT_EQ(refusal_.limit_bytes, 1000U);
     EXPECT_EQ(chunks_.drop_spares(), 0U);
     EXPECT_EQ(chunks_.drop_all(), 0U);
     EXPECT_TRUE(chunks_.is_one());

@@ -63,6 +63,25 @@ TEST(CommitBudget, WhatOthersOfTheProcessHaveResidentLeavesNoRoom) {
     EXPECT_EQ(budget.ceiling(), 60 * mib);
 }
 
+TEST(CommitBudget, WhatTheSystemRefusesIsTriedWithoutTheSurplusAndThenGivenBack) {
+    FakeSystem::set(100 * mib, 0);
+    CommitBudget budget(FakeSystem::source());
+    std::vector<std::size_t> tried;
+    const auto get_at_most = [&](std::size_t most) {
+        return budget.take_and_get(mib, 4 * mib, 0.75, 4096, [&](std::size_t bytes) {
+            tried.push_back(bytes);
+            return bytes <= most;
+        });
+    };
+    EXPECT_EQ(get_at_most(4 * mib), 4 * mib);
+    EXPECT_EQ(budget.committed(), 4 * mib);
+    EXPECT_EQ(get_at_most(mib), mib);
+    EXPECT_EQ(budget.committed(), 5 * mib);
+    EXPECT_EQ(get_at_most(0), 0U);
+    EXPECT_EQ(budget.committed(), 5 * mib);
+    EXPECT_EQ(tried, (std::vector{4 * mib, 4 * mib, mib, 4 * mib, mib}));
+}
+
 TEST(CommitBudget, TakesWholeUnits) {
     FakeSystem::set(10 * 4096 + 1000, 0);
     CommitBudget budget(FakeSystem::source());
