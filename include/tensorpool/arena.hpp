@@ -21,12 +21,10 @@
 
 namespace tensorpool {
 
-namespace base {
-struct Refusal;
-}
 namespace detail {
 class ArenaState;
-}
+struct Refusal;
+}  // namespace detail
 
 /// Hands out memory from the front of one range of addresses and takes it back by marks. The range
 /// is reserved when the arena is made and committed as it grows: what was handed out never moves,
@@ -151,13 +149,13 @@ private:
         std::size_t end;
     };
     using Lock = std::unique_lock<std::mutex>;
-    void* settle(std::uint64_t claim, std::size_t bytes, base::Refusal& refusal) noexcept;
-    void* find_place(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept;
+    void* settle(std::uint64_t claim, std::size_t bytes, detail::Refusal& refusal) noexcept;
+    void* find_place(std::size_t bytes, std::size_t alignment, detail::Refusal& refusal) noexcept;
     Place place_at(std::size_t top, std::size_t bytes, std::size_t alignment) const noexcept;
     bool replace_top(std::uint64_t& seen, std::uint64_t top) noexcept;
-    bool make_room(std::size_t end, std::uint64_t seen, base::Refusal& refusal) noexcept;
+    bool make_room(std::size_t end, std::uint64_t seen, detail::Refusal& refusal) noexcept;
     std::size_t grow_to(std::size_t end, const GrowthPolicy& growth,
-                        base::Refusal& refusal) noexcept;
+                        detail::Refusal& refusal) noexcept;
     void wait_for_change(Lock& lock) const noexcept;
 
     // arena_release.cpp
