@@ -13,7 +13,7 @@ namespace tensorpool {
 /// A snapshot of one arena or scratch. Exact when no call is under way; otherwise each figure is
 /// one that held while the snapshot was taken.
 struct ArenaStatistics {
-    static constexpr std::uint32_t current_version = 1;
+    static constexpr std::uint32_t current_version = 2;
 
     /// Where the memory comes from.
     enum class Kind : std::uint8_t {
@@ -26,6 +26,8 @@ struct ArenaStatistics {
     std::uint32_t version = current_version;
     char name[48] = {};
     Kind kind = Kind::growing;
+    std::uint64_t id = 0;      ///< unlike that of any other pool or arena of the process, ever
+    std::uint64_t thread = 0;  ///< whose scratch it is, by the system's number; 0 for an arena
 
     std::uint64_t used_bytes = 0;           ///< handed out since the last release below them,
                                             ///< alignment included

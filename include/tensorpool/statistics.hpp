@@ -26,6 +26,8 @@ struct BucketStatistics {
     std::uint64_t cache_hits;       ///< allocations that the thread's magazines served
     std::uint64_t cache_misses;     ///< allocations that went to the depot or to spans
     std::uint64_t depot_hits;       ///< misses that a magazine from the depot served
+    std::uint64_t system_misses;    ///< misses for which the pool had to grow
+    std::uint64_t depot_bytes;      ///< free, in magazines that no thread holds
 };
 
 /// Blocks above 64 KiB, and blocks of large alignment: whole pages.
@@ -38,15 +40,17 @@ struct LargeStatistics {
     std::uint64_t allocated_bytes;
     std::uint64_t cache_hits;
     std::uint64_t cache_misses;
+    std::uint64_t system_misses;  ///< misses for which the pool had to grow
 };
 
 /// A snapshot of one pool. Exact when no call is under way; otherwise each figure is one that held
 /// while the snapshot was taken, and what is in use never reads below what it was.
 struct PoolStatistics {
-    static constexpr std::uint32_t current_version = 1;
+    static constexpr std::uint32_t current_version = 2;
 
     std::uint32_t version = current_version;
     char name[48] = {};
+    std::uint64_t id = 0;  ///< unlike that of any other pool or arena of the process, ever
 
     std::uint64_t in_use_bytes = 0;    ///< of blocks that callers hold
     std::uint64_t capacity_bytes = 0;  ///< committed, free memory included, records not
@@ -68,8 +72,13 @@ struct PoolStatistics {
         0;  ///< allocations served by a thread's magazines or the large cache
     std::uint64_t cache_misses = 0;  ///< all others
     std::uint64_t failures = 0;      ///< requests that could not be met
+    /// The same by the limit that was met: `failures_by_limit[unsigned(LimitKind::capacity)]`.
+    std::array<std::uint64_t, 6> failures_by_limit = {};
+    std::uint64_t system_misses = 0;  ///< misses for which the pool had to grow
 
     std::uint64_t parked_bytes = 0;      ///< free, in the magazines of threads
+    std::uint64_t depot_bytes = 0;       ///< free, in magazines that no thread holds
+    std::uint64_t span_bytes = 0;        ///< free, in the spans of buckets
     std::uint64_t cached_bytes = 0;      ///< free, in the large-block cache
     std::uint64_t free_bytes = 0;        ///< free and committed, in runs of whole pages
     std::uint64_t lost_bytes = 0;        ///< parked by threads that a fork left behind

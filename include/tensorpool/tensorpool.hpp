@@ -17,8 +17,13 @@
 #include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/pooled_array.hpp>
 #include <tensorpool/pooled_pointer.hpp>
+#include <tensorpool/process_snapshot.hpp>
+#include <tensorpool/scope_statistics.hpp>
 #include <tensorpool/scratch.hpp>
 #include <tensorpool/scratch_report.hpp>
 #include <tensorpool/snapshot.hpp>
 #include <tensorpool/statistics.hpp>
+#include <tensorpool/statistics_reader.hpp>
+#include <tensorpool/statistics_scope.hpp>
 #include <tensorpool/system_memory.hpp>
+#include <tensorpool/timeline.hpp>

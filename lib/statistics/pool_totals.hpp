@@ -8,8 +8,8 @@ namespace tensorpool::statistics {
 
 using detail::Counter;
 
-/// What is counted once for a pool, beside what each thread counts. No pointers, so that a shared
-/// segment can hold it. Anybody reads it at any time; who writes a word stands beside it.
+/// What is counted once for a pool, beside what each thread counts. No pointers: it lies in the
+/// shared segment. Anybody reads it at any time; who writes a word stands beside it.
 struct alignas(64) PoolTotals {
     // Under the page heap's lock.
     Counter capacity_bytes;
@@ -22,11 +22,13 @@ struct alignas(64) PoolTotals {
     Counter give_backs;
     Counter given_back_bytes;
     // By atomic addition, on slow paths only.
-    Counter failures;
+    Counter failures[6];  // by LimitKind
     Counter lost_bytes;
     Counter large_cached_bytes;
+    Counter record_bytes;
     // Under each bucket's lock.
     Counter bucket_capacity_bytes[detail::bucket_count];
+    Counter bucket_out_blocks[detail::bucket_count];  // not at home: in use, parked, in the depot
 
     // In a line of their own: all threads add to it now and then. Bytes that left the central
     // lists, in use or parked, and what threads took ahead: never less than what is in use.

@@ -51,7 +51,7 @@ struct alignas(64) BucketCounters {
     Counter taken;            // blocks that came into magazines from the depot or from spans
     Counter returned;         // blocks that left magazines for the depot or for spans
     Counter depot_hits;       // misses that a magazine from the depot served
-    Counter spare;
+    Counter system_misses;    // misses for which the pool had to grow
 };
 static_assert(sizeof(BucketCounters) == 64);
 
@@ -63,7 +63,8 @@ struct alignas(64) LargeCounters {
     Counter deallocations;
     Counter deallocated_bytes;
     Counter cache_hits;  // allocations that the large-block cache served
-    Counter spare[2];
+    Counter system_misses;  // allocations for which the pool had to grow
+    Counter spare;
 };
 static_assert(sizeof(LargeCounters) == 64);
 

@@ -8,13 +8,13 @@
 
 #include "base/atomics.hpp"
 
-namespace tensorpool::arena {
+namespace tensorpool::statistics {
 
 using detail::Counter;
 
 /// What is counted of an arena or of a scratch, apart from what is in use. Written by whoever
-/// changes its memory, who is alone; read by anybody. No pointers, so that a shared segment can
-/// hold it.
+/// changes its memory, who is alone; read by anybody. No pointers: it lies in the shared
+/// segment.
 struct ArenaTotals {
     Counter capacity_bytes = 0;
     Counter peak_capacity_bytes = 0;
@@ -59,4 +59,4 @@ struct ArenaTotals {
     }
 };
 
-}  // namespace tensorpool::arena
+}  // namespace tensorpool::statistics

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <string_view>
+
+#include "statistics/segment_layout.hpp"
+
+namespace tensorpool::statistics {
+
+/// The writer's side of the segment: hands out its places. Made when the first pool, arena, scratch
+/// or scope of the process needs a place, so that a program that uses none has none. Its memory
+/// never moves and is never given back. Where the system refuses to share, or
+/// TENSORPOOL_STATISTICS=off, it is private memory. Thread-safe; the only one but in tests is the
+/// process's.
+///
+/// Whoever gets nullptr counts in memory of its own, is counted as left out, and adds itself up in
+/// place 0 (see folded_words.hpp).
+class Segment {
+public:
+    constexpr Segment() noexcept = default;
+    Segment(const Segment&) = delete;
+    Segment& operator=(const Segment&) = delete;
+
+    /// A place, zeros but for what is given here; nullptr when there is none left.
+    PoolRecord* add_pool(std::string_view name, std::uint64_t limit_bytes) noexcept;
+    void remove_pool(PoolRecord& pool) noexcept;
+    ArenaRecord* add_arena(std::string_view name, std::uint64_t kind,
+                           std::uint64_t thread) noexcept;
+    void remove_arena(ArenaRecord& arena) noexcept;
+    /// For the calling thread. The pool's chain of slots is not changed.
+    SlotRecord* add_slot(const PoolRecord& pool) noexcept;
+    void remove_slot(SlotRecord& slot) noexcept;
+    /// The place of scopes of this name, which stays; `other`'s when there is none left. nullptr
+    /// when there is no segment.
+    ScopeRecord* find_or_add_scope(std::string_view name) noexcept;
+
+    /// One thing more without a place, or one less.
+    enum class Kind { pools, arenas, slots, scopes };
+    void count_left_out(Kind kind, bool more) noexcept;
+    /// Where what has no place is added up; nullptr when there is no segment.
+    PoolRecord* other_pool() noexcept;
+    ArenaRecord* other_arena() noexcept;
+
+    /// nullptr before anything was added, and where there is no memory for it.
+    SegmentHeader* header() noexcept { return base_.load(std::memory_order_acquire); }
+    EntryRecord* timeline() noexcept;
+    /// The numbers of pools and arenas; never 0.
+    std::uint64_t next_id() noexcept;
+
+    /// Around a fork, after all other locks of the library: the child gets a copy of what is here
+    /// between `before_fork` and its own handler, at the same address, in a segment of its own.
+    void before_fork() noexcept;
+    void after_fork_in_parent() noexcept;
+    void after_fork_in_child() noexcept;
+
+private:
+    bool make() noexcept;
+
+    std::mutex mutex_;
+    std::atomic<SegmentHeader*> base_ = nullptr;  // stored with release when it is whole
+    void* copy_ = nullptr;                        // for the child of a fork
+};
+
+Segment& segment() noexcept;
+
+/// The bytes of a name that fit, cut before a character of UTF-8 that does not fit whole.
+void store_name(Name& to, std::string_view name) noexcept;
+/// Into `to`, which has room for Name::bytes.
+void load_name(const Name& from, char* to) noexcept;
+
+}  // namespace tensorpool::statistics
