@@ -4,8 +4,8 @@
 
 #include <tensorpool/growth_policy.hpp>
 
-#include "arena/arena_totals.hpp"
 #include "base/refusal.hpp"
+#include "statistics/arena_totals.hpp"
 
 namespace tensorpool::arena {
 
@@ -18,7 +18,7 @@ inline constexpr GrowthPolicy no_surplus{.step = 0, .factor = 0.0};
 /// function that changes it is alone.
 class ArenaMemory {
 public:
-    explicit ArenaMemory(ArenaTotals& totals) noexcept : totals_(totals) {}
+    explicit ArenaMemory(statistics::ArenaTotals& totals) noexcept : totals_(totals) {}
     ~ArenaMemory();
     ArenaMemory(const ArenaMemory&) = delete;
     ArenaMemory& operator=(const ArenaMemory&) = delete;
@@ -47,7 +47,7 @@ private:
     [[nodiscard]] bool reserve_limit(std::size_t alignment) noexcept;
     [[nodiscard]] bool commit(std::size_t bytes) noexcept;
 
-    ArenaTotals& totals_;
+    statistics::ArenaTotals& totals_;
     std::byte* base_ = nullptr;
     std::size_t reserved_ = 0;
     std::size_t limit_ = 0;

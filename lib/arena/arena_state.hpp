@@ -8,10 +8,10 @@
 #include <tensorpool/arena.hpp>
 
 #include "arena/arena_memory.hpp"
-#include "arena/arena_totals.hpp"
 #include "arena/cancelled_claims.hpp"
 #include "arena/object_register.hpp"
 #include "arena/release_history.hpp"
+#include "statistics/arena_totals.hpp"
 #include "statistics/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
@@ -70,7 +70,7 @@ public:
     std::mutex mutex;  ///< growth, and what becomes of pending claims
     /// Counts growths and cancellations, for who waits for one.
     std::atomic<std::uint32_t> changes = 0;
-    arena::ArenaTotals totals;
+    statistics::ArenaTotals totals;
     arena::ArenaMemory memory{totals};
     arena::ReleaseHistory history;
     std::unique_ptr<arena::ObjectRegister> objects;  ///< null: none is kept

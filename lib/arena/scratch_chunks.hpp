@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "arena/arena_totals.hpp"
 #include "base/refusal.hpp"
+#include "statistics/arena_totals.hpp"
 
 namespace tensorpool::arena {
 
@@ -26,7 +26,7 @@ public:
         std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - begin); }
     };
 
-    explicit ScratchChunks(ArenaTotals& totals) noexcept : totals_(totals) {}
+    explicit ScratchChunks(statistics::ArenaTotals& totals) noexcept : totals_(totals) {}
     ~ScratchChunks() { drop_all(); }
     ScratchChunks(const ScratchChunks&) = delete;
     ScratchChunks& operator=(const ScratchChunks&) = delete;
@@ -63,7 +63,7 @@ private:
     bool append(void* memory, std::size_t bytes) noexcept;
     std::size_t drop_from(std::size_t first) noexcept;
 
-    ArenaTotals& totals_;
+    statistics::ArenaTotals& totals_;
     std::vector<Chunk> chunks_;
     std::size_t present_ = 0;
     bool is_buffer_ = false;

@@ -8,10 +8,10 @@
 
 #include <tensorpool/scratch.hpp>
 
-#include "arena/arena_totals.hpp"
 #include "arena/release_history.hpp"
 #include "arena/scratch_chunks.hpp"
 #include "arena/scratch_operators.hpp"
+#include "statistics/arena_totals.hpp"
 #include "statistics/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
@@ -59,7 +59,7 @@ public:
     static constexpr std::uint64_t outside = 0;
     /// Whose scope is the innermost one with a name; nullptr for none.
     ScratchOperator* innermost = nullptr;
-    arena::ArenaTotals totals;
+    statistics::ArenaTotals totals;
     arena::ScratchChunks chunks{totals};
     arena::ReleaseHistory history;
 

@@ -37,7 +37,7 @@ protected:
     }
     std::uint64_t capacity() const { return totals_.capacity_bytes; }
 
-    ArenaTotals totals_;
+    statistics::ArenaTotals totals_;
     ArenaMemory memory_{totals_};
     Refusal refusal_;
 };
@@ -207,7 +207,7 @@ TEST_F(ArenaMemoryTest, GivesBackWholePagesAbove) {
 TEST(ArenaMemory, BudgetIsAsBeforeWhenItIsGone) {
     const std::size_t before = committed();
     for (int i = 0; i < 20; ++i) {
-        ArenaTotals totals;
+        statistics::ArenaTotals totals;
         ArenaMemory memory(totals);
         ASSERT_TRUE(memory.reserve(mib + 1, 64));
         Refusal refusal;

@@ -31,7 +31,7 @@ protected:
         return chunks_.add_next(bytes, bytes, alignment, refusal_);
     }
 
-    ArenaTotals totals_;
+    statistics::ArenaTotals totals_;
     ScratchChunks chunks_{totals_};
     Refusal refusal_;
 };
