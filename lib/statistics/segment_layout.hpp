@@ -69,6 +69,9 @@ struct alignas(64) PoolRecord {
     Counter threads;      // that have a slot now
     PoolTotals totals;
     detail::ThreadCounters shared;  // of calls of threads without a slot; its writer holds a lock
+    // Of threads whose slots have no place: added up here for readers from outside only, now and
+    // then. The process itself has the slots.
+    detail::ThreadCounters left_out;
 };
 
 /// One arena or one scratch.
@@ -122,8 +125,6 @@ struct alignas(64) SegmentHeader {
     Name process_name;
     Name library_version;
     Counter epoch;
-    Counter last_id;
-    Counter committed_bytes;  // by all pools and arenas
     Counter entries;          // of the timeline, lost ones included
     Counter failed_checks[4];  // by CheckKind
     Region timeline;
