@@ -76,9 +76,9 @@ install() {
 build_options() {
     case $1 in
         asan | tsan) ;;
-        release) switches TESTS:test PERF:perf TOOLS:photos ;;
+        release) switches TESTS:test PERF:perf TOOLS:photos COMMAND:tensorpool ;;
         *)
-            switches TESTS:test TOOLS:photos
+            switches TESTS:test TOOLS:photos COMMAND:tensorpool
             echo "-DTENSORPOOL_BUILD_PERF=OFF"
             ;;
     esac
