@@ -17,8 +17,8 @@ enum class EntryKind : std::uint8_t {
     growth = 1,  ///< a pool, an arena or a scratch got memory from the system
     give_back,   ///< memory went back to the system
     pressure,    ///< a request was met only after all that was free had been gathered
-    limit,       ///< a request met a limit
-    failure,     ///< a request could not be met
+    limit,       ///< a request was refused for a limit that the program has set
+    failure,     ///< a request was refused that the system could not meet
     check,       ///< a check fired
     scope,       ///< the peak of a StatisticsScope's name rose
     mark,        ///< the program's own: see mark_timeline

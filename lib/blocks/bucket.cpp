@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "platform/fail.hpp"
 #include "platform/platform.hpp"
+#include "statistics/failed_checks.hpp"
 
 namespace tensorpool::blocks {
 namespace {
@@ -16,6 +17,8 @@ using pages::PageCount;
 using pages::PageEntry;
 using pages::Refusal;
 using pages::Span;
+using statistics::CheckKind;
+using statistics::count_failed_check;
 
 // A bucket this large has shown that it grows: it will touch whole huge pages.
 constexpr std::size_t grown_bucket_bytes = std::size_t{512} << 10;
@@ -49,6 +52,7 @@ unsigned Bucket::take(void** blocks, unsigned most, Changes& changes, Refusal& r
         }
     }
     std::reverse(blocks, blocks + count);
+    detail::add(sources_.totals.bucket_out_blocks[number_], count);
     return count;
 }
 
@@ -56,10 +60,12 @@ void Bucket::bring_home(void* const* blocks, unsigned count, Changes& changes) n
     pages::SpanList all_home;
     {
         const std::lock_guard guard(mutex_);
+        detail::add(sources_.totals.bucket_out_blocks[number_], std::uint64_t{0} - count);
         for (unsigned i = 0; i < count; ++i) {
             Span& span = span_of(blocks[i]);
             const unsigned index = index_in(span, blocks[i]);
             if (is_set(span, index)) {
+                count_failed_check(CheckKind::misuse, sources_.pool_name);
                 platform::fail("pool '%s': deallocate: block %p was freed twice; %s",
                                sources_.pool_name, blocks[i], expected);
             }
@@ -168,6 +174,7 @@ Span& Bucket::span_of(void* block) noexcept {
         const unsigned index = index_in(span, block);
         if (index < span.carved && block_at(span, index) == block) return span;
     }
+    count_failed_check(CheckKind::misuse, sources_.pool_name);
     platform::fail("pool '%s': deallocate: %p was freed as a block of bucket %s and is none; %s",
                    sources_.pool_name, block, base::BytesText(block_bytes()).c_str(), expected);
 }

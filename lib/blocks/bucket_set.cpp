@@ -13,6 +13,7 @@ BucketSet::BucketSet(const char* name, Caching caching, bool remember_requests,
       may_cache_(caching == Caching::on && heap.pool_number() < detail::cached_pool_count),
       slots_(slots),
       sources_{name, heap, records, magazines_, totals, remember_requests} {
+    magazines_.count_in(totals.record_bytes);
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         new (&buckets_[bucket]) Bucket(bucket, sources_);
     }
@@ -25,12 +26,14 @@ BucketSet::~BucketSet() {
 void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
                                  pages::Changes& changes, pages::Refusal& refusal) noexcept {
     void* block = nullptr;
+    const std::size_t grown_before = changes.grown;
     if (buckets_[bucket].take(&block, 1, changes, refusal) == 0) return nullptr;
     totals().hold(detail::bucket_bytes(bucket));
     const std::lock_guard guard(slots_.shared_mutex());
     detail::BucketCounters& counted = slots_.shared().buckets[bucket];
     detail::add(counted.taken, 1);
     detail::add(counted.misses, 1);
+    detail::add(counted.system_misses, changes.grown == grown_before ? 0 : 1);
     detail::add(counted.requested_bytes, requested_bytes);
     detail::add(counted.allocations, 1);
     return block;

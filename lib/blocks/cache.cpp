@@ -18,7 +18,7 @@ constexpr unsigned trips_per_look = 256;
 void Cache::begin(BucketSet& set, statistics::CounterSlot& slot) noexcept {
     set_ = &set;
     slot_ = &slot;
-    counters = &slot.counters;
+    counters = slot.counters;
     trips_ = 0;
     may_park_bytes_ = 0;
     credit_bytes_ = 0;
@@ -87,7 +87,10 @@ bool Cache::load_from_spans(unsigned bucket, pages::Changes& changes,
         load(bucket, *empty);
     }
     Magazine& magazine = *side.loaded;
+    const std::size_t grown_before = changes.grown;
     magazine.count = central.take(magazine.blocks, side.capacity, changes, refusal);
+    const bool grew = changes.grown != grown_before && magazine.count != 0;
+    detail::add(counters->buckets[bucket].system_misses, grew ? 1 : 0);
     count_taken(bucket, magazine.count);
     const bool any = magazine.count != 0;
     load(bucket, magazine);
@@ -214,6 +217,7 @@ bool Cache::grow(unsigned bucket) noexcept {
 }
 
 void Cache::count_trip() noexcept {
+    set_->slots().fold(*slot_);
     if (++trips_ % trips_per_look == 0) give_back_idle();
 }
 

@@ -40,6 +40,9 @@ Magazine* MagazineStore::make() noexcept {
     void* const memory = pool_.ordered_malloc();
     if (memory == nullptr) return nullptr;
     ++made_;
+    if (counted_in_ != nullptr) {
+        counted_in_->fetch_add(sizeof(Magazine), std::memory_order_relaxed);
+    }
     return new (memory) Magazine;
 }
 
@@ -52,6 +55,9 @@ void MagazineStore::destroy(MagazineList& magazines) noexcept {
         magazines.pop_front();
         pool_.ordered_free(&magazine);
         --made_;
+        if (counted_in_ != nullptr) {
+            counted_in_->fetch_sub(sizeof(Magazine), std::memory_order_relaxed);
+        }
     }
     pool_.release_memory();
 }

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <mutex>
 
+#include <tensorpool/detail/counters.hpp>
+
 #include "blocks/bucket_layout.hpp"
 
 namespace tensorpool::blocks {
@@ -43,6 +45,9 @@ public:
         return made_.load(std::memory_order_relaxed) * sizeof(Magazine);
     }
 
+    /// From now on adds what is in use to this figure too, which others may share.
+    void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
+
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 
@@ -50,6 +55,7 @@ private:
     std::mutex mutex_;
     boost::pool<SystemChunks> pool_;
     std::atomic<std::size_t> made_ = 0;  // written under mutex_; relaxed: a figure to readers
+    detail::Counter* counted_in_ = nullptr;
 };
 
 }  // namespace tensorpool::blocks

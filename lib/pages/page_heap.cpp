@@ -7,6 +7,7 @@ namespace tensorpool::pages {
 PageHeap::PageHeap(AddressSpace& space, statistics::CommitBudget& budget, unsigned pool_number,
                    const HeapOptions& options, statistics::PoolTotals& totals) noexcept
     : space_(space), budget_(budget), number_(pool_number), options_(options), totals_(totals) {
+    spans_.count_in(totals.record_bytes);
     retention_.begin(options_.clock_ns(), std::uint64_t{options_.retain.milliseconds} * 1'000'000,
                      0);
 }

@@ -74,7 +74,6 @@ public:
     std::size_t capacity() const noexcept {
         return totals_.capacity_bytes.load(std::memory_order_relaxed);
     }
-    std::size_t record_bytes() const noexcept { return spans_.slab_bytes_held(); }
     AddressSpace& space() noexcept { return space_; }
     unsigned pool_number() const noexcept { return number_; }
     const HeapOptions& options() const noexcept { return options_; }

@@ -40,6 +40,7 @@ bool RecordArena::add_chunk(std::size_t at_least) noexcept {
     chunks_ = new (memory) Chunk{chunks_, bytes};
     used_ = sizeof(Chunk);
     bytes_held_ += bytes;
+    if (counted_in_ != nullptr) counted_in_->fetch_add(bytes, std::memory_order_relaxed);
     return true;
 }
 

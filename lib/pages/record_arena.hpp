@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <mutex>
 
+#include <tensorpool/detail/counters.hpp>
+
 namespace tensorpool::pages {
 
 /// Memory for a pool's records that live as long as the pool: handed out one after another, given
@@ -18,6 +20,8 @@ public:
     /// Zeros, aligned to `alignment`, at most 64; nullptr when the system has no memory.
     void* allocate(std::size_t bytes, std::size_t alignment) noexcept;
     std::size_t bytes_held() const noexcept { return bytes_held_; }
+    /// From now on adds what it takes to this figure too, which others may share.
+    void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 
@@ -32,6 +36,7 @@ private:
     Chunk* chunks_ = nullptr;
     std::size_t used_ = 0;                     // of the first chunk, its head included
     std::atomic<std::size_t> bytes_held_ = 0;  // relaxed: a figure
+    detail::Counter* counted_in_ = nullptr;
 };
 
 }  // namespace tensorpool::pages

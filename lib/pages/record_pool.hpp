@@ -7,6 +7,8 @@
 #include <mutex>
 #include <new>
 
+#include <tensorpool/detail/counters.hpp>
+
 #include "platform/platform.hpp"
 
 namespace tensorpool::pages {
@@ -27,6 +29,8 @@ public:
     void destroy(Record* record) noexcept;
 
     std::size_t slab_bytes_held() const noexcept { return slabs_ * slab_bytes; }
+    /// From now on adds what it takes to this figure too, which others may share.
+    void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 
@@ -63,6 +67,7 @@ private:
     Slabs with_room_;
     Slabs full_;
     std::atomic<std::size_t> slabs_ = 0;  // written under mutex_; relaxed: a figure to readers
+    detail::Counter* counted_in_ = nullptr;
 };
 
 template <class Record>
@@ -116,6 +121,7 @@ typename RecordPool<Record>::Slab* RecordPool<Record>::add_slab() noexcept {
     Slab* const slab = new (memory) Slab();
     with_room_.push_front(*slab);
     ++slabs_;
+    if (counted_in_ != nullptr) counted_in_->fetch_add(slab_bytes, std::memory_order_relaxed);
     return slab;
 }
 
@@ -124,6 +130,7 @@ void RecordPool<Record>::drop(Slab& slab) noexcept {
     with_room_.erase(with_room_.iterator_to(slab));
     platform::unmap(&slab, slab_bytes);
     --slabs_;
+    if (counted_in_ != nullptr) counted_in_->fetch_sub(slab_bytes, std::memory_order_relaxed);
 }
 
 }  // namespace tensorpool::pages

@@ -50,6 +50,32 @@ bool prefer_huge_pages(void* address, std::size_t bytes) noexcept;
 void* map(std::size_t bytes, std::size_t alignment) noexcept;
 void unmap(void* address, std::size_t bytes) noexcept;
 
+// Shared memory ----------------------------------------------------------------------------------
+
+/// Memory of this process that others of its user may read, found by a descriptor of this process.
+struct SharedMemory {
+    void* address = nullptr;  // nullptr: it could not be had
+    int file = -1;
+    // Which file that was, so that it can be told from one that took its number.
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+};
+/// `bytes` of zeros in a file without a path, which other processes see as `name`: of a fixed size,
+/// and for others to read only, as far as the system can seal it. Its descriptor is closed by exec
+/// and stands where programs do not look for theirs. No address where the system has none of this.
+SharedMemory share_memory(const char* name, std::size_t bytes) noexcept;
+/// The same in the file `<folder>/<number of this process>`, readable by this user only, whose
+/// memory is taken at once and which is locked (flock) as long as its descriptor is open. A file
+/// that stands there already, of an ended process, is replaced.
+SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept;
+/// Removes that file, if it is still this one.
+void remove_shared_file(const char* folder, const SharedMemory& memory) noexcept;
+/// Closes its descriptor, if that is still its own. The memory stays.
+void close_shared_memory(const SharedMemory& memory) noexcept;
+/// Moves a whole mapping to an address where another of the same size is, which ends. False on
+/// failure; then both are as they were.
+[[nodiscard]] bool replace_mapping(void* address, void* by, std::size_t bytes) noexcept;
+
 // NUMA -------------------------------------------------------------------------------------------
 
 /// Number of memory nodes; 1 where there is no telling.
@@ -103,8 +129,19 @@ inline constexpr int most_exit_handlers = 4;
 /// A number of the calling thread, the one by which the system's own tools name it.
 std::uint64_t current_thread_id() noexcept;
 
+/// What others need to know this process again. 0 and "" where there is no telling.
+struct ProcessIdentity {
+    std::uint64_t number = 0;
+    std::uint64_t name_space = 0;   // in which it has that number: an inode
+    std::uint64_t start_ticks = 0;  // when it started, in ticks since the machine did
+    char name[16] = {};
+};
+ProcessIdentity identify_process() noexcept;
+
 // The rest ---------------------------------------------------------------------------------------
 
+/// Nanoseconds since 1970, UTC.
+std::uint64_t wall_clock_ns() noexcept;
 /// Nanoseconds of a clock that never goes back; its zero is anywhere.
 std::uint64_t monotonic_clock_ns() noexcept;
 /// The variable's value, or nullptr. It lives until the environment is changed.

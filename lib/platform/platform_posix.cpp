@@ -145,11 +145,23 @@ bool set_fork_handlers(void (*before)(), void (*after_in_parent)(),
 
 // The rest ---------------------------------------------------------------------------------------
 
-std::uint64_t monotonic_clock_ns() noexcept {
+namespace {
+
+std::uint64_t clock_ns(clockid_t clock) noexcept {
     timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
            static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+std::uint64_t monotonic_clock_ns() noexcept {
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+std::uint64_t wall_clock_ns() noexcept {
+    return clock_ns(CLOCK_REALTIME);
 }
 
 const char* environment_variable(const char* name) noexcept {

@@ -270,6 +270,15 @@ std::uint64_t monotonic_clock_ns() noexcept {
     return ticks / rate * ns_per_second + ticks % rate * ns_per_second / rate;
 }
 
+std::uint64_t wall_clock_ns() noexcept {
+    // In units of 100 ns since 1601.
+    constexpr std::uint64_t until_1970 = 116'444'736'000'000'000;
+    FILETIME now;
+    GetSystemTimeAsFileTime(&now);
+    const std::uint64_t ticks = std::uint64_t{now.dwHighDateTime} << 32 | now.dwLowDateTime;
+    return (ticks - until_1970) * 100;
+}
+
 const char* environment_variable(const char* name) noexcept {
     return std::getenv(name);
 }

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/alignment.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
+#include "statistics/timeline.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_1 {
@@ -75,12 +77,15 @@ Pool* Pool::make(const PoolOptions& options) {
     }
 }
 
-Pool* Pool::make(const PoolOptions& options, unsigned number) {
+Pool* Pool::make(const PoolOptions& given, unsigned number) {
+    PoolOptions options = with_short_name(given);
+    statistics::PoolPlace place(options.name, options.max_capacity);
+    if (!place) return nullptr;
     const std::size_t bytes = whole_pages(sizeof(Pool));
     void* const memory = platform::map(bytes, platform::page_bytes());
     if (memory == nullptr) return nullptr;
     try {
-        return new (memory) Pool(options, number);
+        return new (memory) Pool(std::move(options), number, std::move(place));
     } catch (...) {
         platform::unmap(memory, bytes);
         throw;
@@ -95,15 +100,17 @@ void Pool::destroy(Pool& pool) noexcept {
     blocks::thread_registry().give_back_number(number);
 }
 
-Pool::Pool(const PoolOptions& options, unsigned number)
-    : options_(with_short_name(options)),
-      heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options),
-            totals_),
-      large_(heap_, totals_),
+Pool::Pool(PoolOptions&& options, unsigned number, statistics::PoolPlace&& place) noexcept
+    : options_(std::move(options)),
+      place_(std::move(place)),
+      heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
+            place_.totals()),
+      large_(heap_, place_.totals()),
       buckets_(options_.name.c_str(),
-               options.checks == Checks::off ? blocks::BucketSet::Caching::on
-                                             : blocks::BucketSet::Caching::off,
-               options.checks == Checks::full, heap_, records_, slots_, totals_) {
+               options_.checks == Checks::off ? blocks::BucketSet::Caching::on
+                                              : blocks::BucketSet::Caching::off,
+               options_.checks == Checks::full, heap_, records_, slots_, place_.totals()) {
+    records_.count_in(place_.totals().record_bytes);
     blocks::thread_registry().enter(buckets_);
     statistics::snapshot_sources().enter(*this);
 }
@@ -128,14 +135,14 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, Refusal& refusal)
         if (block == nullptr) {
             gather(changes);
             block = try_once(bytes, alignment, changes, refusal);
-            if (block != nullptr) tell(PoolEvent::Kind::pressure, bytes, "");
+            if (block != nullptr) {
+                statistics::write_entry(EntryKind::pressure, LimitKind::none, bytes, options_.name);
+                tell(PoolEvent::Kind::pressure, bytes, "");
+            }
         }
     }
     tell(changes);
-    if (block == nullptr) {
-        totals_.failures.fetch_add(1, std::memory_order_relaxed);
-        tell(PoolEvent::Kind::failure, bytes, refusal.limit);
-    }
+    if (block == nullptr) count_failure(bytes, refusal);
     return block;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <tensorpool/memory_pool.hpp>
@@ -13,7 +14,7 @@
 #include "pages/page_heap.hpp"
 #include "pages/record_arena.hpp"
 #include "statistics/counter_slots.hpp"
-#include "statistics/pool_totals.hpp"
+#include "statistics/pool_place.hpp"
 #include "statistics/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
@@ -55,7 +56,7 @@ public:
     unsigned table_number() const noexcept;
 
 private:
-    Pool(const PoolOptions& options, unsigned number);
+    Pool(PoolOptions&& options, unsigned number, statistics::PoolPlace&& place) noexcept;
     ~Pool();
 
     // pool.cpp
@@ -68,7 +69,8 @@ private:
     // pool_large.cpp: blocks of whole pages
     void* allocate_large(std::size_t bytes, std::size_t alignment, pages::Changes& changes,
                          pages::Refusal& refusal) noexcept;
-    void* hand_out(pages::Span& span, std::size_t bytes, bool from_cache) noexcept;
+    enum class Source : std::uint8_t { cache, extents, system };
+    void* hand_out(pages::Span& span, std::size_t bytes, Source source) noexcept;
     void free_large(pages::Span& span, pages::Changes& changes) noexcept;
     template <class Function>
     void count_large(Function function) noexcept;
@@ -79,6 +81,7 @@ private:
     void gather(pages::Changes& changes) noexcept;
     void keep_to_retention(pages::Changes& changes) noexcept;
     void tell(const pages::Changes& changes) noexcept;
+    void count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept;
     void tell(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept;
     void add_to(Snapshot& snapshot) const override;
 
@@ -104,8 +107,8 @@ private:
     bool checked() const noexcept { return options_.checks != Checks::off; }
 
     PoolOptions options_;
-    statistics::PoolTotals totals_ = {};
-    statistics::CounterSlots slots_;
+    statistics::PoolPlace place_;
+    statistics::CounterSlots slots_{place_};
     pages::RecordArena records_;
     pages::PageHeap heap_;
     pages::LargeBlocks large_;

@@ -5,6 +5,7 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/fail.hpp"
 #include "pool/pool.hpp"
+#include "statistics/failed_checks.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_1 {
@@ -13,6 +14,8 @@ namespace {
 using pages::PageEntry;
 using pages::PageKind;
 using pages::Span;
+using statistics::CheckKind;
+using statistics::count_failed_check;
 
 }  // namespace
 
@@ -87,12 +90,14 @@ void Pool::check(void* p, std::size_t bytes, unsigned bucket) noexcept {
     using base::BytesText;
     const char* const pool = options_.name.c_str();
     if (bucket != finding.bucket || bytes > finding.usable) {
+        count_failed_check(CheckKind::misuse, pool);
         platform::fail("pool '%s': deallocate: block %p belongs to %s %s, not to %s of %zu B", pool,
                        p, finding.bucket < bucket_count ? "bucket" : "whole pages of",
                        BytesText(finding.usable).c_str(),
                        bucket < bucket_count ? "the bucket" : "whole pages", bytes);
     }
     if (options_.checks == Checks::full && bytes < finding.requested) {
+        count_failed_check(CheckKind::misuse, pool);
         platform::fail(
             "pool '%s': deallocate: block %p was asked for with %zu B and freed with %zu B", pool,
             p, finding.requested, bytes);
@@ -103,6 +108,7 @@ void Pool::check_all_home() const noexcept {
     if (options_.checks != Checks::full) return;
     const std::uint64_t blocks = slots_.allocations() - slots_.deallocations();
     if (blocks == 0) return;
+    count_failed_check(CheckKind::leak, options_.name);
     platform::fail("pool '%s': destroyed with %llu blocks of %s in use; expected none",
                    options_.name.c_str(), static_cast<unsigned long long>(blocks),
                    base::BytesText(slots_.in_use_bytes()).c_str());
@@ -119,6 +125,7 @@ void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes
 void Pool::misused(const void* p, const Finding& finding, const char* call) noexcept {
     const char* const pool = options_.name.c_str();
     const char* const expected = "expected a block of this pool in use";
+    count_failed_check(CheckKind::misuse, pool);
     if (finding.what == Finding::What::freed) {
         platform::fail("pool '%s': %s: block %p was freed twice or was never handed out; %s", pool,
                        call, p, expected);

@@ -21,18 +21,24 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, Changes& ch
         refusal = {"address space", pages::most_large_bytes};
         return nullptr;
     }
+    const std::size_t grown_before = changes.grown;
+    const auto source = [&](bool from_cache) {
+        if (from_cache) return Source::cache;
+        return changes.grown == grown_before ? Source::extents : Source::system;
+    };
     const auto [span, from_cache] = large_.allocate(bytes, alignment, changes, refusal);
     if (span != nullptr) [[likely]]
-        return hand_out(*span, bytes, from_cache);
+        return hand_out(*span, bytes, source(from_cache));
     Span* const tight = large_.allocate_tightly(bytes, alignment, changes, refusal);
-    return tight == nullptr ? nullptr : hand_out(*tight, bytes, false);
+    return tight == nullptr ? nullptr : hand_out(*tight, bytes, source(false));
 }
 
-void* Pool::hand_out(Span& span, std::size_t bytes, bool from_cache) noexcept {
+void* Pool::hand_out(Span& span, std::size_t bytes, Source source) noexcept {
     span.requested_bytes.store(bytes, std::memory_order_relaxed);
     count_large([&](LargeCounters& counted, blocks::Cache* cache) {
         hold(cache, span.bytes());
-        add(counted.cache_hits, from_cache ? 1 : 0);
+        add(counted.cache_hits, source == Source::cache ? 1 : 0);
+        add(counted.system_misses, source == Source::system ? 1 : 0);
         add(counted.requested_bytes, bytes);
         add(counted.allocations, 1);
         add(counted.allocated_bytes, span.bytes());
@@ -68,7 +74,7 @@ void Pool::hold(blocks::Cache* cache, std::size_t bytes) noexcept {
     if (cache != nullptr && bytes <= blocks::Cache::most_credit_bytes) {
         cache->charge(bytes);
     } else {
-        totals_.hold(bytes);
+        place_.totals().hold(bytes);
     }
 }
 
@@ -76,7 +82,7 @@ void Pool::let_go(blocks::Cache* cache, std::size_t bytes) noexcept {
     if (cache != nullptr && bytes <= blocks::Cache::most_credit_bytes) {
         cache->refund(bytes);
     } else {
-        totals_.let_go(bytes);
+        place_.totals().let_go(bytes);
     }
 }
 

@@ -1,9 +1,14 @@
 #include "statistics/counter_slots.hpp"
 
+#include <cstdint>
+#include <iterator>
 #include <new>
+#include <utility>
 
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
+#include "statistics/pool_figures.hpp"
+#include "statistics/segment.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -18,31 +23,52 @@ std::uint64_t read_first(const Counter& counter) noexcept {
     return counter.load(std::memory_order_acquire);
 }
 
-constexpr unsigned slots_per_chunk = 16;
+std::size_t whole_pages(std::size_t bytes) noexcept {
+    return base::align_up(bytes, platform::page_bytes());
+}
 
 }  // namespace
 
+/// The slots' memory: a page.
 struct CounterSlots::Chunk {
-    Chunk* next;
-    std::size_t bytes;
-    CounterSlot slots[slots_per_chunk];
+    static constexpr std::size_t bytes = 4096;
+
+    Chunk* next = nullptr;
+    unsigned used = 0;
+    CounterSlot slots[(bytes - 2 * sizeof(void*)) / sizeof(CounterSlot)];
+};
+
+/// The counters of a slot without a place. They come first, so that the slot leads here.
+struct CounterSlots::Alone {
+    detail::ThreadCounters counters;
+    FoldedWords<words_of<detail::ThreadCounters>> folded;
 };
 
 CounterSlots::~CounterSlots() {
+    for (CounterSlot* slot = first_.load(std::memory_order_relaxed); slot != nullptr;
+         slot = slot->next) {
+        if (slot->record != nullptr) {
+            segment().remove_slot(*slot->record);
+        } else {
+            platform::unmap(slot->counters, whole_pages(sizeof(Alone)));
+            segment().count_left_out(Segment::Kind::slots, false);
+        }
+    }
     while (chunks_ != nullptr) {
-        Chunk* const next = chunks_->next;
-        platform::unmap(chunks_, chunks_->bytes);
-        chunks_ = next;
+        platform::unmap(std::exchange(chunks_, chunks_->next), whole_pages(sizeof(Chunk)));
     }
 }
 
 CounterSlot* CounterSlots::take() noexcept {
     const std::lock_guard guard(mutex_);
     CounterSlot* slot = first_free();
-    if (slot == nullptr && add_chunk()) slot = first_free();
+    if (slot == nullptr) slot = add();
     if (slot == nullptr) return nullptr;
     slot->taken = true;
-    taken_.fetch_add(1, std::memory_order_relaxed);
+    if (slot->record != nullptr) {
+        slot->record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
+    }
+    detail::add(place_.record().threads, 1);
     return slot;
 }
 
@@ -55,75 +81,58 @@ CounterSlot* CounterSlots::first_free() const noexcept {
 void CounterSlots::give_back(CounterSlot& slot) noexcept {
     const std::lock_guard guard(mutex_);
     slot.taken = false;
-    taken_.fetch_sub(1, std::memory_order_relaxed);
+    if (slot.record != nullptr) slot.record->thread.store(0, std::memory_order_relaxed);
+    fold(slot);
+    detail::add(place_.record().threads, ~std::uint64_t{0});
+}
+
+CounterSlot* CounterSlots::add() noexcept {
+    if ((chunks_ == nullptr || chunks_->used == std::size(chunks_->slots)) && !add_chunk()) {
+        return nullptr;
+    }
+    CounterSlot& slot = chunks_->slots[chunks_->used];
+    give_place(slot);
+    if (slot.counters == nullptr) return nullptr;
+    ++chunks_->used;
+    slot.next = first_.load(std::memory_order_relaxed);
+    first_.store(&slot, std::memory_order_release);
+    return &slot;
 }
 
 bool CounterSlots::add_chunk() noexcept {
-    const std::size_t bytes = base::align_up(sizeof(Chunk), platform::page_bytes());
-    void* const memory = platform::map(bytes, platform::page_bytes());
+    static_assert(sizeof(Chunk) <= Chunk::bytes);
+    void* const memory = platform::map(whole_pages(sizeof(Chunk)), platform::page_bytes());
     if (memory == nullptr) return false;
-    Chunk* const chunk = new (memory) Chunk{.next = chunks_, .bytes = bytes, .slots = {}};
-    chunks_ = chunk;
-    bytes_held_ += bytes;
-    for (CounterSlot& slot : chunk->slots) {
-        slot.next = first_.load(std::memory_order_relaxed);
-        first_.store(&slot, std::memory_order_release);
-    }
+    chunks_ = new (memory) Chunk{.next = chunks_, .used = 0, .slots = {}};
+    place_.totals().record_bytes.fetch_add(whole_pages(sizeof(Chunk)), std::memory_order_relaxed);
     return true;
 }
 
-template <class Function>
-void CounterSlots::for_each(Function function) const noexcept {
-    function(shared_.counters);
-    for (const CounterSlot* slot = first_.load(std::memory_order_acquire); slot != nullptr;
-         slot = slot->next) {
-        function(slot->counters);
+void CounterSlots::give_place(CounterSlot& slot) noexcept {
+    if (place_.is_in_segment()) slot.record = segment().add_slot(place_.record());
+    std::size_t bytes = sizeof(SlotRecord);
+    if (slot.record != nullptr) {
+        slot.counters = &slot.record->counters;
+    } else {
+        bytes = whole_pages(sizeof(Alone));
+        void* const memory = platform::map(bytes, platform::page_bytes());
+        if (memory == nullptr) return;
+        slot.counters = &(new (memory) Alone{})->counters;
+        segment().count_left_out(Segment::Kind::slots, true);
     }
+    place_.totals().record_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-void CounterSlots::sum(PoolStatistics& statistics) const noexcept {
-    std::uint64_t freed_blocks[detail::bucket_count] = {};
-    std::uint64_t returned[detail::bucket_count] = {};
-    std::uint64_t freed_large = 0;
-    for_each([&](const detail::ThreadCounters& thread) {
-        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-            freed_blocks[bucket] += read_first(thread.buckets[bucket].deallocations);
-            returned[bucket] += read_first(thread.buckets[bucket].returned);
-        }
-        freed_large += read_first(thread.large.deallocated_bytes);
-        statistics.large.deallocations += read_first(thread.large.deallocations);
-    });
-    std::uint64_t taken[detail::bucket_count] = {};
-    for_each([&](const detail::ThreadCounters& thread) {
-        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-            const detail::BucketCounters& counted = thread.buckets[bucket];
-            BucketStatistics& sums = statistics.buckets[bucket];
-            sums.allocations += read(counted.allocations);
-            sums.requested_bytes += read(counted.requested_bytes);
-            sums.cache_misses += read(counted.misses);
-            sums.depot_hits += read(counted.depot_hits);
-            taken[bucket] += read(counted.taken);
-        }
-        statistics.large.allocations += read(thread.large.allocations);
-        statistics.large.requested_bytes += read(thread.large.requested_bytes);
-        statistics.large.allocated_bytes += read(thread.large.allocated_bytes);
-        statistics.large.cache_hits += read(thread.large.cache_hits);
-    });
-    const auto above = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
-    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        BucketStatistics& sums = statistics.buckets[bucket];
-        sums.block_bytes = detail::bucket_bytes(bucket);
-        sums.deallocations = freed_blocks[bucket];
-        const std::uint64_t in_use = above(sums.allocations, sums.deallocations);
-        const std::uint64_t out = above(taken[bucket], returned[bucket]);
-        sums.in_use_bytes = in_use * sums.block_bytes;
-        sums.parked_bytes = above(out, in_use) * sums.block_bytes;
-        sums.allocated_bytes = sums.allocations * sums.block_bytes;
-        sums.cache_hits = above(sums.allocations, sums.cache_misses);
-    }
-    statistics.large.in_use_bytes = above(statistics.large.allocated_bytes, freed_large);
-    statistics.large.cache_misses =
-        above(statistics.large.allocations, statistics.large.cache_hits);
+// The slots of a pool without a place are added up with the pool.
+void CounterSlots::fold_slow(const CounterSlot& slot) noexcept {
+    if (!place_.is_in_segment()) return;
+    Alone& alone = reinterpret_cast<Alone&>(*slot.counters);
+    alone.folded.fold(as_words(alone.counters), as_words(place_.record().left_out));
+}
+
+PoolStatistics CounterSlots::statistics() const noexcept {
+    return figures_of(
+        place_.record(), [this](auto function) { for_each(function); }, [] {});
 }
 
 std::uint64_t CounterSlots::in_use_bytes() const noexcept {

@@ -6,6 +6,7 @@
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "statistics/commit_budget.hpp"
+#include "statistics/segment.hpp"
 #include "statistics/snapshot_sources.hpp"
 
 namespace tensorpool::statistics {
@@ -14,11 +15,22 @@ namespace {
 void before_fork() {
     snapshot_sources().lock();
     commit_budget().lock();
+    segment().before_fork();
 }
 
 void after_fork() {
     commit_budget().unlock();
     snapshot_sources().unlock();
+}
+
+void after_fork_in_parent() {
+    segment().after_fork_in_parent();
+    after_fork();
+}
+
+void after_fork_in_child() {
+    segment().after_fork_in_child();
+    after_fork();
 }
 
 constinit base::NeverDestroyed<std::mutex> mutex;
@@ -36,7 +48,8 @@ bool watch_forks() noexcept {
     if (watching.load(std::memory_order_acquire)) return true;
     const std::lock_guard guard(mutex.get());
     if (watching.load(std::memory_order_relaxed)) return true;
-    if (!platform::set_fork_handlers(before_fork, after_fork, after_fork)) return false;
+    if (!platform::set_fork_handlers(before_fork, after_fork_in_parent, after_fork_in_child))
+        return false;
     watching.store(true, std::memory_order_release);
     return true;
 }

@@ -31,6 +31,7 @@ void add_totals(PoolStatistics& figures, const PoolTotals& totals) noexcept {
     figures.cached_bytes = figures.large.cached_bytes;
     figures.free_bytes = read(totals.free_bytes);
     figures.lost_bytes = read(totals.lost_bytes);
+    figures.record_bytes = read(totals.record_bytes);
     figures.growths = read(totals.growths);
     figures.grown_bytes = read(totals.grown_bytes);
     figures.give_backs = read(totals.give_backs);
@@ -122,7 +123,7 @@ void PoolSums::fill_in(PoolStatistics& figures) const noexcept {
     figures.large.cache_misses = above(large_.allocations, large_.cache_hits);
 }
 
-PoolStatistics PoolSums::with(const PoolRecord& pool, std::uint64_t slots) const noexcept {
+PoolStatistics PoolSums::with(const PoolRecord& pool) const noexcept {
     PoolStatistics figures;
     figures.id = read(pool.id);
     load_text(pool.name, figures.name);
@@ -132,7 +133,6 @@ PoolStatistics PoolSums::with(const PoolRecord& pool, std::uint64_t slots) const
     add_totals(figures, pool.totals);
     add_parts(figures);
     add_places(figures, pool.totals);
-    figures.record_bytes = read(pool.totals.record_bytes) + slots * sizeof(SlotRecord);
     // Allocations are read later than frees, so while others work the sum may show more than there
     // ever was. What is held is never less than what is in use.
     figures.peak_in_use_bytes = read(pool.totals.peak_held_bytes);

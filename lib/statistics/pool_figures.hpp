@@ -16,8 +16,8 @@ public:
     void add_frees(const detail::ThreadCounters& thread) noexcept;
     void add_allocations(const detail::ThreadCounters& thread) noexcept;
 
-    /// With what is counted once for the pool. `slots`: how many threads were added.
-    PoolStatistics with(const PoolRecord& pool, std::uint64_t slots) const noexcept;
+    /// With what is counted once for the pool.
+    PoolStatistics with(const PoolRecord& pool) const noexcept;
 
 private:
     void fill_in(PoolStatistics& figures) const noexcept;
@@ -42,12 +42,8 @@ PoolStatistics figures_of(const PoolRecord& pool, const ForEach& for_each,
     PoolSums sums;
     for_each([&](const detail::ThreadCounters& thread) { sums.add_frees(thread); });
     between_frees_and_allocations();
-    std::uint64_t count = 0;
-    for_each([&](const detail::ThreadCounters& thread) {
-        sums.add_allocations(thread);
-        ++count;
-    });
-    return sums.with(pool, count == 0 ? 0 : count - 1);
+    for_each([&](const detail::ThreadCounters& thread) { sums.add_allocations(thread); });
+    return sums.with(pool);
 }
 
 /// Bytes that are free in the magazines of one thread.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "statistics/segment_layout.hpp"
+#include "statistics/segment_memory.hpp"
 
 namespace tensorpool::statistics {
 
@@ -47,7 +48,11 @@ public:
     SegmentHeader* header() noexcept { return base_.load(std::memory_order_acquire); }
     EntryRecord* timeline() noexcept;
     /// The numbers of pools and arenas; never 0.
-    std::uint64_t next_id() noexcept;
+    std::uint64_t next_id() noexcept {
+        return last_id_.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
+
+    SegmentMemory& memory() noexcept { return memory_; }
 
     /// Around a fork, after all other locks of the library: the child gets a copy of what is here
     /// between `before_fork` and its own handler, at the same address, in a segment of its own.
@@ -56,11 +61,18 @@ public:
     void after_fork_in_child() noexcept;
 
 private:
-    bool make() noexcept;
+    SegmentHeader* made() noexcept;
+    void part_from_parent() noexcept;
+
+    static constexpr std::size_t none = ~std::size_t{0};
 
     std::mutex mutex_;
     std::atomic<SegmentHeader*> base_ = nullptr;  // stored with release when it is whole
-    void* copy_ = nullptr;                        // for the child of a fork
+    std::atomic<std::uint64_t> last_id_ = 0;      // relaxed: only that they differ matters
+    // Below: under mutex_.
+    SegmentMemory memory_;
+    std::size_t first_free_slot_ = none;
+    void* copy_ = nullptr;  // for the child of a fork
 };
 
 Segment& segment() noexcept;

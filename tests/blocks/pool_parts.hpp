@@ -126,8 +126,9 @@ private:
     Number number_;
 
 public:
-    statistics::PoolTotals totals = {};
-    statistics::CounterSlots slots;
+    statistics::PoolPlace place{"parts", 0};
+    statistics::PoolTotals& totals = place.totals();
+    statistics::CounterSlots slots{place};
     pages::RecordArena records;
     pages::PageHeap heap;
     blocks::BucketSet set;

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string_view>
+
+#include <tensorpool/timeline.hpp>
+
+#include "base/refusal.hpp"
+
+namespace tensorpool::statistics {
+
+/// Which kind of limit a refusal names in words.
+inline LimitKind limit_kind(const base::Refusal& refusal) noexcept {
+    struct Known {
+        std::string_view limit;
+        LimitKind kind;
+    };
+    static constexpr Known all[] = {{"max_allocation", LimitKind::request},
+                                    {"max_capacity", LimitKind::capacity},
+                                    {"the buffer", LimitKind::capacity},
+                                    {"the largest alignment", LimitKind::address_space},
+                                    {"what a size can hold", LimitKind::request},
+                                    {"available memory", LimitKind::memory},
+                                    {"what the system commits", LimitKind::memory},
+                                    {"address space", LimitKind::address_space},
+                                    {"memory for the pool's records", LimitKind::records}};
+    for (const Known& known : all) {
+        if (known.limit == refusal.limit) return known.kind;
+    }
+    return LimitKind::none;
+}
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,317 @@
+#include "statistics/segment.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/never_destroyed.hpp"
+#include "platform/fail.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+constinit base::NeverDestroyed<Segment> the_segment;
+
+std::uint64_t read(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+void write(Counter& counter, std::uint64_t value) noexcept {
+    counter.store(value, std::memory_order_relaxed);
+}
+
+/// Zeros all words of a record. A reader may look on: it sees by the epoch that it must look again.
+template <class Record>
+void clear(Record& record) noexcept {
+    static_assert(sizeof(Record) % sizeof(Counter) == 0);
+    auto* const words = reinterpret_cast<Counter*>(&record);
+    for (std::size_t i = 0; i < sizeof(Record) / sizeof(Counter); ++i) write(words[i], 0);
+}
+
+/// While it lives, structure changes. Under the segment's mutex.
+class Change {
+public:
+    explicit Change(SegmentHeader& header) noexcept : epoch_(header.epoch) {
+        write(epoch_, read(epoch_) + 1);
+        // Pairs with the reader's acquire fence: who saw a change sees that one was under way.
+        std::atomic_thread_fence(std::memory_order_release);
+    }
+    ~Change() { epoch_.store(read(epoch_) + 1, std::memory_order_release); }
+    Change(const Change&) = delete;
+    Change& operator=(const Change&) = delete;
+
+private:
+    Counter& epoch_;
+};
+
+template <class Record>
+Record* records(SegmentHeader& header, std::size_t offset) noexcept {
+    return reinterpret_cast<Record*>(reinterpret_cast<std::byte*>(&header) + offset);
+}
+
+/// The lowest free place but the first, which is `other`'s; nullptr when there is none.
+template <class Record>
+Record* find_place(Record* places, Region& region) noexcept {
+    const std::size_t used = std::max<std::size_t>(read(region.used), 1);
+    for (std::size_t i = 1; i < used; ++i) {
+        if (read(places[i].id) == 0) return places + i;
+    }
+    if (used == read(region.places)) return nullptr;
+    write(region.used, used + 1);
+    return places + used;
+}
+
+void describe(Region& region, std::size_t offset, std::size_t record_bytes,
+              std::size_t places) noexcept {
+    write(region.offset, offset);
+    write(region.record_bytes, record_bytes);
+    write(region.places, places);
+}
+
+void describe_layout(SegmentHeader& header) noexcept {
+    write(header.version, segment_version);
+    write(header.bytes, segment_bytes);
+    write(header.header_bytes, header_bytes);
+    describe(header.timeline, timeline_offset, sizeof(EntryRecord), entry_count);
+    describe(header.scopes, scopes_offset, sizeof(ScopeRecord), scope_count);
+    describe(header.pools, pools_offset, sizeof(PoolRecord), pool_count);
+    describe(header.arenas, arenas_offset, sizeof(ArenaRecord), arena_count);
+    describe(header.slots, slots_offset, sizeof(SlotRecord), slot_count);
+    store_name(header.library_version, TENSORPOOL_VERSION);
+}
+
+void describe_process(SegmentHeader& header) noexcept {
+    const platform::ProcessIdentity process = platform::identify_process();
+    write(header.process, process.number);
+    write(header.process_space, process.name_space);
+    write(header.start_ticks, process.start_ticks);
+    store_name(header.process_name, process.name);
+}
+
+/// Copies what is in use of the segment at `from` to the zeros at `to`.
+void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
+    const auto* const begin = reinterpret_cast<const std::byte*>(&from);
+    const auto copy = [&](std::size_t offset, std::size_t bytes) {
+        // Other threads go on counting meanwhile, a word at a time.
+        const auto* const words = reinterpret_cast<const Counter*>(begin + offset);
+        auto* const copies = reinterpret_cast<Counter*>(to + offset);
+        for (std::size_t i = 0; i < bytes / sizeof(Counter); ++i) write(copies[i], read(words[i]));
+    };
+    copy(0, sizeof(SegmentHeader));
+    const std::size_t entries = std::min<std::size_t>(read(from.entries), entry_count);
+    copy(timeline_offset, entries * sizeof(EntryRecord));
+    copy(scopes_offset, read(from.scopes.used) * sizeof(ScopeRecord));
+    copy(pools_offset, read(from.pools.used) * sizeof(PoolRecord));
+    copy(arenas_offset, read(from.arenas.used) * sizeof(ArenaRecord));
+    copy(slots_offset, read(from.slots.used) * sizeof(SlotRecord));
+}
+
+}  // namespace
+
+Segment& segment() noexcept {
+    return the_segment.get();
+}
+
+void store_name(Name& to, std::string_view name) noexcept {
+    std::size_t length = std::min(name.size(), Name::bytes - 1);
+    // Cut before a character of UTF-8 that does not fit whole.
+    while (length != 0 && length < name.size() && (name[length] & 0xC0) == 0x80) --length;
+    char text[Name::bytes] = {};
+    std::memcpy(text, name.data(), length);
+    for (std::size_t i = 0; i < std::size(to.words); ++i) {
+        std::uint64_t word;
+        std::memcpy(&word, text + i * sizeof word, sizeof word);
+        write(to.words[i], word);
+    }
+}
+
+void load_name(const Name& from, char* to) noexcept {
+    for (std::size_t i = 0; i < std::size(from.words); ++i) {
+        const std::uint64_t word = read(from.words[i]);
+        std::memcpy(to + i * sizeof word, &word, sizeof word);
+    }
+    to[Name::bytes - 1] = '\0';
+}
+
+// The mutex is held.
+SegmentHeader* Segment::made() noexcept {
+    if (SegmentHeader* const known = base_.load(std::memory_order_relaxed)) return known;
+    const platform::SharedMemory memory = memory_.get();
+    if (memory.address == nullptr) return nullptr;
+    memory_.use(memory);
+    auto* const header = new (memory.address) SegmentHeader;
+    describe_layout(*header);
+    describe_process(*header);
+    write(header->made_ns, platform::monotonic_clock_ns());
+    write(header->made_unix_ns, platform::wall_clock_ns());
+    store_name(records<PoolRecord>(*header, pools_offset)->name, "other");
+    store_name(records<ArenaRecord>(*header, arenas_offset)->name, "other");
+    store_name(records<ScopeRecord>(*header, scopes_offset)->name, "other");
+    for (Region* const region : {&header->pools, &header->arenas, &header->scopes}) {
+        write(region->used, 1);
+    }
+    header->magic.store(segment_magic, std::memory_order_release);
+    base_.store(header, std::memory_order_release);
+    return header;
+}
+
+PoolRecord* Segment::add_pool(std::string_view name, std::uint64_t limit_bytes) noexcept {
+    const std::lock_guard guard(mutex_);
+    SegmentHeader* const header = made();
+    if (header == nullptr) return nullptr;
+    const Change change(*header);
+    PoolRecord* const pool = find_place(records<PoolRecord>(*header, pools_offset), header->pools);
+    if (pool == nullptr) return nullptr;
+    store_name(pool->name, name);
+    write(pool->limit_bytes, limit_bytes);
+    write(pool->id, next_id());
+    return pool;
+}
+
+void Segment::remove_pool(PoolRecord& pool) noexcept {
+    const std::lock_guard guard(mutex_);
+    const Change change(*header());
+    clear(pool);
+}
+
+ArenaRecord* Segment::add_arena(std::string_view name, std::uint64_t kind,
+                                std::uint64_t thread) noexcept {
+    const std::lock_guard guard(mutex_);
+    SegmentHeader* const header = made();
+    if (header == nullptr) return nullptr;
+    const Change change(*header);
+    ArenaRecord* const arena =
+        find_place(records<ArenaRecord>(*header, arenas_offset), header->arenas);
+    if (arena == nullptr) return nullptr;
+    store_name(arena->name, name);
+    write(arena->kind, kind);
+    write(arena->thread, thread);
+    write(arena->id, next_id());
+    return arena;
+}
+
+void Segment::remove_arena(ArenaRecord& arena) noexcept {
+    const std::lock_guard guard(mutex_);
+    const Change change(*header());
+    clear(arena);
+}
+
+SlotRecord* Segment::add_slot(const PoolRecord& pool) noexcept {
+    const std::lock_guard guard(mutex_);
+    SegmentHeader* const header = made();
+    if (header == nullptr) return nullptr;
+    auto* const slots = records<SlotRecord>(*header, slots_offset);
+    const Change change(*header);
+    std::size_t place = first_free_slot_;
+    if (place != none) {
+        first_free_slot_ = read(slots[place].next) - 1;
+        write(slots[place].next, 0);
+    } else {
+        place = read(header->slots.used);
+        if (place == slot_count) return nullptr;
+        write(header->slots.used, place + 1);
+    }
+    write(slots[place].pool, read(pool.id));
+    return slots + place;
+}
+
+void Segment::remove_slot(SlotRecord& slot) noexcept {
+    const std::lock_guard guard(mutex_);
+    const Change change(*header());
+    clear(slot);
+    write(slot.next, first_free_slot_ + 1);
+    first_free_slot_ =
+        static_cast<std::size_t>(&slot - records<SlotRecord>(*header(), slots_offset));
+}
+
+ScopeRecord* Segment::find_or_add_scope(std::string_view name) noexcept {
+    const std::lock_guard guard(mutex_);
+    SegmentHeader* const header = made();
+    if (header == nullptr) return nullptr;
+    auto* const scopes = records<ScopeRecord>(*header, scopes_offset);
+    Name wanted{};
+    store_name(wanted, name);
+    const std::size_t used = read(header->scopes.used);
+    for (std::size_t i = 1; i < used; ++i) {
+        const auto same = [](const Counter& a, const Counter& b) { return read(a) == read(b); };
+        if (std::equal(std::begin(wanted.words), std::end(wanted.words),
+                       std::begin(scopes[i].name.words), same)) {
+            return scopes + i;
+        }
+    }
+    if (used == scope_count) return scopes;
+    const Change change(*header);
+    store_name(scopes[used].name, name);
+    write(scopes[used].id, next_id());
+    write(header->scopes.used, used + 1);
+    return scopes + used;
+}
+
+void Segment::count_left_out(Kind kind, bool more) noexcept {
+    SegmentHeader* const header = this->header();
+    if (header == nullptr) return;
+    Region* const regions[] = {&header->pools, &header->arenas, &header->slots, &header->scopes};
+    // Relaxed, and modulo 2^64 for one less: a figure.
+    regions[static_cast<unsigned>(kind)]->left_out.fetch_add(more ? 1 : ~std::uint64_t{0},
+                                                             std::memory_order_relaxed);
+}
+
+PoolRecord* Segment::other_pool() noexcept {
+    SegmentHeader* const header = this->header();
+    return header == nullptr ? nullptr : records<PoolRecord>(*header, pools_offset);
+}
+
+ArenaRecord* Segment::other_arena() noexcept {
+    SegmentHeader* const header = this->header();
+    return header == nullptr ? nullptr : records<ArenaRecord>(*header, arenas_offset);
+}
+
+EntryRecord* Segment::timeline() noexcept {
+    SegmentHeader* const header = this->header();
+    return header == nullptr ? nullptr : records<EntryRecord>(*header, timeline_offset);
+}
+
+// Private memory is parted by the fork itself. Where the copy is refused, the child makes it of
+// what it sees of the parent's segment.
+void Segment::before_fork() noexcept {
+    mutex_.lock();
+    if (memory_.used().file < 0) return;
+    copy_ = platform::map(segment_bytes, platform::page_bytes());
+    if (copy_ != nullptr) copy_used(static_cast<std::byte*>(copy_), *header());
+}
+
+void Segment::after_fork_in_parent() noexcept {
+    if (copy_ != nullptr) platform::unmap(copy_, segment_bytes);
+    copy_ = nullptr;
+    mutex_.unlock();
+}
+
+// The child has counted nothing yet, and must never count in the parent's memory.
+void Segment::after_fork_in_child() noexcept {
+    if (memory_.used().file >= 0) part_from_parent();
+    if (SegmentHeader* const header = this->header()) describe_process(*header);
+    mutex_.unlock();
+}
+
+void Segment::part_from_parent() noexcept {
+    SegmentHeader* const header = this->header();
+    platform::SharedMemory memory = memory_.get();
+    if (memory.address == nullptr) {
+        memory.address = std::exchange(copy_, nullptr);
+    } else {
+        const void* const from = copy_ != nullptr ? copy_ : header;
+        copy_used(static_cast<std::byte*>(memory.address),
+                  *static_cast<const SegmentHeader*>(from));
+    }
+    if (memory.address == nullptr ||
+        !platform::replace_mapping(header, memory.address, segment_bytes)) {
+        platform::fail("fork: the child's figures cannot be parted from its parent's");
+    }
+    if (copy_ != nullptr) platform::unmap(std::exchange(copy_, nullptr), segment_bytes);
+    platform::close_shared_memory(memory_.used());
+    memory.address = header;
+    memory_.use(memory);
+}
+
+}  // namespace tensorpool::statistics
