@@ -16,7 +16,7 @@ namespace tensorpool {
 
 /// One thread of one pool.
 struct ThreadStatistics {
-    std::uint64_t thread = 0;  ///< the system's number; 0: what threads counted that have ended
+    std::uint64_t thread = 0;  ///< the system's number; 0: those that ended or have no slot
     std::uint64_t pool = 0;    ///< the pool's `id`
     std::string name;          ///< as the system has it; "" where it tells none
     std::uint64_t allocations = 0;
@@ -50,9 +50,9 @@ struct ProcessSnapshot {
     std::uint64_t committed_bytes = 0;  ///< of all pools and arenas
     std::uint64_t minor_faults = 0;     ///< of the process, total; 0 where the system tells none
     std::uint64_t resident_bytes = 0;   ///< of the process; 0 where the system tells none
-    std::uint64_t failed_misuse = 0;  ///< checks that fired: a pointer or a size that does not fit
-    std::uint64_t failed_leaks = 0;   ///< blocks left when a pool with checks went
-    std::uint64_t failed_threads = 0;       ///< another thread used an arena of one
+    std::uint64_t failed_misuse = 0;   ///< checks that fired: a pointer or a size that does not fit
+    std::uint64_t failed_leaks = 0;    ///< blocks left when a pool with checks went
+    std::uint64_t failed_threads = 0;  ///< another thread used an arena of one
     std::uint64_t failed_scope_orders = 0;  ///< a StatisticsScope ended out of order
     LeftOut left_out;
 
@@ -99,5 +99,7 @@ struct ProcessRates {
 /// From the older to the newer, of the same process. Figures that went back, as those of a process
 /// that took the same number, count as 0.
 TENSORPOOL_API ProcessRates difference(const ProcessSnapshot& older, const ProcessSnapshot& newer);
+/// One JSON object, the names those of the fields above.
+TENSORPOOL_API std::string to_json(const ProcessRates& rates);
 
 }  // namespace tensorpool

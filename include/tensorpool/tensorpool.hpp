@@ -10,9 +10,11 @@
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/context.hpp>
 #include <tensorpool/errors.hpp>
+#include <tensorpool/figures.hpp>
 #include <tensorpool/growth_policy.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_resource.hpp>
+#include <tensorpool/metrics.hpp>
 #include <tensorpool/pool_options.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/pooled_array.hpp>

@@ -10,62 +10,12 @@ namespace {
 
 using base::BytesText;
 using statistics::add_line;
-using statistics::Field;
+using statistics::bucket_figures;
+using statistics::large_figures;
 using statistics::members;
 using statistics::percent;
+using statistics::pool_figures;
 using statistics::quoted;
-
-constexpr Field<PoolStatistics> pool_fields[] = {
-    {"in_use_bytes", &PoolStatistics::in_use_bytes},
-    {"capacity_bytes", &PoolStatistics::capacity_bytes},
-    {"reserved_bytes", &PoolStatistics::reserved_bytes},
-    {"limit_bytes", &PoolStatistics::limit_bytes},
-    {"peak_in_use_bytes", &PoolStatistics::peak_in_use_bytes},
-    {"peak_capacity_bytes", &PoolStatistics::peak_capacity_bytes},
-    {"peak_reserved_bytes", &PoolStatistics::peak_reserved_bytes},
-    {"requested_bytes", &PoolStatistics::requested_bytes},
-    {"allocated_bytes", &PoolStatistics::allocated_bytes},
-    {"allocations", &PoolStatistics::allocations},
-    {"deallocations", &PoolStatistics::deallocations},
-    {"cache_hits", &PoolStatistics::cache_hits},
-    {"cache_misses", &PoolStatistics::cache_misses},
-    {"failures", &PoolStatistics::failures},
-    {"parked_bytes", &PoolStatistics::parked_bytes},
-    {"cached_bytes", &PoolStatistics::cached_bytes},
-    {"free_bytes", &PoolStatistics::free_bytes},
-    {"lost_bytes", &PoolStatistics::lost_bytes},
-    {"record_bytes", &PoolStatistics::record_bytes},
-    {"growths", &PoolStatistics::growths},
-    {"grown_bytes", &PoolStatistics::grown_bytes},
-    {"give_backs", &PoolStatistics::give_backs},
-    {"given_back_bytes", &PoolStatistics::given_back_bytes},
-    {"threads", &PoolStatistics::threads},
-};
-
-constexpr Field<BucketStatistics> bucket_fields[] = {
-    {"block_bytes", &BucketStatistics::block_bytes},
-    {"in_use_bytes", &BucketStatistics::in_use_bytes},
-    {"parked_bytes", &BucketStatistics::parked_bytes},
-    {"capacity_bytes", &BucketStatistics::capacity_bytes},
-    {"allocations", &BucketStatistics::allocations},
-    {"deallocations", &BucketStatistics::deallocations},
-    {"requested_bytes", &BucketStatistics::requested_bytes},
-    {"allocated_bytes", &BucketStatistics::allocated_bytes},
-    {"cache_hits", &BucketStatistics::cache_hits},
-    {"cache_misses", &BucketStatistics::cache_misses},
-    {"depot_hits", &BucketStatistics::depot_hits},
-};
-
-constexpr Field<LargeStatistics> large_fields[] = {
-    {"in_use_bytes", &LargeStatistics::in_use_bytes},
-    {"cached_bytes", &LargeStatistics::cached_bytes},
-    {"allocations", &LargeStatistics::allocations},
-    {"deallocations", &LargeStatistics::deallocations},
-    {"requested_bytes", &LargeStatistics::requested_bytes},
-    {"allocated_bytes", &LargeStatistics::allocated_bytes},
-    {"cache_hits", &LargeStatistics::cache_hits},
-    {"cache_misses", &LargeStatistics::cache_misses},
-};
 
 /// What rounding added. A snapshot under way may count a request before its block.
 double waste_percent(std::uint64_t requested, std::uint64_t allocated) noexcept {
@@ -105,6 +55,15 @@ void add_headline(std::string& out, const PoolStatistics& figures) {
     }
 }
 
+std::string numbers(const std::array<std::uint64_t, 6>& values) {
+    std::string out = "[";
+    for (const std::uint64_t value : values) {
+        if (out.size() > 1) out += ',';
+        out += std::to_string(value);
+    }
+    return out + ']';
+}
+
 void add_row(std::string& out, const char* name, std::uint64_t in_use, std::uint64_t free,
              std::uint64_t allocations, std::uint64_t hits, std::uint64_t requested,
              std::uint64_t allocated) {
@@ -117,13 +76,14 @@ void add_row(std::string& out, const char* name, std::uint64_t in_use, std::uint
 
 std::string to_json(const PoolStatistics& statistics) {
     std::string out = "{\"version\":" + std::to_string(statistics.version);
-    out += ",\"name\":" + quoted(statistics.name) + ',' + members(statistics, pool_fields);
+    out += ",\"name\":" + quoted(statistics.name) + ',' + members(statistics, pool_figures);
+    out += ",\"failures_by_limit\":" + numbers(statistics.failures_by_limit);
     out += ",\"buckets\":[";
     for (const BucketStatistics& bucket : statistics.buckets) {
         if (&bucket != &statistics.buckets.front()) out += ',';
-        out += '{' + members(bucket, bucket_fields) + '}';
+        out += '{' + members(bucket, bucket_figures) + '}';
     }
-    return out + "],\"large\":{" + members(statistics.large, large_fields) + "}}";
+    return out + "],\"large\":{" + members(statistics.large, large_figures) + "}}";
 }
 
 std::string to_text(const PoolStatistics& statistics) {

@@ -25,22 +25,32 @@ std::size_t utf8_bytes(const char* at) noexcept {
 
 }  // namespace
 
-std::string quoted(const char* text) {
-    std::string out = "\"";
+std::string valid_utf8(const char* text) {
+    std::string out;
     for (const char* at = text; *at != '\0';) {
-        const auto byte = static_cast<unsigned char>(*at);
         const std::size_t bytes = utf8_bytes(at);
         if (bytes == 0) {
-            out += "\xEF\xBF\xBD";  // U+FFFD: what is not UTF-8, such as a name cut within a letter
-        } else if (byte < 0x20) {
+            out += "\xEF\xBF\xBD";
+        } else {
+            out.append(at, bytes);
+        }
+        at += std::max<std::size_t>(bytes, 1);
+    }
+    return out;
+}
+
+std::string quoted(const char* text) {
+    std::string out = "\"";
+    for (const char letter : valid_utf8(text)) {
+        const auto byte = static_cast<unsigned char>(letter);
+        if (byte < 0x20) {
             char escaped[8];
             std::snprintf(escaped, sizeof escaped, "\\u%04x", byte);
             out += escaped;
         } else {
-            if (byte == '"' || byte == '\\') out += '\\';
-            out.append(at, bytes);
+            if (letter == '"' || letter == '\\') out += '\\';
+            out += letter;
         }
-        at += std::max<std::size_t>(bytes, 1);
     }
     return out + '"';
 }

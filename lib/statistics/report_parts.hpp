@@ -5,28 +5,36 @@
 #include <cstdio>
 #include <string>
 
+#include "statistics/figures.hpp"
+
 /// What the reports of pools, arenas and snapshots are put together from.
 namespace tensorpool::statistics {
 
-/// A figure and its name in JSON.
-template <class Statistics>
-struct Field {
-    const char* name;
-    std::uint64_t Statistics::*value;
-};
-
+/// The text with U+FFFD for what is not UTF-8, such as a name cut within a letter.
+std::string valid_utf8(const char* text);
 /// A string of JSON (RFC 8259). What is not UTF-8 becomes U+FFFD.
 std::string quoted(const char* text);
 
 /// `"name":value,...`, without braces.
 template <class Statistics, std::size_t count>
-std::string members(const Statistics& statistics, const Field<Statistics> (&fields)[count]) {
+std::string members(const Statistics& statistics, const Figure<Statistics> (&figures)[count]) {
     std::string out;
-    for (const Field<Statistics>& field : fields) {
+    for (const Figure<Statistics>& figure : figures) {
         if (!out.empty()) out += ',';
-        out += quoted(field.name) + ':' + std::to_string(statistics.*field.value);
+        out += quoted(figure.name) + ':' + std::to_string(statistics.*figure.value);
     }
     return out;
+}
+
+/// `[{...},...]`, the elements as `to_json` of each.
+template <class Container>
+std::string array_of(const Container& elements) {
+    std::string out = "[";
+    for (const auto& element : elements) {
+        if (out.size() > 1) out += ',';
+        out += to_json(element);
+    }
+    return out + ']';
 }
 
 /// 0 where there is no whole.

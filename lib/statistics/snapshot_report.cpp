@@ -12,26 +12,13 @@ namespace {
 
 using base::BytesText;
 using statistics::add_line;
-using statistics::Field;
+using statistics::arena_figures;
+using statistics::array_of;
 using statistics::members;
 using statistics::percent;
 using statistics::quoted;
 using Kind = ArenaStatistics::Kind;
 using Count = unsigned long long;
-
-constexpr Field<ArenaStatistics> arena_fields[] = {
-    {"used_bytes", &ArenaStatistics::used_bytes},
-    {"peak_used_bytes", &ArenaStatistics::peak_used_bytes},
-    {"capacity_bytes", &ArenaStatistics::capacity_bytes},
-    {"peak_capacity_bytes", &ArenaStatistics::peak_capacity_bytes},
-    {"reserved_bytes", &ArenaStatistics::reserved_bytes},
-    {"limit_bytes", &ArenaStatistics::limit_bytes},
-    {"growths", &ArenaStatistics::growths},
-    {"grown_bytes", &ArenaStatistics::grown_bytes},
-    {"give_backs", &ArenaStatistics::give_backs},
-    {"given_back_bytes", &ArenaStatistics::given_back_bytes},
-    {"refusals", &ArenaStatistics::refusals},
-};
 
 const char* word_of(Kind kind) noexcept {
     switch (kind) {
@@ -58,16 +45,6 @@ const char* noun_of(Kind kind) noexcept {
         default:
             return "arena";
     }
-}
-
-template <class Statistics>
-std::string array_of(const std::vector<Statistics>& group) {
-    std::string out = "[";
-    for (const Statistics& statistics : group) {
-        if (out.size() > 1) out += ',';
-        out += to_json(statistics);
-    }
-    return out + ']';
 }
 
 /// Columns that a terminal shows it in: bytes of UTF-8 that begin a character.
@@ -109,7 +86,7 @@ void add_table(std::string& out, const char* title, const std::vector<ArenaStati
 
 std::string to_json(const ArenaStatistics& one) {
     return "{\"version\":" + std::to_string(one.version) + ",\"name\":" + quoted(one.name) +
-           ",\"kind\":" + quoted(word_of(one.kind)) + ',' + members(one, arena_fields) + '}';
+           ",\"kind\":" + quoted(word_of(one.kind)) + ',' + members(one, arena_figures) + '}';
 }
 
 std::string to_text(const ArenaStatistics& one) {

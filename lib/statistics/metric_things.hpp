@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tensorpool/metrics.hpp>
+
+namespace tensorpool::statistics {
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+/// One thing that metrics tell of, with the labels that tell it from others.
+template <class Statistics>
+struct MetricThing {
+    Labels labels;
+    const Statistics* figures;
+};
+
+/// Everything in the snapshots, each thing with labels of its own.
+struct MetricThings {
+    explicit MetricThings(const std::vector<ProcessSnapshot>& snapshots);
+
+    std::vector<MetricThing<ProcessSnapshot>> processes;
+    std::vector<MetricThing<PoolStatistics>> pools;
+    std::vector<MetricThing<ArenaStatistics>> arenas;  // scratches too
+    std::vector<MetricThing<ScopeStatistics>> scopes;
+};
+
+}  // namespace tensorpool::statistics

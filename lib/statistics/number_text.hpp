@@ -1,0 +1,17 @@
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <string>
+
+namespace tensorpool::statistics {
+
+/// A number for JSON: the fewest digits that tell it, in every locale. What is no number is 0.
+inline std::string number_text(double value) {
+    if (!std::isfinite(value)) return "0";
+    char text[32];
+    const auto [end, error] = std::to_chars(text, text + sizeof text, value);
+    return error == std::errc() ? std::string(text, end) : "0";
+}
+
+}  // namespace tensorpool::statistics
