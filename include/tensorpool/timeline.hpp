@@ -20,7 +20,7 @@ enum class EntryKind : std::uint8_t {
     limit,       ///< a request was refused for a limit that the program has set
     failure,     ///< a request was refused that the system could not meet
     check,       ///< a check fired
-    scope,       ///< the peak of a StatisticsScope's name rose
+    scope,       ///< the peak of a StatisticsScope's name rose by over a sixteenth
     mark,        ///< the program's own: see mark_timeline
 };
 inline constexpr unsigned entry_kind_count = 9;

@@ -1,0 +1,211 @@
+#include <tensorpool/statistics_scope.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <mutex>
+#include <utility>
+
+#include "base/atomics.hpp"
+#include "statistics/failed_checks.hpp"
+#include "statistics/scope_frame.hpp"
+#include "statistics/segment.hpp"
+#include "statistics/thread_slots.hpp"
+#include "statistics/timeline.hpp"
+
+namespace tensorpool {
+namespace statistics {
+namespace {
+
+bool has_name(const ScopeRecord& record, const Name& name) noexcept {
+    for (std::size_t i = 0; i < std::size(name.words); ++i) {
+        const auto read = [i](const Name& of) {
+            return of.words[i].load(std::memory_order_relaxed);
+        };
+        if (read(record.name) != read(name)) return false;
+    }
+    return true;
+}
+
+/// Names are literals mostly, so the place of one is looked for by its address first.
+ScopeRecord* record_of(ThreadSlots& own, std::string_view name) noexcept {
+    const std::size_t hash = std::hash<const void*>()(name.data()) / 8;
+    ScopeRecord*& known = own.known_names[hash % own.known_names.size()];
+    Name wanted{};
+    store_name(wanted, name);
+    if (known == nullptr || !has_name(*known, wanted)) known = segment().find_or_add_scope(name);
+    return known;
+}
+
+ScopeFrame* take_frame(ThreadSlots& own) noexcept {
+    if (own.free_frames == nullptr) return free_scope_frames().take();
+    return std::exchange(own.free_frames, own.free_frames->next_free);
+}
+
+ScopeFrame* begin_frame(std::string_view name) noexcept {
+    ThreadSlots* const own = ThreadSlots::own();
+    if (own == nullptr) return nullptr;
+    ScopeRecord* const record = record_of(*own, name);
+    const std::lock_guard guard(own->mutex);
+    ScopeFrame* const frame = take_frame(*own);
+    if (frame == nullptr) return nullptr;
+    frame->record = record;
+    frame->highest = 0;
+    frame->left_by_fork = false;
+    frame->begin = own->sums();
+    frame->begin_net = frame->begin.net_bytes();
+    frame->owner.store(own, std::memory_order_relaxed);
+    frame->outer = own->innermost.load(std::memory_order_relaxed);
+    own->innermost.store(frame, std::memory_order_relaxed);
+    if (record != nullptr) record->open.fetch_add(1, std::memory_order_relaxed);
+    return frame;
+}
+
+/// What remains of a scope that has ended.
+struct Ended {
+    ScopeRecord* record;
+    bool was_open;          // and counted so
+    bool in_order = false;  // on its own thread, and innermost
+    ThreadSums counted = {};
+    std::uint64_t peak = 0;
+};
+
+/// Out of its thread's list, whose mutex is held. What it and those inside it saw is handed to it
+/// and to the one around it.
+void unlink(ThreadSlots& owner, ScopeFrame& frame) noexcept {
+    ScopeFrame* inner = nullptr;
+    for (ScopeFrame* one = owner.innermost.load(std::memory_order_relaxed); one != &frame;
+         one = one->outer) {
+        frame.take_over(*one);
+        inner = one;
+    }
+    if (frame.outer != nullptr) frame.outer->take_over(frame);
+    if (inner != nullptr) {
+        inner->outer = frame.outer;
+    } else {
+        owner.innermost.store(frame.outer, std::memory_order_relaxed);
+    }
+}
+
+/// The mutex of the calling thread's own slots is held.
+void end_own_frame(ThreadSlots& own, ScopeFrame& frame, Ended& ended) noexcept {
+    ended.counted = own.sums();
+    own.innermost.load(std::memory_order_relaxed)->raise(ended.counted.net_bytes());
+    ended.counted.subtract(frame.begin);
+    ended.in_order = own.innermost.load(std::memory_order_relaxed) == &frame;
+    unlink(own, frame);
+    ended.peak = static_cast<std::uint64_t>(frame.highest);
+    frame.next_free = std::exchange(own.free_frames, &frame);
+}
+
+Ended end_frame(ScopeFrame& frame) noexcept {
+    Ended ended{.record = frame.record, .was_open = !frame.left_by_fork};
+    // Acquire pairs with the store in ThreadSlots::leave: then the frame is nobody's but ours.
+    while (ThreadSlots* const owner = frame.owner.load(std::memory_order_acquire)) {
+        const std::lock_guard guard(owner->mutex);
+        if (frame.owner.load(std::memory_order_relaxed) != owner) continue;
+        if (owner == own_thread_slots) {
+            end_own_frame(*owner, frame, ended);
+            return ended;
+        }
+        unlink(*owner, frame);
+        break;
+    }
+    free_scope_frames().give_back(frame);
+    return ended;
+}
+
+/// Since the frame began, on its thread; nothing when that has gone.
+ThreadSums counted_since(const ScopeFrame& frame) noexcept {
+    while (ThreadSlots* const owner = frame.owner.load(std::memory_order_acquire)) {
+        const std::lock_guard guard(owner->mutex);
+        if (frame.owner.load(std::memory_order_relaxed) != owner) continue;
+        ThreadSums counted = owner->sums();
+        counted.subtract(frame.begin);
+        return counted;
+    }
+    return {};
+}
+
+/// The peaks of which the timeline was told, by the place of the name.
+constinit std::atomic<std::uint64_t> told_peaks[scope_count] = {};
+
+// A peak that creeps up with every call must not fill the timeline: it is told when it rose by more
+// than a sixteenth.
+void tell_peak(const ScopeRecord& record, std::uint64_t peak, std::string_view name) noexcept {
+    const auto offset = reinterpret_cast<const std::byte*>(&record) -
+                        reinterpret_cast<const std::byte*>(segment().header());
+    const auto place = (static_cast<std::size_t>(offset) - scopes_offset) / sizeof(ScopeRecord);
+    // Relaxed: whoever raises it tells.
+    std::uint64_t told = told_peaks[place].load(std::memory_order_relaxed);
+    while (peak > told + told / 16) {
+        if (told_peaks[place].compare_exchange_weak(told, peak, std::memory_order_relaxed)) {
+            write_entry(EntryKind::scope, LimitKind::none, peak, name);
+            return;
+        }
+    }
+}
+
+// Relaxed: figures, each of its own.
+void add_up(const Ended& ended) noexcept {
+    ScopeRecord& record = *ended.record;
+    const ThreadSums& counted = ended.counted;
+    const auto add = [](Counter& sum, std::uint64_t more) {
+        if (more != 0) sum.fetch_add(more, std::memory_order_relaxed);
+    };
+    add(record.deallocations, counted.deallocation_count());
+    add(record.deallocated_bytes, counted.deallocated_bytes());
+    add(record.allocations, counted.allocation_count());
+    add(record.requested_bytes, counted.requested_bytes);
+    add(record.allocated_bytes, counted.allocated_bytes());
+    add(record.calls, 1);
+    if (ended.was_open) record.open.fetch_sub(1, std::memory_order_relaxed);
+    base::raise_to(record.peak_bytes, ended.peak);
+    char name[Name::bytes];
+    if (!ended.in_order) {
+        load_name(record.name, name);
+        add(record.out_of_order, 1);
+        count_failed_check(CheckKind::scope_order, name);
+    }
+    if (ended.peak != 0) {
+        load_name(record.name, name);
+        tell_peak(record, ended.peak, name);
+    }
+}
+
+ScopeGrowth growth_of(const ThreadSums& counted) noexcept {
+    ScopeGrowth growth;
+    const auto difference = [&](std::uint64_t more, std::uint64_t less) {
+        const auto by = static_cast<std::int64_t>(more - less);
+        growth.grew = growth.grew || by > 0;
+        return by;
+    };
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        growth.blocks[bucket] =
+            difference(counted.allocations[bucket], counted.deallocations[bucket]);
+    }
+    growth.large_blocks = difference(counted.large_allocations, counted.large_deallocations);
+    growth.large_bytes = difference(counted.large_allocated_bytes, counted.large_deallocated_bytes);
+    growth.bytes = difference(counted.allocated_bytes(), counted.deallocated_bytes());
+    return growth;
+}
+
+}  // namespace
+}  // namespace statistics
+
+StatisticsScope::StatisticsScope(std::string_view name) noexcept
+    : frame_(statistics::begin_frame(name)) {}
+
+StatisticsScope::~StatisticsScope() {
+    if (frame_ == nullptr) return;
+    const statistics::Ended ended = statistics::end_frame(*frame_);
+    if (ended.record != nullptr) statistics::add_up(ended);
+}
+
+ScopeGrowth StatisticsScope::growth() const noexcept {
+    return frame_ == nullptr ? ScopeGrowth{}
+                             : statistics::growth_of(statistics::counted_since(*frame_));
+}
+
+}  // namespace tensorpool
