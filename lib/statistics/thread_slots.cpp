@@ -217,7 +217,6 @@ void unlock_thread_slots() noexcept {
 }
 
 void thread_slots_in_child() noexcept {
-    all_thread_slots->unlock();
     all_thread_slots->keep_only(own_thread_slots);
 }
 

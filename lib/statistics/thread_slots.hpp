@@ -141,10 +141,11 @@ inline void count_shared_large_deallocation(std::size_t bytes) noexcept {
 }
 
 /// Around a fork, before the segment's `before_fork` and after its handlers: the child's scopes
-/// count in the child's segment. The child keeps the scopes of the thread that forked; those of
-/// other threads, which it does not have, are no longer counted as open.
+/// count in the child's segment.
 void lock_thread_slots() noexcept;
 void unlock_thread_slots() noexcept;
+/// In the child, after `unlock_thread_slots`: it keeps the scopes of the thread that forked; those
+/// of other threads, which it does not have, are no longer counted as open.
 void thread_slots_in_child() noexcept;
 
 }  // namespace tensorpool::statistics
