@@ -8,6 +8,7 @@
 #include "base/never_destroyed.hpp"
 #include "platform/fail.hpp"
 #include "platform/platform.hpp"
+#include "statistics/timeline_ring.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -99,8 +100,11 @@ void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
         for (std::size_t i = 0; i < bytes / sizeof(Counter); ++i) write(copies[i], read(words[i]));
     };
     copy(0, sizeof(SegmentHeader));
-    const std::size_t entries = std::min<std::size_t>(read(from.entries), entry_count);
-    copy(timeline_offset, entries * sizeof(EntryRecord));
+    // The number in the copy: entries go on being written.
+    const auto* const entries = reinterpret_cast<const EntryRecord*>(begin + timeline_offset);
+    const std::uint64_t head = read(reinterpret_cast<const SegmentHeader*>(to)->entries);
+    copy_entries({entries, std::min<std::size_t>(head, entry_count)},
+                 {reinterpret_cast<EntryRecord*>(to + timeline_offset), entry_count}, head);
     copy(scopes_offset, read(from.scopes.used) * sizeof(ScopeRecord));
     copy(pools_offset, read(from.pools.used) * sizeof(PoolRecord));
     copy(arenas_offset, read(from.arenas.used) * sizeof(ArenaRecord));

@@ -104,11 +104,13 @@ TimelinePart read_entries(std::span<const EntryRecord> ring, std::uint64_t head,
     return part;
 }
 
-void copy_entries(std::span<const EntryRecord> from, std::span<EntryRecord> to) noexcept {
+void copy_entries(std::span<const EntryRecord> from, std::span<EntryRecord> to,
+                  std::uint64_t head) noexcept {
     for (std::size_t place = 0; place < from.size(); ++place) {
         const std::uint64_t number = from[place].ticket.load(std::memory_order_relaxed) / 2;
         EntryWords words;
-        const bool whole = number != 0 && place_of(number, from.size()) == place &&
+        const bool whole = number != 0 && number <= head &&
+                           place_of(number, from.size()) == place &&
                            read_words(from, number, words) == Look::whole;
         store_words(to[place], whole ? words : EntryWords{}, std::memory_order_relaxed);
         to[place].ticket.store(whole ? whole_ticket(number) : 0, std::memory_order_release);

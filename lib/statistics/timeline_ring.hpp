@@ -82,9 +82,11 @@ struct SegmentTimes {
 TimelinePart read_entries(std::span<const EntryRecord> ring, std::uint64_t head, SegmentTimes times,
                           std::uint64_t since);
 
-/// For the child of a fork: copies a ring that others still write to. What is not whole is left
-/// out, so that no place waits for a writer that the child does not have.
-void copy_entries(std::span<const EntryRecord> from, std::span<EntryRecord> to) noexcept;
+/// For the child of a fork: copies a ring that others still write to, up to entry `head`. What is
+/// not whole or came later is left out: no place of the child's is to wait for a writer that it
+/// does not have, or to look newer than its own entries.
+void copy_entries(std::span<const EntryRecord> from, std::span<EntryRecord> to,
+                  std::uint64_t head) noexcept;
 
 /// The first 23 bytes, cut before a character of UTF-8 that does not fit whole.
 std::array<std::uint64_t, 3> pack_entry_name(std::string_view name) noexcept;
