@@ -36,6 +36,7 @@ void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
     detail::add(counted.system_misses, changes.grown == grown_before ? 0 : 1);
     detail::add(counted.requested_bytes, requested_bytes);
     detail::add(counted.allocations, 1);
+    statistics::count_shared_allocation(bucket, requested_bytes);
     return block;
 }
 
@@ -45,6 +46,7 @@ void BucketSet::deallocate_direct(unsigned bucket, void* block, pages::Changes& 
         detail::BucketCounters& counted = slots_.shared().buckets[bucket];
         detail::add_release(counted.deallocations, 1);
         detail::add_release(counted.returned, 1);
+        statistics::count_shared_deallocation(bucket);
     }
     totals().let_go(detail::bucket_bytes(bucket));
     buckets_[bucket].bring_home(&block, 1, changes);

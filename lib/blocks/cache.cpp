@@ -33,10 +33,12 @@ void Cache::begin(BucketSet& set, statistics::CounterSlot& slot) noexcept {
 
 void* Cache::pop_slow(unsigned bucket, std::size_t requested_bytes, pages::Changes& changes,
                       pages::Refusal& refusal) noexcept {
+    statistics::look_at_scopes();
     return refill(bucket, changes, refusal) ? pop(bucket, requested_bytes) : nullptr;
 }
 
 void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept {
+    statistics::look_at_scopes();
     if (make_room(bucket, changes)) {
         push(bucket, block);
         return;

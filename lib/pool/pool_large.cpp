@@ -42,6 +42,7 @@ void* Pool::hand_out(Span& span, std::size_t bytes, Source source) noexcept {
         add(counted.requested_bytes, bytes);
         add(counted.allocations, 1);
         add(counted.allocated_bytes, span.bytes());
+        if (cache == nullptr) statistics::count_shared_large_allocation(bytes, span.bytes());
     });
     return heap_.space().address_of(span.first_page);
 }
@@ -54,6 +55,7 @@ void Pool::free_large(Span& span, Changes& changes) noexcept {
         add_release(counted.deallocated_bytes, bytes);
         look = counted.deallocations.load(std::memory_order_relaxed) % 64 == 0;
         let_go(cache, bytes);
+        if (cache == nullptr) statistics::count_shared_large_deallocation(bytes);
     });
     large_.free(span, changes);
     if (look) keep_to_retention(changes);
@@ -63,6 +65,7 @@ template <class Function>
 void Pool::count_large(Function function) noexcept {
     if (blocks::Cache* const cache = blocks::thread_registry().attach(buckets_)) {
         function(cache->counters->large, cache);
+        statistics::look_at_scopes();
         return;
     }
     const std::lock_guard guard(slots_.shared_mutex());

@@ -47,6 +47,7 @@ struct CounterSlots::Alone {
 CounterSlots::~CounterSlots() {
     for (CounterSlot* slot = first_.load(std::memory_order_relaxed); slot != nullptr;
          slot = slot->next) {
+        end(slot->of_thread);
         if (slot->record != nullptr) {
             segment().remove_slot(*slot->record);
         } else {
@@ -69,6 +70,7 @@ CounterSlot* CounterSlots::take() noexcept {
         slot->record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
     }
     detail::add(place_.record().threads, 1);
+    begin(slot->of_thread, *slot->counters);
     return slot;
 }
 
@@ -80,6 +82,7 @@ CounterSlot* CounterSlots::first_free() const noexcept {
 
 void CounterSlots::give_back(CounterSlot& slot) noexcept {
     const std::lock_guard guard(mutex_);
+    end(slot.of_thread);
     slot.taken = false;
     if (slot.record != nullptr) slot.record->thread.store(0, std::memory_order_relaxed);
     fold(slot);

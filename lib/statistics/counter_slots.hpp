@@ -7,6 +7,7 @@
 #include <tensorpool/statistics.hpp>
 
 #include "statistics/pool_place.hpp"
+#include "statistics/thread_slots.hpp"
 
 namespace tensorpool::statistics {
 
@@ -17,6 +18,7 @@ struct CounterSlot {
     SlotRecord* record = nullptr;  // nullptr: there was no place
     CounterSlot* next = nullptr;   // of the pool's; set once
     bool taken = false;
+    SlotOfThread of_thread;
 };
 
 /// One pool's slots. Slots are added, never removed before the pool goes. Thread-safe.

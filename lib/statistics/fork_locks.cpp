@@ -8,6 +8,7 @@
 #include "statistics/commit_budget.hpp"
 #include "statistics/segment.hpp"
 #include "statistics/snapshot_sources.hpp"
+#include "statistics/thread_slots.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 void before_fork() {
     snapshot_sources().lock();
     commit_budget().lock();
+    lock_thread_slots();
     segment().before_fork();
 }
 
@@ -25,11 +27,14 @@ void after_fork() {
 
 void after_fork_in_parent() {
     segment().after_fork_in_parent();
+    unlock_thread_slots();
     after_fork();
 }
 
 void after_fork_in_child() {
     segment().after_fork_in_child();
+    unlock_thread_slots();
+    thread_slots_in_child();
     after_fork();
 }
 

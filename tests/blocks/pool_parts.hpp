@@ -87,11 +87,7 @@ public:
     /// Everything that no thread holds, home.
     void drain() { set.drain(blocks::Bucket::Magazines::destroy, changes()); }
 
-    PoolStatistics sums() const {
-        PoolStatistics statistics;
-        slots.sum(statistics);
-        return statistics;
-    }
+    PoolStatistics sums() const { return slots.statistics(); }
     std::size_t in_use_bytes() const { return slots.in_use_bytes(); }
     std::size_t parked_bytes() const {
         std::size_t bytes = 0;

@@ -38,10 +38,10 @@ TEST(PageHeapFailures, RefusedCommitIsToldAndLeavesNothingBehind) {
 TEST(PageHeapFailures, RefusedCommitsLeaveNoRecords) {
     TestHeap heap;
     heap.allocate(10);
-    const std::size_t record_bytes = heap.heap.record_bytes();
+    const std::size_t record_bytes = heap.totals.record_bytes.load();
     const Failing failing(SystemCall::commit_pages);
     for (int i = 0; i < 1000; ++i) EXPECT_EQ(heap.allocate(20), nullptr);
-    EXPECT_EQ(heap.heap.record_bytes(), record_bytes);
+    EXPECT_EQ(heap.totals.record_bytes.load(), record_bytes);
 }
 
 TEST(PageHeapFailures, BareShortfallIsTriedWhenTheSystemRefusesTheSurplus) {

@@ -151,9 +151,9 @@ TEST(PageHeapGrowth, LargestCountableRequestIsRefused) {
 TEST(PageHeapGrowth, RefusedRequestsLeaveNoRecords) {
     TestHeap heap;
     heap.allocate(1);
-    const std::size_t record_bytes = heap.heap.record_bytes();
+    const std::size_t record_bytes = heap.totals.record_bytes.load();
     for (int i = 0; i < 200; ++i) EXPECT_EQ(heap.allocate(most_large_pages + 1), nullptr);
-    EXPECT_EQ(heap.heap.record_bytes(), record_bytes);
+    EXPECT_EQ(heap.totals.record_bytes.load(), record_bytes);
 }
 
 TEST(PageHeapGrowth, ReserveCommitsAndTouchesExactlyWhatIsMissing) {

@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "statistics/own_slots.hpp"
+
 namespace tensorpool::statistics {
 namespace {
 
@@ -12,53 +14,51 @@ using detail::add;
 using detail::add_release;
 
 PoolStatistics sum_of(const CounterSlots& slots) {
-    PoolStatistics figures;
-    slots.sum(figures);
-    return figures;
+    return slots.statistics();
 }
 
 TEST(CounterSlots, AreAllDifferentAndZeroAndCounted) {
-    CounterSlots slots;
+    testing::OwnSlots slots;
     std::set<CounterSlot*> taken;
     for (int i = 0; i < 100; ++i) {
         CounterSlot* const slot = slots.take();
         ASSERT_NE(slot, nullptr);
-        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot) % 64, 0U);
-        EXPECT_EQ(slot->counters.large.allocations, 0U);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot->counters) % 64, 0U);
+        EXPECT_EQ(slot->counters->large.allocations, 0U);
         taken.insert(slot);
     }
     EXPECT_EQ(taken.size(), 100U);
     EXPECT_EQ(slots.taken_count(), 100U);
-    EXPECT_GE(slots.bytes_held(), 100 * sizeof(CounterSlot));
-    EXPECT_LE(slots.bytes_held(), 160 * sizeof(CounterSlot));
+    EXPECT_GE(slots.record_bytes(), 100 * sizeof(SlotRecord));
+    EXPECT_LE(slots.record_bytes(), 160 * sizeof(SlotRecord));
 }
 
 TEST(CounterSlots, GivenBackGoOnCountingWithTheNextThread) {
-    CounterSlots slots;
+    testing::OwnSlots slots;
     CounterSlot* const first = slots.take();
-    add(first->counters.buckets[0].allocations, 5);
+    add(first->counters->buckets[0].allocations, 5);
     slots.give_back(*first);
     EXPECT_EQ(slots.taken_count(), 0U);
     EXPECT_EQ(slots.allocations(), 5U) << "what an ended thread counted stays";
 
     CounterSlot* const second = slots.take();
     EXPECT_EQ(second, first);
-    add(second->counters.buckets[0].allocations, 2);
+    add(second->counters->buckets[0].allocations, 2);
     EXPECT_EQ(slots.allocations(), 7U);
 }
 
 TEST(CounterSlots, ManyShortThreadsTakeNoMoreMemoryThanOne) {
-    CounterSlots slots;
+    testing::OwnSlots slots;
     slots.give_back(*slots.take());
-    const std::size_t held = slots.bytes_held();
+    const std::size_t held = slots.record_bytes();
     for (int thread = 0; thread < 1000; ++thread) slots.give_back(*slots.take());
-    EXPECT_EQ(slots.bytes_held(), held);
+    EXPECT_EQ(slots.record_bytes(), held);
 }
 
 TEST(CounterSlots, SumAddsUpBucketsOfAllSlotsAndTheSharedOne) {
-    CounterSlots slots;
+    testing::OwnSlots slots;
     for (detail::ThreadCounters* counters :
-         {&slots.take()->counters, &slots.take()->counters, &slots.shared()}) {
+         {slots.take()->counters, slots.take()->counters, &slots.shared()}) {
         detail::BucketCounters& bucket = counters->buckets[4];
         add(bucket.allocations, 10);
         add(bucket.requested_bytes, 9000);
@@ -85,8 +85,8 @@ TEST(CounterSlots, SumAddsUpBucketsOfAllSlotsAndTheSharedOne) {
 }
 
 TEST(CounterSlots, SumAddsUpLargeBlocksOfAllSlotsAndTheSharedOne) {
-    CounterSlots slots;
-    for (detail::ThreadCounters* counters : {&slots.take()->counters, &slots.shared()}) {
+    testing::OwnSlots slots;
+    for (detail::ThreadCounters* counters : {slots.take()->counters, &slots.shared()}) {
         detail::LargeCounters& large = counters->large;
         add(large.allocations, 4);
         add(large.requested_bytes, 390'000);
@@ -109,11 +109,11 @@ TEST(CounterSlots, SumAddsUpLargeBlocksOfAllSlotsAndTheSharedOne) {
 }
 
 TEST(CounterSlots, ABlockFreedByAnotherThreadIsInUseInNeither) {
-    CounterSlots slots;
+    testing::OwnSlots slots;
     CounterSlot* const one = slots.take();
     CounterSlot* const other = slots.take();
-    add(one->counters.buckets[0].allocations, 3);
-    add_release(other->counters.buckets[0].deallocations, 3);
+    add(one->counters->buckets[0].allocations, 3);
+    add_release(other->counters->buckets[0].deallocations, 3);
     EXPECT_EQ(slots.in_use_bytes(), 0U);
     EXPECT_EQ(sum_of(slots).buckets[0].in_use_bytes, 0U);
 }

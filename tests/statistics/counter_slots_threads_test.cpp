@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "statistics/counter_slots.hpp"
+#include "statistics/own_slots.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -35,7 +35,7 @@ void count_deallocation(detail::ThreadCounters& counters) {
 class Writers {
 public:
     explicit Writers(CounterSlots& slots) : slots_(slots) {
-        count_allocation(slots_.take()->counters);  // one that is never freed
+        count_allocation(*slots_.take()->counters);  // one that is never freed
         threads_.emplace_back([this] { allocate(); });
         threads_.emplace_back([this] { free_what_the_other_allocated(); });
         while (handed_over_ == 0) std::this_thread::yield();
@@ -47,7 +47,7 @@ public:
 
 private:
     void allocate() {
-        detail::ThreadCounters& counters = slots_.take()->counters;
+        detail::ThreadCounters& counters = *slots_.take()->counters;
         while (!stop_) {
             if (handed_over_ - freed_ >= 2) {
                 std::this_thread::yield();
@@ -58,7 +58,7 @@ private:
         }
     }
     void free_what_the_other_allocated() {
-        detail::ThreadCounters& counters = slots_.take()->counters;
+        detail::ThreadCounters& counters = *slots_.take()->counters;
         while (!stop_) {
             if (handed_over_ == freed_) {
                 std::this_thread::yield();
@@ -78,11 +78,10 @@ private:
 
 // Between the two halves of a sum any number of blocks may be allocated, so it has no upper bound.
 TEST(CounterSlotsUnderThreads, SnapshotNeverShowsLessInUseThanThereWas) {
-    CounterSlots slots;
+    testing::OwnSlots slots;
     const Writers writers(slots);
     for (int snapshot = 0; snapshot < 20'000; ++snapshot) {
-        PoolStatistics figures;
-        slots.sum(figures);
+        const PoolStatistics figures = slots.statistics();
         ASSERT_GT(figures.buckets[bucket].allocations, figures.buckets[bucket].deallocations);
         ASSERT_GE(figures.buckets[bucket].in_use_bytes, block_bytes);
         ASSERT_GT(figures.large.allocations, figures.large.deallocations);
@@ -91,7 +90,7 @@ TEST(CounterSlotsUnderThreads, SnapshotNeverShowsLessInUseThanThereWas) {
 }
 
 TEST(CounterSlotsUnderThreads, BytesInUseNeverReadBelowWhatThereWas) {
-    CounterSlots slots;
+    testing::OwnSlots slots;
     const Writers writers(slots);
     for (int look = 0; look < 20'000; ++look) {
         ASSERT_GE(slots.in_use_bytes(), block_bytes + large_bytes);
@@ -101,14 +100,14 @@ TEST(CounterSlotsUnderThreads, BytesInUseNeverReadBelowWhatThereWas) {
 TEST(CounterSlotsUnderThreads, ThreadsThatComeAndGoLoseNoCount) {
     constexpr unsigned threads = 4;
     constexpr unsigned lives = 500;
-    CounterSlots slots;
+    testing::OwnSlots slots;
     std::vector<std::thread> workers;
     for (unsigned thread = 0; thread < threads; ++thread) {
         workers.emplace_back([&slots] {
             for (unsigned life = 0; life < lives; ++life) {
                 CounterSlot* const slot = slots.take();
-                count_allocation(slot->counters);
-                count_deallocation(slot->counters);
+                count_allocation(*slot->counters);
+                count_deallocation(*slot->counters);
                 slots.give_back(*slot);
             }
         });
