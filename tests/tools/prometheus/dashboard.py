@@ -1,0 +1,38 @@
+"""What the Grafana dashboard asks for."""
+import json
+import re
+
+from testing import GRAFANA
+
+
+def load():
+    with open(GRAFANA, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def panels():
+    return [panel for panel in load()["panels"] if panel["type"] != "row"]
+
+
+def expressions():
+    """Of panels and annotations: pairs of where it stands and the expression."""
+    dashboard = load()
+    found = [(f"panel {panel['title']}", target["expr"])
+             for panel in panels() for target in panel["targets"]]
+    return found + [(f"annotation {one['name']}", one["expr"])
+                    for one in dashboard["annotations"]["list"] if "expr" in one]
+
+
+def variables():
+    """Pairs of a variable that Prometheus fills and the query by which it does."""
+    return [(one["name"], one["query"]["query"]) for one in load()["templating"]["list"]
+            if one["type"] == "query"]
+
+
+def fill_in(expression, values):
+    """As Grafana does; what stays unknown is an error."""
+    for name, value in values.items():
+        expression = re.sub(rf"\${name}\b", lambda _, value=value: value, expression)
+    if "$" in expression:
+        raise ValueError(f"unknown variable in {expression}")
+    return expression

@@ -1,0 +1,84 @@
+"""A real Prometheus scrapes `tensorpool serve` while processes work and fail; every expression of the
+dashboard, every variable of it and every recording rule comes to a sample, alerts fire with texts
+that could be filled in, and a process that ended is gone from the next scrape."""
+import os
+import signal
+import sys
+import tempfile
+
+import dashboard
+from server import Prometheus, fetch, free_address
+from testing import Program, check, need, wait_for
+
+WORKING = os.path.basename(sys.argv[2])[:15]  # as the system cuts the name of a process
+VALUES = {"__rate_interval": "1m", "__range": "5m", "instance": ".*", "process": WORKING,
+          "pid": ".*", "pool": ".*"}
+
+
+def ask_the_dashboard(prometheus):
+    for place, expression in dashboard.expressions():
+        asked = dashboard.fill_in(expression, VALUES)
+        wait_for(f"a sample for {place}: {asked}", lambda asked=asked: prometheus.samples(asked))
+    print(f"{len(dashboard.expressions())} expressions of the dashboard have samples")
+
+
+def ask_the_variables(prometheus):
+    for name, query in dashboard.variables():
+        series, label = dashboard.fill_in(query, VALUES)[len("label_values("):-1].rsplit(", ", 1)
+        found = prometheus.ask(f"label/{label}/values", **{"match[]": series})
+        check(found, f"the variable {name} has no values: {query}")
+
+
+def ask_the_rules(prometheus):
+    records = [rule["name"] for rule in prometheus.rules() if rule["type"] == "recording"]
+    for record in records:
+        wait_for(f"a sample for {record}", lambda record=record: prometheus.samples(record))
+    print(f"{len(records)} recording rules have samples")
+
+
+def look_at_the_alerts(prometheus):
+    """The processes meet limits all the time: these two fire at once."""
+    def firing():
+        return {alert["labels"]["alertname"]: alert for alert in prometheus.ask("alerts")["alerts"]
+                if alert["state"] == "firing"}
+    for name in ("TensorpoolAllocationsFail", "TensorpoolArenaAllocationsFail"):
+        wait_for(f"{name} fires", lambda name=name: name in firing())
+    for alert in firing().values():
+        for text in alert["annotations"].values():
+            check("<" not in text and "%!" not in text, f"cannot be filled in: {text}")
+    for rule in prometheus.rules():
+        check(rule["health"] == "ok", f"{rule['name']}: {rule.get('lastError')}")
+    print(f"firing: {', '.join(sorted(firing()))}")
+
+
+def end_one(prometheus, serving, doomed):
+    os.kill(doomed.pid, signal.SIGKILL)
+    doomed.process.wait()
+    check(f'pid="{doomed.pid}"' not in fetch(serving), "a process that ended is scraped on")
+    gone = f'tensorpool_build_info{{pid="{doomed.pid}"}}'
+    wait_for("the process is gone from Prometheus", lambda: not prometheus.samples(gone))
+
+
+def main(tensorpool, subject):
+    address = free_address()
+    serving = f"http://{address}/metrics"
+    with tempfile.TemporaryDirectory() as folder, \
+            open(os.path.join(folder, "serve.log"), "w", encoding="utf-8") as log, \
+            Program(subject) as working, Program(subject) as doomed, \
+            Program(tensorpool, "serve", "--listen", address, log=log) as server:
+        for process in (working, doomed):
+            process.wait_until_ready()
+            wait_for(f"tensorpool serve shows {process.pid}",
+                     lambda process=process: f'pid="{process.pid}"' in (fetch(serving) or ""))
+        with Prometheus(folder, address) as prometheus:
+            prometheus.wait_until_ready()
+            ask_the_dashboard(prometheus)
+            ask_the_variables(prometheus)
+            ask_the_rules(prometheus)
+            look_at_the_alerts(prometheus)
+            end_one(prometheus, serving, doomed)
+        check(server.runs(), "tensorpool serve has ended")
+
+
+need("prometheus")
+main(sys.argv[1], sys.argv[2])

@@ -1,0 +1,25 @@
+// Prints the metrics of the processes whose numbers it is given, or without any those of made-up
+// ones.
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <tensorpool/statistics_reader.hpp>
+
+#include "made_up_snapshots.hpp"
+#include "metrics/metrics_text.hpp"
+
+int main(int count, char** words) try {
+    std::vector<tensorpool::ProcessSnapshot> snapshots;
+    for (int word = 1; word < count; ++word) {
+        snapshots.push_back(
+            tensorpool::StatisticsReader::attach(std::stoull(words[word])).snapshot());
+    }
+    if (count == 1) snapshots = tensorpool::testing::made_up_snapshots();
+    const std::string text = tensorpool::command::metrics_text(snapshots);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+} catch (const std::exception& error) {
+    std::fprintf(stderr, "print_metrics: %s\n", error.what());
+    return 1;
+}

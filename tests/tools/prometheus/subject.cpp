@@ -1,0 +1,67 @@
+// A process to look at: a pool with a limit and one without, scopes, an arena and a scratch, work
+// all the time, and a request now and then that no limit allows. Says "ready" and works until its
+// standard input ends.
+#include <atomic>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+#include <tensorpool/tensorpool.hpp>
+
+namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+void forward(tensorpool::MemoryPool& pool, std::vector<void*>& kept) {
+    const tensorpool::StatisticsScope scope("forward");
+    std::vector<void*> blocks;
+    for (std::size_t bytes = 100; bytes < 300'000; bytes += bytes / 3) {
+        blocks.push_back(pool.allocate(bytes));
+    }
+    for (void* block : blocks) pool.deallocate(block);
+    if (kept.size() < 1000) kept.push_back(pool.allocate(1000));
+}
+
+void one_round(tensorpool::MemoryPool& limited, tensorpool::MemoryPool& free,
+               tensorpool::Arena& arena, std::vector<void*>& kept) {
+    forward(limited, kept);
+    free.deallocate(free.allocate(5000));
+    const tensorpool::ArenaScope phase(arena);
+    arena.allocate(mebibyte);
+    // More than they may hold.
+    limited.try_allocate(128 * mebibyte);
+    arena.try_allocate(128 * mebibyte);
+    limited.trim();
+}
+
+}  // namespace
+
+int main() {
+    tensorpool::PoolOptions options;
+    options.name = "limited";
+    options.max_capacity = 64 * mebibyte;
+    tensorpool::MemoryPool limited(options);
+    tensorpool::MemoryPool free;
+    tensorpool::ArenaOptions arena_options;
+    arena_options.name = "phase";
+    arena_options.max_capacity = 16 * mebibyte;
+    tensorpool::Arena arena(arena_options);
+
+    std::atomic<bool> goes_on = true;
+    std::vector<void*> kept;
+    one_round(limited, free, arena, kept);
+    std::puts("ready");
+    std::fflush(stdout);
+    std::thread worker([&] {
+        while (goes_on) {
+            one_round(limited, free, arena, kept);
+            // So that the machine can do more than this.
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+    });
+    while (std::getchar() != EOF) {
+    }
+    goes_on = false;
+    worker.join();
+    for (void* block : kept) limited.deallocate(block);
+}
