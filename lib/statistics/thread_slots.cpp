@@ -4,6 +4,7 @@
 
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
+#include "statistics/fork_locks.hpp"
 #include "statistics/scope_frame.hpp"
 
 namespace tensorpool::statistics {
@@ -57,6 +58,8 @@ void end_thread() noexcept {
 }
 
 ThreadSlots* AllThreadSlots::take() noexcept {
+    // Without it a child of a fork might find a lock taken.
+    if (!watch_forks()) return nullptr;
     const std::lock_guard guard(mutex_);
     if (exit_handler_ == platform::no_exit_handler) {
         exit_handler_ = platform::add_thread_exit_handler(end_thread);
