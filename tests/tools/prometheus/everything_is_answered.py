@@ -1,14 +1,15 @@
-"""A real Prometheus scrapes `tensorpool serve` while processes work and fail; every expression of the
-dashboard, every variable of it and every recording rule comes to a sample, alerts fire with texts
-that could be filled in, and a process that ended is gone from the next scrape."""
+"""A real Prometheus scrapes `tensorpool serve` while processes work and fail; every expression of
+the dashboard, every variable of it and every recording rule comes to a sample, alerts fire with
+texts that could be filled in, and a process that ended is gone from the next scrape."""
 import os
+import secrets
 import signal
 import sys
 import tempfile
 
 import dashboard
 from server import Prometheus, fetch, free_address
-from testing import Program, check, need, wait_for
+from testing import Program, check, need, read, wait_for
 
 WORKING = os.path.basename(sys.argv[2])[:15]  # as the system cuts the name of a process
 VALUES = {"__rate_interval": "1m", "__range": "5m", "instance": ".*", "process": WORKING,
@@ -51,33 +52,54 @@ def look_at_the_alerts(prometheus):
     print(f"firing: {', '.join(sorted(firing()))}")
 
 
+class Serving(Program):
+    """`tensorpool serve`, which wants a token here."""
+
+    def __init__(self, tensorpool, folder):
+        self.address = free_address()
+        self.token = secrets.token_hex(16)
+        self.token_file = os.path.join(folder, "token")
+        self.log = os.path.join(folder, "serve.log")
+        with open(os.open(self.token_file, os.O_CREAT | os.O_WRONLY, 0o600), "w",
+                  encoding="utf-8") as file:
+            file.write(self.token + "\n")
+        with open(self.log, "w", encoding="utf-8") as log:
+            super().__init__(tensorpool, "serve", "--listen", self.address, "--token-file",
+                             self.token_file, log=log)
+
+    def shows(self, process):
+        check(self.runs(), f"tensorpool serve has ended:\n{read(self.log)}")
+        metrics = fetch(f"http://{self.address}/metrics", self.token)
+        return metrics and f'pid="{process.pid}"' in metrics
+
+    def is_open_to_all(self):
+        return fetch(f"http://{self.address}/metrics") is not None
+
+
 def end_one(prometheus, serving, doomed):
     os.kill(doomed.pid, signal.SIGKILL)
     doomed.process.wait()
-    check(f'pid="{doomed.pid}"' not in fetch(serving), "a process that ended is scraped on")
+    check(not serving.shows(doomed), "a process that ended is scraped on")
     gone = f'tensorpool_build_info{{pid="{doomed.pid}"}}'
     wait_for("the process is gone from Prometheus", lambda: not prometheus.samples(gone))
 
 
 def main(tensorpool, subject):
-    address = free_address()
-    serving = f"http://{address}/metrics"
     with tempfile.TemporaryDirectory() as folder, \
-            open(os.path.join(folder, "serve.log"), "w", encoding="utf-8") as log, \
             Program(subject) as working, Program(subject) as doomed, \
-            Program(tensorpool, "serve", "--listen", address, log=log) as server:
+            Serving(tensorpool, folder) as serving:
         for process in (working, doomed):
             process.wait_until_ready()
             wait_for(f"tensorpool serve shows {process.pid}",
-                     lambda process=process: f'pid="{process.pid}"' in (fetch(serving) or ""))
-        with Prometheus(folder, address) as prometheus:
+                     lambda process=process: serving.shows(process))
+        check(not serving.is_open_to_all(), "metrics are given without the token")
+        with Prometheus(folder, serving.address, serving.token_file) as prometheus:
             prometheus.wait_until_ready()
             ask_the_dashboard(prometheus)
             ask_the_variables(prometheus)
             ask_the_rules(prometheus)
             look_at_the_alerts(prometheus)
             end_one(prometheus, serving, doomed)
-        check(server.runs(), "tensorpool serve has ended")
 
 
 need("prometheus")

@@ -1,6 +1,7 @@
 #include "made_up_snapshots.hpp"
 
 #include <cstdio>
+#include <string>
 
 namespace tensorpool::testing {
 namespace {
@@ -81,10 +82,18 @@ ProcessSnapshot process(std::uint64_t number, const char* name) {
     return made;
 }
 
+// Every byte that a name may hold: those that are no text too.
+std::string all_bytes() {
+    std::string bytes;
+    for (int byte = 1; byte < 256; ++byte) bytes += static_cast<char>(byte);
+    return bytes;
+}
+
 }  // namespace
 
 std::vector<ProcessSnapshot> made_up_snapshots() {
-    return {process(101, "trainer"), process(102, hard_name), process(103, cut_name)};
+    return {process(101, "trainer"), process(102, hard_name), process(103, cut_name),
+            process(104, all_bytes().c_str())};
 }
 
 }  // namespace tensorpool::testing

@@ -5,8 +5,8 @@
 
 namespace tensorpool::testing {
 
-/// Two processes with a figure everywhere: pools with a limit and without, scopes, an arena, a
-/// scratch; the names of the second are as hard as names can be.
+/// Processes with a figure everywhere: pools with a limit and without, scopes, an arena, a scratch.
+/// The names of the first are plain, those of the others as hard as names can be.
 std::vector<ProcessSnapshot> made_up_snapshots();
 
 /// A name with everything that is special in a label: quotes, a backslash, an end of line.

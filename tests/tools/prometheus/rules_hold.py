@@ -14,7 +14,8 @@ def alerts_of(expectation):
 
 
 def check_that_each_is_shown():
-    shown = {alerts_of(part) for part in re.split(r"\n      - ", read(SHOWN)) if "alertname" in part}
+    expectations = re.split(r"\n      - ", read(SHOWN))
+    shown = {alerts_of(part) for part in expectations if "alertname" in part}
     for alert in re.findall(r"- alert: (\w+)", read(ALERTS)):
         for fires in (True, False):
             # What fires wherever no target is configured does not fire where another test has one.

@@ -15,6 +15,7 @@ rule_files: {rules}
 scrape_configs:
   - job_name: tensorpool
     static_configs: [{{targets: ["{target}"]}}]
+    authorization: {{credentials_file: {token_file}}}
 """
 
 
@@ -24,22 +25,26 @@ def free_address():
         return f"127.0.0.1:{asked.getsockname()[1]}"
 
 
-def fetch(url):
-    """The text, or None where nothing listens yet."""
+def fetch(url, token=None):
+    """The text, or None where nothing listens yet or the answer is an error."""
+    request = urllib.request.Request(url)
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=10) as answer:
             return answer.read().decode()
     except (urllib.error.URLError, ConnectionError, TimeoutError):
         return None
 
 
 class Prometheus(Program):
-    def __init__(self, folder, target):
+    def __init__(self, folder, target, token_file):
         self.url = f"http://{free_address()}"
         self.log = os.path.join(folder, "prometheus.log")
         configuration = os.path.join(folder, "prometheus.yml")
         with open(configuration, "w", encoding="utf-8") as file:
-            file.write(CONFIGURATION.format(rules=json.dumps([RULES, ALERTS]), target=target))
+            file.write(CONFIGURATION.format(rules=json.dumps([RULES, ALERTS]), target=target,
+                                            token_file=token_file))
         with open(self.log, "w", encoding="utf-8") as log:
             super().__init__("prometheus", f"--config.file={configuration}",
                              f"--storage.tsdb.path={folder}/data",
