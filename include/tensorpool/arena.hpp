@@ -134,9 +134,12 @@ private:
     void set_up(std::byte* base) noexcept;
 
     static constexpr std::size_t default_alignment = 64;
-    // `top_` holds the offset of the next block, and above it how often claims were cancelled.
+    // The top holds the offset of the next block, and above it how often claims were cancelled.
     static constexpr unsigned offset_bits = 48;
     static constexpr std::uint64_t offset_mask = (std::uint64_t{1} << offset_bits) - 1;
+    // An offset beyond all memory: while a fork is under way in another thread, nobody is granted
+    // a claim.
+    static constexpr std::uint64_t closed_by_fork = std::uint64_t{1} << (offset_bits - 1);
 
     void* allocate_slow(std::size_t bytes, std::size_t alignment);
     void* settle_or_throw(std::uint64_t claim, std::size_t bytes);
@@ -162,19 +165,22 @@ private:
     friend class ArenaScope;
     void check_not_ahead(std::size_t offset) const;
     bool is_stale(Mark mark) const noexcept;
+    std::uint64_t top_outside_forks() const noexcept;
     void end_above(std::size_t offset) noexcept;
     std::size_t give_back_above(std::size_t offset) noexcept;
 
-    // Read by every allocation. `end_` only grows while allocations may be under way.
-    std::byte* base_ = nullptr;
+    // Read by every allocation, in one cache line. `end_` only grows while allocations may be under
+    // way.
+    alignas(64) std::byte* base_ = nullptr;
     std::size_t granule_mask_ = 0;
     // A larger request takes the slow path; in an arena of one thread with checks all do.
     std::size_t quick_bytes_ = 0;
     bool shared_ = true;
     std::atomic<std::size_t> end_ = 0;  // bytes from base_ that may be used
+    // Written by every allocation. It lies in a line of its own, in the record of the arena, where
+    // other processes may read it.
+    std::atomic<std::uint64_t>* top_ = nullptr;
     std::unique_ptr<detail::ArenaState> state_;
-    // In a line of its own: written by every allocation.
-    alignas(64) std::atomic<std::uint64_t> top_ = 0;
 };
 
 /// Marks an arena when it is made and releases to that mark when it goes. One that finds its mark
@@ -192,9 +198,9 @@ private:
 };
 
 inline void* Arena::take_one_threads(std::size_t size) noexcept {
-    const std::uint64_t start = top_.load(std::memory_order_relaxed);
+    const std::uint64_t start = top_->load(std::memory_order_relaxed);
     if (size > end_.load(std::memory_order_relaxed) - start) return nullptr;
-    top_.store(start + size, std::memory_order_relaxed);
+    top_->store(start + size, std::memory_order_relaxed);
     return base_ + start;
 }
 
@@ -212,7 +218,7 @@ inline void* Arena::allocate(std::size_t bytes, std::size_t alignment) {
     // The end is read before the claim is made: a claim that was cancelled since then lies above
     // it.
     const std::size_t end = end_.load(std::memory_order_acquire);
-    const std::uint64_t claim = top_.fetch_add(size, std::memory_order_relaxed);
+    const std::uint64_t claim = top_->fetch_add(size, std::memory_order_relaxed);
     const std::size_t start = claim & offset_mask;
     if (start + size <= end) [[likely]]
         return base_ + start;

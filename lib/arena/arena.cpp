@@ -30,10 +30,10 @@ namespace {
 constexpr std::size_t most_quick_bytes = std::size_t{1} << 30;
 
 // A measuring arena's addresses: bits 47 to 55 are neither all 0 nor all 1, so no system maps
-// memory there (with five levels of page tables Linux does when asked for that very address). As
-// far as an arena's range may reach.
+// memory there (with five levels of page tables Linux does when asked for that very address). Half
+// as far as an arena's range may reach: all of that may be used here.
 constexpr std::uintptr_t nowhere = std::uintptr_t{1} << 54;
-constexpr std::size_t most_measured_bytes = std::size_t{1} << 47;
+constexpr std::size_t most_measured_bytes = std::size_t{1} << 46;
 
 ArenaOptions with_name(ArenaOptions options, const char* name) {
     if (options.name == ArenaOptions().name) options.name = name;
@@ -74,11 +74,13 @@ Arena::Arena(Over over) {
     const std::size_t skipped = base::align_up(address, state_->options().alignment) - address;
     const std::size_t bytes = over.buffer.size() - std::min(skipped, over.buffer.size());
     set_up(over.buffer.data() + (over.buffer.size() - bytes));
-    state_->totals.reserved_bytes.store(bytes, std::memory_order_relaxed);
-    state_->totals.capacity_bytes.store(bytes, std::memory_order_relaxed);
-    state_->totals.peak_capacity_bytes.store(bytes, std::memory_order_relaxed);
-    state_->totals.limit_bytes.store(bytes, std::memory_order_relaxed);
+    statistics::ArenaTotals& totals = state_->totals;
+    totals.reserved_bytes.store(bytes, std::memory_order_relaxed);
+    totals.capacity_bytes.store(bytes, std::memory_order_relaxed);
+    totals.peak_capacity_bytes.store(bytes, std::memory_order_relaxed);
+    totals.limit_bytes.store(bytes, std::memory_order_relaxed);
     end_.store(bytes, std::memory_order_relaxed);
+    state_->fold_record();
 }
 
 Arena Arena::measuring() {
@@ -112,7 +114,7 @@ void Arena::set_up(std::byte* base) noexcept {
 }
 
 std::size_t Arena::used() const noexcept {
-    const std::size_t top = top_.load(std::memory_order_relaxed) & offset_mask;
+    const std::size_t top = top_->load(std::memory_order_relaxed) & statistics::used_mask;
     // Claims that are pending lie above the end, and nobody has got them.
     return std::min(top, end_.load(std::memory_order_relaxed));
 }

@@ -60,7 +60,7 @@ void* Arena::find_place(std::size_t bytes, std::size_t alignment, Refusal& refus
     }
     for (;;) {
         const std::size_t end = end_.load(std::memory_order_acquire);
-        std::uint64_t top = top_.load(std::memory_order_relaxed);
+        std::uint64_t top = top_->load(std::memory_order_relaxed);
         const Place place = place_at(top & offset_mask, bytes, alignment);
         if (place.end <= end) {
             if (replace_top(top, (top & ~offset_mask) | place.end)) return base_ + place.begin;
@@ -84,8 +84,8 @@ Arena::Place Arena::place_at(std::size_t top, std::size_t bytes,
 }
 
 bool Arena::replace_top(std::uint64_t& seen, std::uint64_t top) noexcept {
-    if (shared_) return top_.compare_exchange_weak(seen, top, std::memory_order_relaxed);
-    top_.store(top, std::memory_order_relaxed);
+    if (shared_) return top_->compare_exchange_weak(seen, top, std::memory_order_relaxed);
+    top_->store(top, std::memory_order_relaxed);
     return true;
 }
 
@@ -99,7 +99,7 @@ bool Arena::make_room(std::size_t end, std::uint64_t seen, Refusal& refusal) noe
         state_->tell(ArenaEvent::Kind::growth, grown);
         return true;
     }
-    const std::uint64_t top = top_.load(std::memory_order_relaxed);
+    const std::uint64_t top = top_->load(std::memory_order_relaxed);
     if ((top & offset_mask) > end_.load(std::memory_order_relaxed)) {
         wait_for_change(lock);  // pending claims: they may be cancelled
         return true;
@@ -119,7 +119,7 @@ void* Arena::settle(std::uint64_t claim, std::size_t bytes, Refusal& refusal) no
             return base_ + begin;
         }
         if (begin <= end_.load(std::memory_order_relaxed)) {
-            top_.store(state_->cancel_from(begin), std::memory_order_relaxed);
+            top_->store(state_->cancel_from(begin), std::memory_order_relaxed);
             lock.unlock();
             return state_->refuse(bytes, refusal);
         }
@@ -141,6 +141,7 @@ std::size_t Arena::grow_to(std::size_t end, const GrowthPolicy& growth, Refusal&
     if (grown == 0) return 0;
     // Release: who sees the new end sees the memory committed.
     end_.store(state_->memory.end(), std::memory_order_release);
+    state_->record.fold();
     state_->announce_change();
     return grown;
 }

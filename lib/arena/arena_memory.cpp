@@ -13,8 +13,8 @@ using base::align_down;
 using base::align_up;
 using platform::page_bytes;
 
-// Offsets have 48 bits, and threads that claim at once may pass the end together: one bit is
-// theirs.
+// Offsets have 48 bits, of which one is for forks and for threads that claim at once and pass the
+// end together. So much has never been committed.
 constexpr std::size_t most_reserved_bytes = std::size_t{1} << 47;
 
 // Asked once: reading the system's files takes 100 us. A container's limit that changes later

@@ -19,12 +19,12 @@ Arena::Mark Arena::mark() const noexcept {
     mark.releases_ = state_->history.count();
     // The end is read first, as for an allocation: what lies below it has been granted.
     std::size_t end = end_.load(std::memory_order_acquire);
-    mark.offset_ = top_.load(std::memory_order_relaxed) & offset_mask;
+    mark.offset_ = top_->load(std::memory_order_relaxed) & offset_mask;
     while (mark.offset_ > end) {
         // Amid claims that are pending: a place between blocks is known when they are settled.
         Lock lock(state_->mutex);
         end = end_.load(std::memory_order_relaxed);
-        mark.offset_ = top_.load(std::memory_order_relaxed) & offset_mask;
+        mark.offset_ = top_->load(std::memory_order_relaxed) & offset_mask;
         if (mark.offset_ > end) wait_for_change(lock);
     }
     return mark;
@@ -69,16 +69,26 @@ bool Arena::is_stale(Mark mark) const noexcept {
     return state_->history.went_below(mark.offset_, mark.releases_);
 }
 
+std::uint64_t Arena::top_outside_forks() const noexcept {
+    const std::uint64_t top = top_->load(std::memory_order_relaxed);
+    if ((top & closed_by_fork) == 0) return top;
+    const std::lock_guard lock(state_->mutex);
+    return top_->load(std::memory_order_relaxed);
+}
+
 void Arena::end_above(std::size_t offset) noexcept {
     state_->check_thread("release_to or reset");
     base::raise_to(state_->totals.peak_used_bytes, used());
-    const std::uint64_t generation = top_.load(std::memory_order_relaxed) & ~offset_mask;
-    top_.store(generation | offset, std::memory_order_relaxed);
+    std::uint64_t top;
+    do {
+        top = top_outside_forks();
+    } while (!replace_top(top, (top & ~offset_mask) | offset));
     state_->history.add(offset);
     if (state_->objects != nullptr) state_->objects->forget_above(offset);
     if (state_->capacity() > state_->options().retain) {
         give_back_above(std::max(offset, state_->options().retain));
     }
+    state_->fold_record();
 }
 
 std::size_t Arena::trim() noexcept {
@@ -93,6 +103,7 @@ std::size_t Arena::give_back_above(std::size_t offset) noexcept {
         const std::lock_guard lock(state_->mutex);
         bytes = state_->memory.give_back_above(offset);
         end_.store(state_->memory.end(), std::memory_order_relaxed);
+        if (bytes != 0) state_->record.fold();
     }
     if (bytes != 0) state_->tell(ArenaEvent::Kind::give_back, bytes);
     return bytes;

@@ -1,8 +1,8 @@
 #include "arena/arena_state.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include <tensorpool/snapshot.hpp>
 
@@ -10,13 +10,11 @@
 #include "arena/validate_options.hpp"
 #include "base/alignment.hpp"
 #include "platform/fail.hpp"
+#include "statistics/arena_figures.hpp"
 #include "statistics/report_at_exit.hpp"
 
 namespace tensorpool::detail {
 namespace {
-
-// Relaxed: only that they differ matters. 0 is the arena of no mark.
-constinit std::atomic<std::uint64_t> last_id = 0;
 
 ArenaOptions validated(ArenaOptions options) {
     arena::validate(options);
@@ -30,7 +28,9 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
     : arena_(arena),
       options_(validated(std::move(options))),
       kind_(kind),
-      id_(last_id.fetch_add(1, std::memory_order_relaxed) + 1) {
+      record(options_.name, kind, 0),
+      id_(record->id.load(std::memory_order_relaxed)) {
+    arena.top_ = &record->used;
     statistics::report_at_exit_where_wanted();
     if (options_.objects) objects = std::make_unique<arena::ObjectRegister>();
     arena::arena_registry().enter(*this);
@@ -39,6 +39,10 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
 
 ArenaState::~ArenaState() {
     statistics::snapshot_sources().leave(*this);
+    if (!record.has_place()) {
+        const std::lock_guard guard(mutex);
+        record.leave();
+    }
     arena::arena_registry().leave(*this);
 }
 
@@ -47,14 +51,7 @@ void ArenaState::add_to(Snapshot& snapshot) const {
 }
 
 ArenaStatistics ArenaState::statistics() const noexcept {
-    ArenaStatistics figures;
-    std::strncpy(figures.name, name(), sizeof figures.name - 1);
-    figures.kind = kind_;
-    figures.used_bytes = arena_.used();
-    figures.peak_used_bytes = peak(figures.used_bytes);
-    totals.add_to(figures);
-    figures.capacity_bytes = capacity();
-    return figures;
+    return statistics::figures_of(*record);
 }
 
 std::size_t ArenaState::peak(std::size_t used) const noexcept {
@@ -98,6 +95,7 @@ void ArenaState::tell(ArenaEvent::Kind kind, std::size_t bytes, const char* limi
 
 void* ArenaState::refuse(std::size_t bytes, const base::Refusal& refusal) noexcept {
     totals.count_refusal();
+    fold_record();
     tell(ArenaEvent::Kind::refusal, bytes, refusal.limit);
     return nullptr;
 }
@@ -111,6 +109,12 @@ std::uint64_t ArenaState::cancel_from(std::size_t begin) noexcept {
     cancelled_.cancel_from(begin);
     announce_change();
     return std::uint64_t{cancelled_.generation()} << Arena::offset_bits | begin;
+}
+
+void ArenaState::fold_record() noexcept {
+    if (record.has_place()) return;
+    const std::lock_guard guard(mutex);
+    record.fold();
 }
 
 void ArenaState::announce_change() noexcept {
@@ -131,21 +135,42 @@ void ArenaState::refuse_mark(const std::string& what) const {
 void ArenaState::lock() noexcept {
     mutex.lock();
     if (objects != nullptr) objects->lock();
+    close_top();
 }
 
 void ArenaState::unlock() noexcept {
+    open_top();
     if (objects != nullptr) objects->unlock();
     mutex.unlock();
 }
 
+// An arena of one thread has no claims: what that thread is amid no fork can tell.
+void ArenaState::close_top() noexcept {
+    if (options_.sharing == Sharing::one_thread) return;
+    const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
+    std::uint64_t top = record->used.load(std::memory_order_relaxed);
+    do {
+        // With claims pending it is closed: they and all others wait for the mutex.
+        if ((top & Arena::offset_mask) > end) return;
+    } while (!record->used.compare_exchange_weak(top, top | Arena::closed_by_fork,
+                                                 std::memory_order_relaxed));
+    closed_at_ = top & Arena::offset_mask;
+}
+
+void ArenaState::open_top() noexcept {
+    if (closed_at_ == open) return;
+    record->used.store(cancel_from(std::exchange(closed_at_, open)), std::memory_order_relaxed);
+}
+
 void ArenaState::cancel_pending_claims() noexcept {
-    const std::uint64_t top = arena_.top_.load(std::memory_order_relaxed);
+    open_top();
+    const std::uint64_t top = record->used.load(std::memory_order_relaxed);
     const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
     if ((top & Arena::offset_mask) <= end) return;
     // Where the first of them began only its thread knew: what lies below the end may be lost.
     // Blocks end at multiples of the alignment.
     const std::size_t granule = options_.alignment;
-    arena_.top_.store(cancel_from(base::align_down(end, granule)), std::memory_order_relaxed);
+    record->used.store(cancel_from(base::align_down(end, granule)), std::memory_order_relaxed);
 }
 
 }  // namespace tensorpool::detail

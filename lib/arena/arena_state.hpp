@@ -10,6 +10,7 @@
 #include "arena/arena_memory.hpp"
 #include "arena/cancelled_claims.hpp"
 #include "arena/object_register.hpp"
+#include "arena/record_holder.hpp"
 #include "arena/release_history.hpp"
 #include "statistics/arena_totals.hpp"
 #include "statistics/snapshot_sources.hpp"
@@ -18,14 +19,22 @@ namespace tensorpool::detail {
 
 /// What stands behind an Arena, apart from the words that every allocation reads.
 ///
-/// Blocks come from claims: an addition to the arena's `top_`. A claim that ends above `end_` is
+/// Blocks come from claims: an addition to the arena's top. A claim that ends above `end_` is
 /// pending, and nobody has got memory there; it is settled under the mutex. Either the memory grows
 /// over it, or, where it cannot, the first pending claim, which begins at or below `end_`, puts
-/// `top_` back to its beginning with another generation: that cancels every later one, whose
+/// the top back to its beginning with another generation: that cancels every later one, whose
 /// threads see it by the generation and begin again. A claim from before, over which another
 /// thread's growth went meanwhile, stands. Only a claim of a thread that slept through 65,536
 /// cancellations could take its own generation for the present one.
+///
+/// The top lies in the record, of which the child of a fork gets a copy from before the fork. So
+/// that the copy has all that other threads were granted until then, a fork closes the arena: an
+/// offset beyond all memory makes each claim a pending one. They are cancelled when it is over.
 class ArenaState final : public statistics::SnapshotSource {
+    Arena& arena_;
+    ArenaOptions options_;
+    ArenaStatistics::Kind kind_;
+
 public:
     ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind kind);
     ~ArenaState();
@@ -53,9 +62,11 @@ public:
     void* refuse(std::size_t bytes, const base::Refusal& refusal) noexcept;
     /// Under the mutex.
     bool is_cancelled(std::uint64_t claim) const noexcept;
-    /// Under the mutex: cancels all claims that begin at `begin` or above, and returns what `top_`
+    /// Under the mutex: cancels all claims that begin at `begin` or above, and returns what the top
     /// becomes.
     std::uint64_t cancel_from(std::size_t begin) noexcept;
+    /// Where the record has no place: brings it up to date where it is added up.
+    void fold_record() noexcept;
     /// Wakes who waits for a growth or a cancellation. Under the mutex.
     void announce_change() noexcept;
     [[noreturn]] void fail(std::size_t bytes, const base::Refusal& refusal) const;
@@ -70,7 +81,8 @@ public:
     std::mutex mutex;  ///< growth, and what becomes of pending claims
     /// Counts growths and cancellations, for who waits for one.
     std::atomic<std::uint32_t> changes = 0;
-    statistics::ArenaTotals totals;
+    arena::RecordHolder record;
+    statistics::ArenaTotals& totals = record->totals;
     arena::ArenaMemory memory{totals};
     arena::ReleaseHistory history;
     std::unique_ptr<arena::ObjectRegister> objects;  ///< null: none is kept
@@ -78,10 +90,13 @@ public:
     ArenaState* next_of_all = nullptr;  ///< of the registry
 
 private:
-    Arena& arena_;
-    ArenaOptions options_;
-    ArenaStatistics::Kind kind_;
+    void close_top() noexcept;
+    void open_top() noexcept;
+
+    static constexpr std::size_t open = SIZE_MAX;
+
     std::uint64_t id_;
+    std::size_t closed_at_ = open;  // what was in use when a fork closed the arena
     arena::CancelledClaims cancelled_;
     std::atomic<std::thread::id> owner_ = std::thread::id();
 };

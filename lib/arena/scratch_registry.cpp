@@ -77,6 +77,7 @@ void ScratchRegistry::after_fork_in_child() noexcept {
         scratch = std::exchange(one.next_of_all, nullptr);
         if (&one.scratch() == detail::local_scratch) {
             scratches_ = &one;
+            one.belong_to_this_thread();
         } else {
             one.abandon();
         }

@@ -25,24 +25,23 @@ void Scratch::begin_operator(ScratchScope& scope, std::string_view name) noexcep
     if (found == nullptr) return;
     scope.operator_ = found;
     scope.outer_operator_ = std::exchange(state_->innermost, found);
-    scope.used_before_ = used();
     scope.slack_before_ = state_->slack();
-    scope.high_before_ = high_.load(std::memory_order_relaxed);
+    scope.high_before_ = high_->load(std::memory_order_relaxed);
     base::raise_to(state_->totals.peak_used_bytes, scope.high_before_);
-    high_.store(scope.used_before_, std::memory_order_relaxed);
+    high_->store(scope.used_before_, std::memory_order_relaxed);
     base::Refusal refusal;
     // Where it is refused, the operator asks again for what it needs this time.
     (void)state_->prepare(found->need_bytes.load(std::memory_order_relaxed), refusal);
 }
 
 void Scratch::end_operator(const ScratchScope& scope) noexcept {
-    const std::size_t high = high_.load(std::memory_order_relaxed);
+    const std::size_t high = high_->load(std::memory_order_relaxed);
     scope.operator_->calls.fetch_add(1, std::memory_order_relaxed);
     const std::size_t peak = high - scope.used_before_;
     base::raise_to(scope.operator_->peak_bytes, peak);
     base::raise_to(scope.operator_->need_bytes, peak + state_->slack() - scope.slack_before_);
     state_->innermost = scope.outer_operator_;
-    high_.store(std::max(high, scope.high_before_), std::memory_order_relaxed);
+    high_->store(std::max(high, scope.high_before_), std::memory_order_relaxed);
 }
 
 void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
@@ -53,7 +52,7 @@ void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
     }
     raise_high();
     if (scope.operator_ != nullptr) end_operator(scope);
-    state_->go_back_to(scope.chunk_, scope.next_);
+    state_->go_back_to(scope.chunk_, scope.used_before_);
     scope_.store(scope.outer_, std::memory_order_relaxed);
     if (unsettled_ && this->scope() == state_->outside && used() == 0) state_->settle();
 }
@@ -65,8 +64,6 @@ Scratch::Mark Scratch::mark() const noexcept {
     mark.releases_ = state_->history.count();
     mark.chunk_ = chunk_;
     mark.offset_ = used();
-    // With nothing in use the chunk may be another one by then: its beginning is meant.
-    mark.next_ = mark.offset_ == 0 ? nullptr : next_.load(std::memory_order_relaxed);
     return mark;
 }
 
@@ -86,14 +83,14 @@ void Scratch::release_to(const Mark& mark, const char* call) {
         refuse(*state_, call, "the mark is stale: a release went below it since");
     }
     raise_high();
-    state_->go_back_to(mark.chunk_, mark.next_);
+    state_->go_back_to(mark.chunk_, mark.offset_);
     state_->history.add(mark.offset_);
 }
 
 void Scratch::reset() {
     if (is_in_scope()) refuse(*state_, "reset", "inside an open ScratchScope");
     raise_high();
-    state_->go_back_to(0, nullptr);
+    state_->go_back_to(0, 0);
     state_->history.add(0);
     if (unsettled_) state_->settle();
 }

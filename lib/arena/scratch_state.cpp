@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -11,6 +11,8 @@
 
 #include "arena/scratch_registry.hpp"
 #include "base/alignment.hpp"
+#include "platform/platform.hpp"
+#include "statistics/arena_figures.hpp"
 #include "statistics/report_at_exit.hpp"
 
 namespace tensorpool::detail {
@@ -23,20 +25,24 @@ constexpr std::size_t most_chained_surplus = std::size_t{64} << 20;
 // Beyond this, room for alignment is not kept ready.
 constexpr std::size_t most_slack = std::size_t{4} << 20;
 
-std::atomic<std::uint64_t> last_number = 0;
-
 }  // namespace
 
 ScratchState::ScratchState(Scratch& scratch, std::string name)
-    // Relaxed: numbers that only have to differ.
-    : number(last_number.fetch_add(1, std::memory_order_relaxed) + 1),
+    : record(name, ArenaStatistics::Kind::scratch, platform::current_thread_id()),
+      number(record->id.load(std::memory_order_relaxed)),
       scratch_(scratch),
       name_(std::move(name)) {
+    scratch.used_ = &record->used;
+    scratch.high_ = &record->high;
     statistics::report_at_exit_where_wanted();
     statistics::snapshot_sources().enter(*this);
 }
 
 ScratchState::~ScratchState() {
+    if (!record.has_place()) {
+        const std::lock_guard guard(arena::scratch_registry());
+        record.leave();
+    }
     // The child of a fork takes what is in the registry for whole.
     arena::scratch_registry().leave(*this);
     statistics::snapshot_sources().leave(*this);
@@ -45,6 +51,16 @@ ScratchState::~ScratchState() {
 void ScratchState::abandon() noexcept {
     statistics::snapshot_sources().leave(*this);
     chunks.drop_all();
+    record.leave();
+}
+
+void ScratchState::belong_to_this_thread() noexcept {
+    record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
+}
+
+void ScratchState::note_refusal(std::size_t, const base::Refusal&) noexcept {
+    totals.count_refusal();
+    fold_record();
 }
 
 void ScratchState::add_to(Snapshot& snapshot) const {
@@ -52,15 +68,7 @@ void ScratchState::add_to(Snapshot& snapshot) const {
 }
 
 ArenaStatistics ScratchState::statistics() const noexcept {
-    ArenaStatistics figures;
-    std::strncpy(figures.name, name(), sizeof figures.name - 1);
-    figures.kind = ArenaStatistics::Kind::scratch;
-    totals.add_to(figures);
-    figures.reserved_bytes = figures.capacity_bytes;
-    // Another thread may be between two of its words.
-    figures.used_bytes = std::min<std::uint64_t>(scratch_.used(), figures.capacity_bytes);
-    figures.peak_used_bytes = std::max<std::uint64_t>(peak(), figures.used_bytes);
-    return figures;
+    return statistics::figures_of(*record);
 }
 
 std::size_t ScratchState::capacity() const noexcept {
@@ -69,7 +77,7 @@ std::size_t ScratchState::capacity() const noexcept {
 
 std::size_t ScratchState::peak() const noexcept {
     return std::max<std::size_t>(totals.peak_used_bytes.load(std::memory_order_relaxed),
-                                 scratch_.high_.load(std::memory_order_relaxed));
+                                 record->high.load(std::memory_order_relaxed));
 }
 
 void ScratchState::set_buffer(std::span<std::byte> buffer) {
@@ -78,6 +86,7 @@ void ScratchState::set_buffer(std::span<std::byte> buffer) {
     totals.peak_capacity_bytes.store(buffer.size(), std::memory_order_relaxed);
     totals.limit_bytes.store(buffer.size(), std::memory_order_relaxed);
     use_present_chunk();
+    fold_record();
 }
 
 ScratchOperator* ScratchState::find_operator(std::string_view name) noexcept {
@@ -101,14 +110,12 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
     alignment = std::max(alignment, granule);
     const std::size_t size = base::align_up(bytes, granule);
     for (;;) {
-        const auto next =
-            reinterpret_cast<std::uintptr_t>(scratch_.next_.load(std::memory_order_relaxed));
-        const auto end = reinterpret_cast<std::uintptr_t>(scratch_.end_);
+        const std::uintptr_t next = scratch_.base_ + scratch_.used();
+        const std::uintptr_t end = scratch_.base_ + scratch_.limit_;
         const std::uintptr_t begin = base::align_up(next, alignment);
-        if (next != 0 && begin >= next && begin <= end && size <= end - begin) {
-            auto* const block = scratch_.end_ - (end - begin);
-            scratch_.next_.store(block + size, std::memory_order_relaxed);
-            return block;
+        if (begin >= next && begin <= end && size <= end - begin) {
+            record->used.store(begin + size - scratch_.base_, std::memory_order_relaxed);
+            return reinterpret_cast<void*>(begin);
         }
         if (!grow(size, alignment, refusal)) return nullptr;
     }
@@ -126,19 +133,19 @@ bool ScratchState::grow(std::size_t bytes, std::size_t alignment, base::Refusal&
     // In one piece with what comes before, the block may need padding.
     slack_ += std::min(alignment - granule, most_slack);
     use_present_chunk();
+    fold_record();
     return true;
 }
 
 bool ScratchState::prepare(std::size_t bytes, base::Refusal& refusal) noexcept {
     if (!is_ready_for(bytes) && !make_ready(bytes, refusal)) return false;
     prepared_ = std::max(prepared_, scratch_.used() + bytes);
+    fold_record();
     return true;
 }
 
 bool ScratchState::is_ready_for(std::size_t bytes) const noexcept {
-    const std::byte* const next = scratch_.next_.load(std::memory_order_relaxed);
-    return bytes <= static_cast<std::size_t>(scratch_.end_ - next) ||
-           chunks.next_has(bytes, granule);
+    return bytes <= scratch_.limit_ - scratch_.used() || chunks.next_has(bytes, granule);
 }
 
 bool ScratchState::make_ready(std::size_t bytes, base::Refusal& refusal) noexcept {
@@ -167,28 +174,26 @@ bool ScratchState::add_chunk(std::size_t needed, std::size_t wanted, std::size_t
 void ScratchState::use_present_chunk() noexcept {
     if (chunks.empty()) {
         scratch_.chunk_ = 0;
-        scratch_.end_ = nullptr;
-        scratch_.next_.store(nullptr, std::memory_order_relaxed);
-        scratch_.origin_.store(0, std::memory_order_relaxed);
+        scratch_.base_ = 0;
+        scratch_.limit_ = 0;
+        record->used.store(0, std::memory_order_relaxed);
         return;
     }
-    go_back_to(chunks.present_number(), chunks.present().begin);
+    go_back_to(chunks.present_number(), chunks.present().below);
 }
 
-// `next` is nullptr where there was no chunk yet.
-void ScratchState::go_back_to(std::size_t chunk, std::byte* next) noexcept {
+void ScratchState::go_back_to(std::size_t chunk, std::size_t used) noexcept {
     if (chunks.empty()) return;
     chunks.go_back_to(chunk);
     const arena::ScratchChunks::Chunk& present = chunks.present();
     scratch_.chunk_ = chunk;
-    scratch_.end_ = present.end;
-    scratch_.origin_.store(reinterpret_cast<std::uintptr_t>(present.begin) - present.below,
-                           std::memory_order_relaxed);
-    scratch_.next_.store(next != nullptr ? next : present.begin, std::memory_order_relaxed);
+    scratch_.base_ = reinterpret_cast<std::uintptr_t>(present.begin) - present.below;
+    scratch_.limit_ = present.below + present.bytes();
+    record->used.store(used, std::memory_order_relaxed);
 }
 
 void ScratchState::settle() noexcept {
-    const std::size_t high = scratch_.high_.load(std::memory_order_relaxed);
+    const std::size_t high = record->high.load(std::memory_order_relaxed);
     const std::size_t need = std::max(high + slack_, prepared_);
     forget_need();
     scratch_.unsettled_ = false;
@@ -198,20 +203,28 @@ void ScratchState::settle() noexcept {
     base::Refusal refusal;
     (void)chunks.add_next(need, arena::joined_bytes(need), granule, refusal);
     use_present_chunk();
+    fold_record();
+}
+
+void ScratchState::fold_record() noexcept {
+    if (record.has_place()) return;
+    const std::lock_guard guard(arena::scratch_registry());
+    record.fold();
 }
 
 void ScratchState::forget_need() noexcept {
-    base::raise_to(totals.peak_used_bytes, scratch_.high_.load(std::memory_order_relaxed));
-    scratch_.high_.store(0, std::memory_order_relaxed);
+    base::raise_to(totals.peak_used_bytes, record->high.load(std::memory_order_relaxed));
+    record->high.store(0, std::memory_order_relaxed);
     prepared_ = 0;
     slack_ = 0;
 }
 
 std::size_t ScratchState::trim() noexcept {
-    if (scratch_.used() != 0 || scratch_.scope() != outside) return chunks.drop_spares();
-    forget_need();
-    const std::size_t bytes = chunks.drop_all();
+    const bool keeps_present = scratch_.used() != 0 || scratch_.scope() != outside;
+    if (!keeps_present) forget_need();
+    const std::size_t bytes = keeps_present ? chunks.drop_spares() : chunks.drop_all();
     if (chunks.empty()) use_present_chunk();
+    fold_record();
     return bytes;
 }
 

@@ -8,6 +8,7 @@
 
 #include <tensorpool/scratch.hpp>
 
+#include "arena/record_holder.hpp"
 #include "arena/release_history.hpp"
 #include "arena/scratch_chunks.hpp"
 #include "arena/scratch_operators.hpp"
@@ -42,7 +43,7 @@ public:
     /// Room for `bytes` without growth.
     [[nodiscard]] bool prepare(std::size_t bytes, base::Refusal& refusal) noexcept;
 
-    void go_back_to(std::size_t chunk, std::byte* next) noexcept;
+    void go_back_to(std::size_t chunk, std::size_t used) noexcept;
     /// Everything has ended: one chunk that would have held it all, in place of several.
     void settle() noexcept;
     std::size_t trim() noexcept;
@@ -52,14 +53,19 @@ public:
     /// In the child of a fork, of a thread that is not in it, and that may have been amid anything:
     /// gives back the chunks. The records stay as they are.
     void abandon() noexcept;
+    /// In the child of a fork, whose only thread has another number.
+    void belong_to_this_thread() noexcept;
+    /// Counts that a request was not met.
+    void note_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
 
+    arena::RecordHolder record;
     /// Of no other scratch of the process, one that is gone included; never 0.
     const std::uint64_t number;
     /// The number of no scope, for what is allocated outside of any.
     static constexpr std::uint64_t outside = 0;
     /// Whose scope is the innermost one with a name; nullptr for none.
     ScratchOperator* innermost = nullptr;
-    statistics::ArenaTotals totals;
+    statistics::ArenaTotals& totals = record->totals;
     arena::ScratchChunks chunks{totals};
     arena::ReleaseHistory history;
 
@@ -75,10 +81,11 @@ private:
     bool is_ready_for(std::size_t bytes) const noexcept;
     [[nodiscard]] bool make_ready(std::size_t bytes, base::Refusal& refusal) noexcept;
     void forget_need() noexcept;
+    void fold_record() noexcept;
 
     Scratch& scratch_;
     std::string name_;
-    // How far what was made ready reached at most, in the terms of `Scratch::high_`.
+    // How far what was made ready reached at most, in bytes in use.
     std::size_t prepared_ = 0;
     std::size_t slack_ = 0;
     std::unordered_map<std::string_view, ScratchOperator*> operators_;

@@ -74,6 +74,9 @@ struct alignas(64) PoolRecord {
     detail::ThreadCounters left_out;
 };
 
+/// Of ArenaRecord::used.
+inline constexpr std::uint64_t used_mask = (std::uint64_t{1} << 47) - 1;
+
 /// One arena or one scratch.
 struct alignas(64) ArenaRecord {
     Counter id;
@@ -81,8 +84,8 @@ struct alignas(64) ArenaRecord {
     Counter kind;    // an ArenaStatistics::Kind
     Counter thread;  // a scratch's
     ArenaTotals totals;
-    // In a line of its own: written by every allocation. `used` is in the low 48 bits; what lies
-    // above is the arena's own business.
+    // In a line of its own: written by every allocation. What is in use are the bits of used_mask;
+    // what lies above is the arena's own business.
     alignas(64) Counter used;
     Counter high;  // a scratch's: the most in use since it last counted its peak
 };

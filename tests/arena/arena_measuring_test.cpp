@@ -149,7 +149,7 @@ TEST(ArenaMeasuring, EndsWhereNoArenaCouldReach) {
     ArenaOptions options;
     options.max_allocation = SIZE_MAX;
     Arena arena = Arena::measuring(options);
-    ASSERT_NE(arena.allocate((std::size_t{1} << 47) - 64), nullptr);
+    ASSERT_NE(arena.allocate((std::size_t{1} << 46) - 64), nullptr);
     EXPECT_NE(testing::message_of<AllocationError>([&] {
                   arena.allocate(65);
               }).find("limit met: what can be measured"),
