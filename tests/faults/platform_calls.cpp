@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -129,6 +130,10 @@ int __real_pthread_atfork(void (*)(), void (*)(), void (*)());
 int __real_open(const char*, int, ...);
 ssize_t __real_read(int, void*, std::size_t);
 long __real_syscall(long, ...);
+int __real_memfd_create(const char*, unsigned);
+int __real_ftruncate(int, off_t);
+int __real_fcntl(int, int, ...);
+int __real_fstat(int, struct stat*);
 
 void* __wrap_mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t at) {
     if (refuses("mmap")) return fail_with(ENOMEM), MAP_FAILED;
@@ -175,6 +180,26 @@ int __wrap_open(const char* path, int flags, ...) {
 
 ssize_t __wrap_read(int file, void* to, std::size_t bytes) {
     return refuses("read") ? fail_with(EIO) : __real_read(file, to, bytes);
+}
+
+int __wrap_memfd_create(const char* name, unsigned flags) {
+    return refuses("memfd_create") ? fail_with(EMFILE) : __real_memfd_create(name, flags);
+}
+
+int __wrap_ftruncate(int file, off_t bytes) {
+    return refuses("ftruncate") ? fail_with(EFBIG) : __real_ftruncate(file, bytes);
+}
+
+int __wrap_fcntl(int file, int command, ...) {
+    std::va_list list;
+    va_start(list, command);
+    const long argument = va_arg(list, long);
+    va_end(list);
+    return refuses("fcntl") ? fail_with(EINVAL) : __real_fcntl(file, command, argument);
+}
+
+int __wrap_fstat(int file, struct stat* status) {
+    return refuses("fstat") ? fail_with(EIO) : __real_fstat(file, status);
 }
 
 long __wrap_syscall(long number, ...) {

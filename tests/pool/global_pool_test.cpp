@@ -102,11 +102,14 @@ TEST(GlobalPoolProgram, OutlivesThePluginThatBroughtIt) {
     EXPECT_EQ(result.errors, "");
 }
 
-TEST(GlobalPoolProgram, StartsNoThreadKeepsNoDescriptorAndPrintsNothing) {
-    const ProgramResult result = run_program(GLOBAL_POOL_PROGRAM, {"quiet"});
-    EXPECT_EQ(result.exit_code, 0);
-    EXPECT_EQ(result.output, "");
-    EXPECT_EQ(result.errors, "");
+TEST(GlobalPoolProgram, StartsNoThreadKeepsOnlyItsSegmentOpenAndPrintsNothing) {
+    for (const char* const statistics : {"on", "off"}) {
+        const ProgramResult result =
+            run_program(GLOBAL_POOL_PROGRAM, {"quiet"}, {{"TENSORPOOL_STATISTICS", statistics}});
+        EXPECT_EQ(result.exit_code, 0) << statistics;
+        EXPECT_EQ(result.output, "");
+        EXPECT_EQ(result.errors, "");
+    }
 }
 
 // Variables --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // What is free: limits, reserve, trim, retention.
 
 #include <tensorpool/memory_pool.hpp>
+#include <tensorpool/timeline.hpp>
 
 #include <gtest/gtest.h>
 
@@ -123,6 +124,7 @@ TEST_P(PoolMemory, RequestAboveTheLargestChangesNothingButTheCountOfFailures) {
     PoolStatistics before = pool.statistics();
     EXPECT_EQ(pool.try_allocate(mib + 1), nullptr);
     before.failures += 1;
+    before.failures_by_limit[static_cast<unsigned>(LimitKind::request)] += 1;
     EXPECT_EQ(to_json(pool.statistics()), to_json(before));
 }
 
@@ -163,6 +165,7 @@ TEST_P(PoolMemory, ReserveBeyondTheLimitThrowsAndChangesNothing) {
     PoolStatistics before = pool.statistics();
     EXPECT_THROW(pool.reserve(32 * mib + 1), AllocationError);
     before.failures += 1;
+    before.failures_by_limit[static_cast<unsigned>(LimitKind::capacity)] += 1;
     EXPECT_EQ(to_json(pool.statistics()), to_json(before));
 }
 

@@ -186,7 +186,7 @@ TEST_P(PoolFigures, PrintAsOneJsonObjectAndAsText) {
     pool_.deallocate(pool_.allocate(100));
     pool_.deallocate(pool_.allocate(100 * kib));
     const std::string json = to_json(pool_.statistics());
-    EXPECT_EQ(json.find("{\"version\":1,\"name\":\"mine\","), 0U) << json;
+    EXPECT_EQ(json.find("{\"version\":2,\"name\":\"mine\","), 0U) << json;
     EXPECT_NE(json.find("\"limit_bytes\":268435456,"), std::string::npos);
     EXPECT_NE(json.find("\"requested_bytes\":102500,"), std::string::npos);
     const std::string text = to_text(pool_.statistics());
