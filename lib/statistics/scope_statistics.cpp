@@ -21,22 +21,30 @@ std::string size(std::int64_t bytes) {
     return BytesText(magnitude(bytes)).c_str();
 }
 
-/// "3 blocks of 64 B", "1 block of 2 MiB fewer".
-std::string part(std::int64_t blocks, const char* what, const std::string& of) {
-    std::string out = std::to_string(magnitude(blocks)) + ' ' + what;
-    if (magnitude(blocks) != 1) out += 's';
-    out += " of " + of;
-    return blocks < 0 ? out + " fewer" : out;
+/// "3 blocks", without a sign.
+std::string count(std::int64_t blocks, const char* what) {
+    const std::string out = std::to_string(magnitude(blocks)) + ' ' + what;
+    return magnitude(blocks) == 1 ? out : out + 's';
 }
 
+/// "3 blocks of 64 B", "1 block of 1 KiB fewer".
+std::string part(std::int64_t blocks, unsigned bucket) {
+    const BytesText bytes(detail::bucket_bytes(bucket));
+    return count(blocks, "block") + " of " + bytes.c_str() + (blocks < 0 ? " fewer" : "");
+}
+
+/// "1 large block of 2 MiB", "2 large blocks of 2 MiB in all", "1 large block fewer, of 2 MiB more
+/// in all".
 std::string large_part(const ScopeGrowth& growth) {
-    if (growth.large_blocks == 0) {
-        return "large blocks " + size(growth.large_bytes) +
-               (growth.large_bytes < 0 ? " smaller" : " larger");
+    const std::string bytes = size(growth.large_bytes);
+    const char* const sign = growth.large_bytes < 0 ? "less" : "more";
+    if (growth.large_blocks == 0) return "large blocks of " + bytes + ' ' + sign + " in all";
+    std::string out = count(growth.large_blocks, "large block");
+    if (growth.large_blocks < 0) out += " fewer";
+    if ((growth.large_bytes < 0) != (growth.large_blocks < 0)) {
+        return out + ", of " + bytes + ' ' + sign + " in all";
     }
-    const std::string in_all = magnitude(growth.large_blocks) == 1 ? "" : " in all";
-    const std::string sign = (growth.large_bytes < 0) != (growth.large_blocks < 0) ? "-" : "";
-    return part(growth.large_blocks, "large block", sign + size(growth.large_bytes) + in_all);
+    return out + " of " + bytes + (magnitude(growth.large_blocks) == 1 ? "" : " in all");
 }
 
 std::string headline(std::int64_t bytes) {
@@ -55,9 +63,7 @@ std::string to_text(const ScopeGrowth& growth) {
         separator = ", ";
     };
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        if (growth.blocks[bucket] == 0) continue;
-        const BytesText block(detail::bucket_bytes(bucket));
-        append(part(growth.blocks[bucket], "block", block.c_str()));
+        if (growth.blocks[bucket] != 0) append(part(growth.blocks[bucket], bucket));
     }
     if (growth.large_blocks != 0 || growth.large_bytes != 0) append(large_part(growth));
     return out;
