@@ -1,9 +1,60 @@
 #include <tensorpool/statistics_reader.hpp>
 
+#include <map>
+#include <utility>
+
+#include "platform/platform.hpp"
+#include "platform/processes.hpp"
+#include "statistics/segment_finder.hpp"
+#include "statistics/segment_snapshot.hpp"
+#include "statistics/segment_view.hpp"
+#include "statistics/steady_sources.hpp"
+#include "statistics/thread_names.hpp"
+#include "statistics/timeline_ring.hpp"
+
 namespace tensorpool {
+namespace {
+
+using namespace statistics;
+
+std::uint64_t read(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
+[[noreturn]] void fail(std::uint64_t process, const std::string& name,
+                       const SegmentProblem& problem) {
+    const std::string who = name.empty() ? "" : " (" + name + ')';
+    throw AttachError(problem.failure,
+                      "tensorpool: process " + std::to_string(process) + who + ": " + problem.what);
+}
+
+/// Whether a process that cannot be read stands in the list: those that hold a segment. Of a
+/// process that may not be looked into there is no telling.
+bool holds_segment(AttachFailure failure) noexcept {
+    return failure == AttachFailure::closed || failure == AttachFailure::other_version ||
+           failure == AttachFailure::damaged;
+}
+
+void add(std::map<std::uint64_t, ObservedProcess>& all, std::uint64_t process,
+         const Finding& finding) {
+    const bool readable = finding.segment.has_value();
+    if (!readable && !holds_segment(finding.problem.failure)) return;
+    all[process] = {.process = process,
+                    .name = finding.name,
+                    .readable = readable,
+                    .problem = readable ? "" : finding.problem.what};
+}
+
+}  // namespace
 
 struct StatisticsReader::State {
-    std::uint64_t process;
+    explicit State(FoundSegment found)
+        : segment(std::move(found)), view(std::exchange(segment.file, {})) {}
+
+    FoundSegment segment;  // its file is the view's
+    SegmentView view;
+    SteadySources sources;
+    ThreadNames names;
 };
 
 AttachError::AttachError(AttachFailure failure, const std::string& what)
@@ -17,26 +68,83 @@ StatisticsReader& StatisticsReader::operator=(StatisticsReader&&) noexcept = def
 StatisticsReader::~StatisticsReader() = default;
 
 std::vector<ObservedProcess> StatisticsReader::list() {
-    return {};
+    std::map<std::uint64_t, ObservedProcess> all;
+    for (const std::uint64_t process : platform::process_numbers()) {
+        add(all, process, find_segment(process));
+    }
+    const std::string folder = segment_folder();
+    if (!folder.empty()) {
+        for (const std::uint64_t process : platform::numbers_in(folder)) {
+            if (!all.contains(process)) add(all, process, find_in_folder(process));
+        }
+    }
+    std::vector<ObservedProcess> list;
+    for (auto& [process, one] : all) list.push_back(std::move(one));
+    return list;
 }
+
 unsigned StatisticsReader::remove_dead() {
-    return 0;
+    unsigned removed = 0;
+    const std::string folder = segment_folder();
+    if (folder.empty()) return removed;
+    for (const std::uint64_t process : platform::numbers_in(folder)) {
+        const platform::ObservedFile file = platform::open_in(folder, process);
+        if (file && is_dead(process, file) && platform::remove_in(folder, process, file)) ++removed;
+    }
+    return removed;
 }
+
 StatisticsReader StatisticsReader::attach(std::uint64_t process) {
-    throw AttachError(AttachFailure::system,
-                      "tensorpool: process " + std::to_string(process) + ": not built yet");
+    Finding finding = find_segment(process);
+    if (!finding.segment) fail(process, finding.name, finding.problem);
+    auto state = std::make_unique<State>(std::move(*finding.segment));
+    if (const auto problem = state->view.open()) fail(process, finding.name, *problem);
+    return StatisticsReader(std::move(state));
 }
+
 std::uint64_t StatisticsReader::process() const noexcept {
-    return state_->process;
+    return state_->segment.process;
 }
+
 bool StatisticsReader::is_running() const noexcept {
-    return false;
+    try {
+        return !look_after(state_->segment, state_->view.file());
+    } catch (const std::bad_alloc&) {
+        return true;  // there is no telling
+    }
 }
+
 ProcessSnapshot StatisticsReader::snapshot() {
-    return {};
+    const FoundSegment& segment = state_->segment;
+    const auto give_up = [&](const SegmentProblem& problem) {
+        fail(segment.process, segment.name, problem);
+    };
+    if (const auto problem = look_after(segment, state_->view.file())) give_up(*problem);
+    ProcessSnapshot snapshot;
+    if (const auto problem = read_segment(state_->view, snapshot)) give_up(*problem);
+    snapshot.process = segment.process;
+    snapshot.time_ns = platform::monotonic_clock_ns();
+    snapshot.time_unix_ns = platform::wall_clock_ns();
+    state_->sources.steady(snapshot.pools);
+    if (!segment.is_of_our_space) return snapshot;
+    if (const auto facts = platform::facts_of(segment.process)) {
+        snapshot.process_name = facts->name;
+        snapshot.minor_faults = facts->minor_faults;
+        snapshot.resident_bytes = facts->resident_bytes;
+    }
+    state_->names.put_into(snapshot.threads, segment.process, snapshot.time_ns);
+    return snapshot;
 }
-TimelinePart StatisticsReader::entries_since(std::uint64_t) {
-    return {};
+
+TimelinePart StatisticsReader::entries_since(std::uint64_t number) {
+    const FoundSegment& segment = state_->segment;
+    if (const auto problem = state_->view.refresh_timeline()) {
+        fail(segment.process, segment.name, *problem);
+    }
+    const SegmentImage& image = state_->view.earlier();
+    const SegmentTimes times = {.made_ns = read(image.header().made_ns),
+                                .made_unix_ns = read(image.header().made_unix_ns)};
+    return read_entries(image.timeline(), read(image.header().entries), times, number);
 }
 
 }  // namespace tensorpool
