@@ -1,0 +1,144 @@
+// A chart over time: stacked areas and lines, with a legend that shows what the cursor is on, or
+// the newest figures. uPlot is a plain script: it is in `window`.
+
+import { element, say } from './elements.js';
+import { clock, unknown } from './units.js';
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const together = window.uPlot.sync('time');
+
+/** Areas on top of each other: each series' own value becomes the sum up to it. */
+function stacked(series, data) {
+  const below = new Array(data.t.length).fill(0);
+  return series.map(({ key, area }) => data[key].map((value, index) => {
+    if (!area || value === null) return value;
+    below[index] += value;
+    return below[index];
+  }));
+}
+
+/** Which areas lie between which series of uPlot, where the first is the time. */
+function bands(series) {
+  const areas = series.map(({ area }, index) => (area ? index + 1 : 0)).filter(Boolean);
+  return areas.slice(1).map((upper, index) => ({ series: [upper, areas[index]] }));
+}
+
+/** Areas on others are parted by a thin line; one that stands alone is light, with an edge. */
+function line({ color, area, dash, width }, _, { length }) {
+  const alone = length === 1;
+  return {
+    stroke: () => colour(area && !alone ? '--surface' : color),
+    fill: area ? () => colour(color) + (alone ? '2e' : '') : undefined,
+    width: width ?? (area && !alone ? 1 : 2), dash, points: { show: false }, spanGaps: false,
+  };
+}
+
+const axis = {
+  stroke: () => colour('--dim'), font: '12px system-ui, sans-serif',
+  grid: { stroke: () => colour('--line'), width: 1 }, ticks: { show: false },
+};
+
+function timeTexts(_, splits, __, ___, step) {
+  return splits.map((time) => (step < 60 ? clock(time) : clock(time).slice(0, 5)));
+}
+
+const time_steps = [5, 10, 15, 30, 60, 120, 180, 300, 600];
+
+/** Steps of an axis of bytes: powers of two. */
+export const byte_steps = Array.from({ length: 60 }, (_, power) => 2 ** power);
+
+export class Chart {
+  #series; #values = []; #when; #plot; #data = null; #format; #top; #host; #latest = 'now';
+
+  /** `top(data)`: the least that the axis reaches to. */
+  constructor(card, { series, format, steps, top, label }) {
+    this.#series = series;
+    this.#format = format;
+    this.#top = top;
+    this.#when = element('span', { class: 'when figure', text: 'now' });
+    card.querySelector('h2').append(this.#when);
+    this.#host = element('div', {
+      class: 'chart', tabindex: '0', role: 'group',
+      'aria-label': `${label} over time: arrow keys read it, the figures stand in the legend`,
+    });
+    card.append(this.#legend(), this.#host);
+    this.#plot = this.#make(steps);
+    this.#host.addEventListener('keydown', (event) => this.#key(event));
+    this.#host.addEventListener('blur', () => this.#leave());
+    new ResizeObserver(() => this.#plot.setSize(this.#size())).observe(this.#host);
+  }
+
+  #legend() {
+    return element('ul', { class: 'legend' }, this.#series.map(({ name, color, area }) => {
+      const value = element('span', { class: 'figure', text: unknown });
+      this.#values.push(value);
+      const kind = area ? 'swatch' : 'swatch thin';
+      return element('li', {}, [
+        element('span', { class: `${kind} ${color.slice(2)}` }), ` ${name} `, value]);
+    }));
+  }
+
+  #size() { return { width: this.#host.clientWidth, height: this.#host.clientHeight }; }
+
+  #make(steps) {
+    return new window.uPlot({
+      ...this.#size(), ms: 1e-3, legend: { show: false }, padding: [8, 4, 0, 0],
+      cursor: { sync: { key: together.key, scales: ['x', null] }, drag: { x: false, y: false },
+        points: { show: false } },
+      scales: { x: { time: true },
+        y: { range: (_, __, most) => [0, Math.max(most ?? 0, this.#top?.(this.#data) ?? 0) * 1.05 || 1] } },
+      axes: [{ ...axis, space: 64, size: 26, incrs: time_steps, values: timeTexts },
+        { ...axis, size: 68, incrs: steps,
+          values: (_, splits) => splits.map((value) => this.#format(value)) }],
+      series: [{}, ...this.#series.map(line)], bands: bands(this.#series),
+      hooks: { setCursor: [() => this.#show()] },
+    }, [[0], ...this.#series.map(() => [null])], this.#host);
+  }
+
+  /** Shows `data.t` and the series in it, from `since` on; `latest` says when its end is. */
+  update(data, since, latest) {
+    this.#data = data;
+    this.#latest = latest;
+    this.#plot.batch(() => {
+      this.#plot.setData([data.t, ...stacked(this.#series, data)], false);
+      this.#plot.setScale('x', { min: since, max: Math.max(data.t.at(-1) ?? 0, since + 1) });
+    });
+    this.#show();
+  }
+
+  /** After a change of colours. */
+  redraw() { this.#plot.redraw(false, true); }
+
+  #show() {
+    if (!this.#data) return;
+    const { t } = this.#data;
+    const { left, idx } = this.#plot.cursor;
+    const hovers = left >= 0 && idx !== null && idx < t.length;
+    const index = hovers ? idx : t.length - 1;
+    say(this.#when, hovers ? clock(t[index]) : this.#latest);
+    this.#series.forEach(({ key, format }, at) => {
+      say(this.#values[at], (format ?? this.#format)(this.#data[key][index]));
+    });
+  }
+
+  #key(event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[event.key];
+    if (event.key === 'Escape') this.#leave();
+    if (!step || !this.#data?.t.length) return;
+    event.preventDefault();
+    const last = this.#data.t.length - 1;
+    const { left, idx } = this.#plot.cursor;
+    const from = left >= 0 && idx !== null ? idx : last;
+    const index = Math.max(0, Math.min(last, from + step));
+    this.#move(this.#data.t[index]);
+  }
+
+  /** The cursor of all charts, to a time; null takes it away. */
+  #move(time) {
+    for (const plot of together.plots) {
+      plot.setCursor(time === null ? { left: -10, top: -10 } : { left: plot.valToPos(time, 'x'), top: 10 });
+    }
+  }
+
+  #leave() { this.#move(null); }
+}

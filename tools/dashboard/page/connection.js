@@ -1,0 +1,122 @@
+// The server's processes, and the stream of one of them. Tries again by itself, for ever.
+
+const tick_ms = 1000;
+const silence_ms = 6000;  // a stream sends a snapshot each second
+
+async function answer(path, options = {}) {
+  const response = await fetch(path, { cache: 'no-store', credentials: 'same-origin', ...options });
+  if (response.status === 401) throw Object.assign(new Error('a token is wanted'), { wants: true });
+  if (!response.ok) throw new Error(`${path}: ${response.status}`);
+  return response;
+}
+
+export class Connection {
+  #on; #process = null; #list = []; #stream = null; #heard = 0;
+  #busy = false; #failed = false; #finished = false; #shut = false;
+
+  /** `on`: processes, history, snapshot, timeline, ended, lost, token; each a function. */
+  constructor(on) { this.#on = on; }
+
+  start() {
+    setInterval(() => this.#tick(), tick_ms);
+    this.#tick();
+  }
+
+  /** Whose stream to read; null for none. */
+  follow(process) {
+    this.#close();
+    this.#process = process;
+    this.#failed = this.#finished = false;
+    this.#look();
+  }
+
+  /** Whether the server took the token; throws where it does not answer. */
+  async enter(token) {
+    try {
+      await answer('/api/session', {
+        method: 'POST', body: `token=${encodeURIComponent(token)}`,
+        headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+      });
+    } catch (error) {
+      if (error.wants) return false;
+      throw error;
+    }
+    this.#shut = false;
+    await this.#ask();
+    return true;
+  }
+
+  #tick() {
+    if (this.#shut) return;
+    if (this.#stream && Date.now() - this.#heard > silence_ms) this.#fail();
+    if (!this.#stream) this.#ask();
+  }
+
+  /** The list; with it comes whether the server is there and lets us in. */
+  async #ask() {
+    if (this.#busy) return;
+    this.#busy = true;
+    try {
+      this.#take(await (await answer('/api/processes')).json());
+      this.#look();
+    } catch (error) {
+      if (error.wants) this.#shutOut();
+      else this.#on.lost();
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  #take(processes) {
+    this.#list = processes;
+    this.#on.processes(processes);
+  }
+
+  /** Opens the stream where there is one to open. */
+  #look() {
+    if (this.#process === null || this.#finished || this.#stream) return;
+    const one = this.#list.find(({ process }) => process === this.#process);
+    // What ended may have a stream still, of its last figures.
+    if (!one || (one.ended && this.#failed)) this.#end(null);
+    else if (one.readable || one.ended) this.#open();
+  }
+
+  #shutOut() {
+    this.#shut = true;
+    this.#close();
+    this.#on.token();
+  }
+
+  #open() {
+    const stream = new EventSource(`/api/stream?process=${this.#process}`);
+    const take = (name, use) => stream.addEventListener(name, ({ data }) => {
+      if (stream !== this.#stream) return;
+      this.#heard = Date.now();
+      use(JSON.parse(data));
+    });
+    this.#stream = stream;
+    this.#heard = Date.now();
+    for (const name of ['history', 'snapshot', 'timeline']) take(name, this.#on[name]);
+    take('processes', (processes) => this.#take(processes));
+    take('ended', ({ time }) => this.#end(time));
+    stream.onerror = () => { if (stream === this.#stream) this.#fail(); };
+  }
+
+  #fail() {
+    this.#close();
+    this.#failed = true;
+    // Whether the server is gone, or only this process, tells the list at the next tick.
+    this.#on.lost();
+  }
+
+  #end(time) {
+    this.#close();
+    this.#finished = true;
+    this.#on.ended(time);
+  }
+
+  #close() {
+    this.#stream?.close();
+    this.#stream = null;
+  }
+}

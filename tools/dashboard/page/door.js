@@ -1,0 +1,41 @@
+// The form that asks for the token.
+
+import { byId, say } from './elements.js';
+
+export class Door {
+  #connection;
+
+  constructor(connection) {
+    this.#connection = connection;
+    byId('token-form').addEventListener('submit', (event) => {
+      event.preventDefault();
+      const field = byId('token');
+      const token = field.value.trim();
+      field.value = '';
+      this.enter(token);
+    });
+  }
+
+  open() {
+    if (!byId('door').hidden) return;
+    byId('door').hidden = false;
+    byId('token').focus();
+  }
+
+  close() {
+    byId('door').hidden = true;
+    say(byId('token-problem'), '');
+  }
+
+  async enter(token) {
+    try {
+      const taken = await this.#connection.enter(token);
+      if (!taken) {
+        this.open();
+        say(byId('token-problem'), 'That is not the token.');
+      }
+    } catch {
+      say(byId('token-problem'), 'The server does not answer: try again.');
+    }
+  }
+}

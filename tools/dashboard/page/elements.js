@@ -1,0 +1,26 @@
+// Elements with text, never with markup: names come from any process.
+
+/** An element; `properties` may hold class, text, and attributes. */
+export function element(tag, properties = {}, children = []) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === 'text') made.textContent = value;
+    else if (name === 'class') made.className = value;
+    else made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+/** Sets a text only where it differs, so that nothing is drawn anew. */
+export function say(where, text) {
+  if (where.textContent !== text) where.textContent = text;
+}
+
+/** The part of a bar that is filled, from 0 to 1. */
+export function fill(bar, part) {
+  const percent = Number.isFinite(part) ? Math.max(0, Math.min(1, part)) * 100 : 0;
+  bar.style.width = `${percent.toFixed(2)}%`;
+}

@@ -1,0 +1,114 @@
+// The last ten minutes of each pool, as the server told them and as snapshots go on.
+
+import { everything, tiers, weighted } from './figures.js';
+
+export const kept_seconds = 600;
+
+export const ladder = ['in_use', 'magazine', 'depot', 'span', 'extent'];
+export const sources = [
+  'from_magazines', 'from_depots', 'from_spans', 'from_extents', 'from_system'];
+const added = [...ladder, 'capacity', ...sources, 'allocated'];
+const ratios = { hit_ratio: ['sources', 1], rounding: ['allocated', 0] };
+const names = [...added, 'limit', 'faults', ...Object.keys(ratios)];
+
+/** The same figures of a snapshot as the history has. */
+function sample(pool, rates, faults) {
+  const now = {
+    ...tiers(pool), capacity: pool.capacity_bytes, limit: pool.limit_bytes || null,
+    faults, hit_ratio: rates?.hit_ratio, rounding: rates?.rounding_ratio,
+    allocated: rates?.allocated_bytes,
+  };
+  for (const source of sources) now[source] = rates?.[source];
+  return now;
+}
+
+export class History {
+  #pools = new Map();
+
+  get empty() { return this.#pools.size === 0; }
+
+  /** Takes what the server kept, in place of all before. */
+  load(pools) {
+    this.#pools.clear();
+    for (const { id, t, series } of pools) {
+      const one = { t: [...t], series: {} };
+      for (const name of names) one.series[name] = t.map((_, index) => series[name]?.[index] ?? null);
+      this.#pools.set(id, one);
+    }
+  }
+
+  /** Goes on by a snapshot; one that the history has is left out: it rounds times. */
+  add(time, snapshot, rates) {
+    for (const pool of snapshot.pools) {
+      const one = this.#pools.get(pool.id) ?? this.#begin(pool.id);
+      if (time - one.t.at(-1) < 0.05) continue;
+      const now = sample(
+        pool, rates?.pools.find((of) => of.pool === pool.id), rates?.minor_faults);
+      one.t.push(time);
+      for (const name of names) one.series[name].push(now[name] ?? null);
+    }
+    this.#forget(time - kept_seconds);
+  }
+
+  #begin(id) {
+    const one = { t: [], series: Object.fromEntries(names.map((name) => [name, []])) };
+    this.#pools.set(id, one);
+    return one;
+  }
+
+  #forget(before) {
+    for (const [id, one] of this.#pools) {
+      const old = one.t.findIndex((time) => time >= before);
+      if (old < 0) this.#pools.delete(id);
+      if (old <= 0) continue;
+      one.t.splice(0, old);
+      for (const name of names) one.series[name].splice(0, old);
+    }
+  }
+
+  /** `{t, in_use, …}`: arrays of one length, of one pool or of all added up. */
+  series(choice) {
+    if (choice !== everything) {
+      const one = this.#pools.get(choice);
+      return one ? { t: one.t, ...one.series } : this.#nothing();
+    }
+    const pools = [...this.#pools.values()];
+    if (pools.length === 1) return { t: pools[0].t, ...pools[0].series };
+    return addedUp(pools);
+  }
+
+  #nothing() { return { t: [], ...Object.fromEntries(names.map((name) => [name, []])) }; }
+}
+
+function addedUp(pools) {
+  const t = [...new Set(pools.flatMap((pool) => pool.t))].sort((a, b) => a - b);
+  const sum = { t, ...Object.fromEntries(names.map((name) => [name, []])) };
+  const at = pools.map(() => -1);
+  for (const time of t) {
+    const now = [];
+    pools.forEach((pool, index) => {
+      while (pool.t[at[index] + 1] <= time) ++at[index];
+      // Before its first sample and after its last there is no such pool.
+      if (at[index] >= 0 && time <= pool.t.at(-1)) now.push([pool.series, at[index]]);
+    });
+    addMoment(sum, now);
+  }
+  return sum;
+}
+
+function addMoment(sum, now) {
+  const of = (name) => now.map(([series, index]) => series[name][index]);
+  const total = (values) => values.reduce((a, b) => (a === null && b === null ? null : a + b), null);
+  for (const name of added) sum[name].push(total(of(name)));
+  const limits = of('limit');
+  sum.limit.push(limits.includes(null) ? null : total(limits));
+  // Faults are the process's, the same in each of its pools.
+  sum.faults.push(of('faults').find((value) => value !== null) ?? null);
+  for (const [name, [weight, otherwise]] of Object.entries(ratios)) {
+    const weights = now.map(([series, index]) => weight === 'sources'
+      ? sources.reduce((a, source) => a + (series[source][index] ?? 0), 0)
+      : series[weight][index] ?? 0);
+    sum[name].push(of(name).every((value) => value === null)
+      ? null : weighted(of(name).map((value) => value ?? 0), weights, otherwise));
+  }
+}

@@ -1,0 +1,47 @@
+// Light or dark: the system's choice, until a person makes one.
+
+const kept = 'tensorpool-theme';
+const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
+
+function stored() {
+  try {
+    return localStorage.getItem(kept);
+  } catch {
+    return null;  // a browser may forbid it
+  }
+}
+
+function store(value) {
+  try {
+    localStorage.setItem(kept, value);
+  } catch {
+    // Then the choice lasts as long as the page.
+  }
+}
+
+export class Theme {
+  #chosen = stored(); #changed; #button;
+
+  /** `changed()` is called when colours are others. */
+  constructor(button, changed) {
+    this.#button = button;
+    this.#changed = changed;
+    button.addEventListener('click', () => this.turn());
+    systemIsDark.addEventListener('change', () => this.#apply());
+    this.#apply();
+  }
+
+  get #dark() { return this.#chosen ? this.#chosen === 'dark' : systemIsDark.matches; }
+
+  turn() {
+    this.#chosen = this.#dark ? 'light' : 'dark';
+    store(this.#chosen);
+    this.#apply();
+  }
+
+  #apply() {
+    document.documentElement.dataset.theme = this.#dark ? 'dark' : 'light';
+    this.#button.textContent = this.#dark ? 'light' : 'dark';
+    this.#changed();
+  }
+}
