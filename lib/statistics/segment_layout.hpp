@@ -100,7 +100,7 @@ struct alignas(64) SlotRecord {
     Counter spare[5];
 };
 
-inline constexpr std::size_t entry_count = 1024;
+inline constexpr std::size_t entry_count = 512;
 inline constexpr std::size_t scope_count = 65;
 inline constexpr std::size_t pool_count = 1024;
 inline constexpr std::size_t arena_count = 4096;
@@ -146,8 +146,11 @@ inline constexpr std::size_t pools_offset =
     (scopes_offset + scope_count * sizeof(ScopeRecord) + 4095) / 4096 * 4096;
 inline constexpr std::size_t arenas_offset =
     (pools_offset + pool_count * sizeof(PoolRecord) + 4095) / 4096 * 4096;
+// Not at the beginning of a page, where a thread's table and its caches begin: a load waits for a
+// store to the same place in another page, and a pair of calls took a third longer
+// (perf/pair.cpp).
 inline constexpr std::size_t slots_offset =
-    (arenas_offset + arena_count * sizeof(ArenaRecord) + 4095) / 4096 * 4096;
+    (arenas_offset + arena_count * sizeof(ArenaRecord) + 4095) / 4096 * 4096 + 256;
 static_assert(slots_offset + slot_count * sizeof(SlotRecord) <= segment_bytes);
 static_assert(Counter::is_always_lock_free);
 
