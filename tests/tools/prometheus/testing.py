@@ -26,9 +26,10 @@ def check(holds, message):
 
 
 def run(*words, text=None):
-    """What the program wrote; fails with it when the program fails or complains."""
-    done = subprocess.run(words, input=text, capture_output=True, encoding="utf-8", check=False)
-    told = done.stdout + done.stderr
+    """What the program wrote, to the byte; fails with it when the program fails."""
+    done = subprocess.run(words, input=text.encode() if text else None, capture_output=True,
+                          check=False)
+    told = (done.stdout + done.stderr).decode()
     check(done.returncode == 0, f"{words[0]} ended with {done.returncode}:\n{told}")
     return told
 
