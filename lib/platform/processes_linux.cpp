@@ -48,7 +48,9 @@ Look why_refused(std::uint64_t process) {
     if (::stat(folder.c_str(), &owner) != 0) {
         // A /proc that hides other users' processes (hidepid) says that there is none.
         const bool possible = process != 0 && process <= INT_MAX;
-        return possible && (::kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM) ? Look::other_user : Look::no_process;
+        return possible && (::kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM)
+                   ? Look::other_user
+                   : Look::no_process;
     }
     const ProcessStatus its(folder);
     const ProcessStatus mine("/proc/self");
@@ -113,24 +115,22 @@ MemoryFiles memory_files_of(std::uint64_t process, std::string_view name) {
     MemoryFiles found;
     const std::string folder = folder_of(process) + "/fd";
     const std::string wanted = memory_file_text(name);
-    if (::faccessat(AT_FDCWD, folder.c_str(), R_OK, AT_EACCESS) != 0) {
+    const std::vector<std::uint64_t> numbers = numbers_in(folder);
+    if (numbers.empty() && ::faccessat(AT_FDCWD, folder.c_str(), R_OK, AT_EACCESS) != 0) {
         found.look = why_refused(process);
         return found;
     }
     found.look = Look::allowed;
-    for (const std::uint64_t number : numbers_in(folder)) {
+    for (const std::uint64_t number : numbers) {
         const std::string path = folder + '/' + std::to_string(number);
-        char text[64];
-        const ssize_t length = ::readlink(path.c_str(), text, sizeof text);
-        if (length < 0 && (errno == EACCES || errno == EPERM)) {
+        errno = 0;
+        if (target_of(path) == wanted) {
+            ObservedFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+            if (file) found.files.push_back({number, std::move(file)});
+        } else if (errno == EACCES || errno == EPERM) {
             found.look = why_refused(process);
             return found;
         }
-        if (length < 0 || std::string_view(text, static_cast<std::size_t>(length)) != wanted) {
-            continue;
-        }
-        ObservedFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-        if (file) found.files.push_back({number, std::move(file)});
     }
     return found;
 }

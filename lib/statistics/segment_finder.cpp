@@ -68,17 +68,12 @@ Finding among(std::uint64_t process, platform::MemoryFiles held) {
 }
 
 Finding find_in_memory(std::uint64_t process) {
-    const auto facts = platform::facts_of(process);
-    if (!facts) return {};
     Finding finding = among(process, platform::memory_files_of(process, memory_name));
-    finding.name = facts->name;
-    if (finding.segment) {
-        finding.segment->start_ticks = facts->start_ticks;
-        finding.segment->name = facts->name;
-    } else if (finding.problem.failure == AttachFailure::no_segment &&
-               platform::maps_memory_file(process, memory_name, 0)) {
-        finding.problem = closed_problem();
-    }
+    if (!finding.segment) return finding;
+    const auto facts = platform::facts_of(process);
+    if (!facts) return {.segment = {}, .problem = problem_of(Look::no_process)};
+    finding.segment->start_ticks = facts->start_ticks;
+    finding.segment->name = facts->name;
     return finding;
 }
 
@@ -107,7 +102,10 @@ Finding find_in_folder(std::uint64_t process) {
     Finding finding;
     const std::string folder = segment_folder();
     ObservedFile file = folder.empty() ? ObservedFile() : platform::open_in(folder, process);
-    if (!file) return finding;
+    if (!file) {
+        finding.problem = problem_of(Look::no_process);
+        return finding;
+    }
     SegmentHeader header{};
     if (auto problem = read_header(file, header)) {
         finding.problem = std::move(*problem);
@@ -116,15 +114,18 @@ Finding find_in_folder(std::uint64_t process) {
     const auto facts = facts_behind(header);
     // Looked at only once the header is whole, when who makes a file has locked it.
     if (!facts && file.lock() != ObservedFile::Lock::held) return finding;
-    finding.name = facts ? facts->name : text_of(header.process_name);
     finding.segment = FoundSegment{.process = process,
                                    .file = std::move(file),
                                    .descriptor = 0,
                                    .is_in_folder = true,
                                    .is_of_our_space = is_of_our_space(header),
                                    .start_ticks = facts ? facts->start_ticks : 0,
-                                   .name = finding.name};
+                                   .name = facts ? facts->name : text_of(header.process_name)};
     return finding;
+}
+
+bool has_closed_segment(std::uint64_t process) {
+    return platform::maps_memory_file(process, memory_name, 0);
 }
 
 Finding find_segment(std::uint64_t process) {

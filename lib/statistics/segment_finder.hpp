@@ -27,11 +27,13 @@ struct FoundSegment {
 struct Finding {
     std::optional<FoundSegment> segment;
     SegmentProblem problem = {AttachFailure::no_process, ""};
-    std::string name;  // of the process, "" where none is known
 };
 
 /// Through /proc, or where that fails, in the folder. Throws std::bad_alloc.
 Finding find_segment(std::uint64_t process);
+/// Whether a process without a segment that could be found has one all the same: it closed the
+/// descriptor. This takes as long as the process has many mappings.
+bool has_closed_segment(std::uint64_t process);
 /// In the folder of TENSORPOOL_STATISTICS_DIR only; what is found there is of a process that lives.
 Finding find_in_folder(std::uint64_t process);
 /// That folder; "" where it is not set.

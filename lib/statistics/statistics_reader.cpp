@@ -3,8 +3,11 @@
 #include <map>
 #include <utility>
 
+#include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "platform/processes.hpp"
+#include "statistics/closed_segments.hpp"
+#include "statistics/look_problem.hpp"
 #include "statistics/segment_finder.hpp"
 #include "statistics/segment_snapshot.hpp"
 #include "statistics/segment_view.hpp"
@@ -28,6 +31,15 @@ std::uint64_t read(const Counter& counter) noexcept {
                       "tensorpool: process " + std::to_string(process) + who + ": " + problem.what);
 }
 
+bool is_without(const Finding& finding) noexcept {
+    return !finding.segment && finding.problem.failure == AttachFailure::no_segment;
+}
+
+std::string name_of(std::uint64_t process) {
+    const auto facts = platform::facts_of(process);
+    return facts ? facts->name : std::string();
+}
+
 /// Whether a process that cannot be read stands in the list: those that hold a segment. Of a
 /// process that may not be looked into there is no telling.
 bool holds_segment(AttachFailure failure) noexcept {
@@ -37,12 +49,11 @@ bool holds_segment(AttachFailure failure) noexcept {
 
 void add(std::map<std::uint64_t, ObservedProcess>& all, std::uint64_t process,
          const Finding& finding) {
-    const bool readable = finding.segment.has_value();
-    if (!readable && !holds_segment(finding.problem.failure)) return;
-    all[process] = {.process = process,
-                    .name = finding.name,
-                    .readable = readable,
-                    .problem = readable ? "" : finding.problem.what};
+    if (finding.segment) {
+        all[process] = {process, finding.segment->name, true, ""};
+    } else if (holds_segment(finding.problem.failure)) {
+        all[process] = {process, name_of(process), false, finding.problem.what};
+    }
 }
 
 }  // namespace
@@ -68,9 +79,14 @@ StatisticsReader& StatisticsReader::operator=(StatisticsReader&&) noexcept = def
 StatisticsReader::~StatisticsReader() = default;
 
 std::vector<ObservedProcess> StatisticsReader::list() {
+    static base::NeverDestroyed<ClosedSegments> closed;
     std::map<std::uint64_t, ObservedProcess> all;
     for (const std::uint64_t process : platform::process_numbers()) {
-        add(all, process, find_segment(process));
+        Finding finding = find_segment(process);
+        if (is_without(finding) && closed.get().holds(process, platform::monotonic_clock_ns())) {
+            finding.problem = closed_problem();
+        }
+        add(all, process, finding);
     }
     const std::string folder = segment_folder();
     if (!folder.empty()) {
@@ -96,9 +112,16 @@ unsigned StatisticsReader::remove_dead() {
 
 StatisticsReader StatisticsReader::attach(std::uint64_t process) {
     Finding finding = find_segment(process);
-    if (!finding.segment) fail(process, finding.name, finding.problem);
+    if (is_without(finding) && has_closed_segment(process)) finding.problem = closed_problem();
+    if (!finding.segment) {
+        const std::string name = name_of(process);
+        // One that has ended and whose parent did not ask for it yet has nothing of this.
+        if (name.empty() && is_without(finding))
+            finding.problem = problem_of(platform::Look::no_process);
+        fail(process, name, finding.problem);
+    }
     auto state = std::make_unique<State>(std::move(*finding.segment));
-    if (const auto problem = state->view.open()) fail(process, finding.name, *problem);
+    if (const auto problem = state->view.open()) fail(process, state->segment.name, *problem);
     return StatisticsReader(std::move(state));
 }
 

@@ -23,7 +23,7 @@ PoolStatistics distinct_figures() {
     std::strcpy(figures.name, "images");
     std::uint64_t next = 1000;
     // All figures behind the name are words.
-    auto* const words = reinterpret_cast<std::uint64_t*>(&figures.in_use_bytes);
+    auto* const words = reinterpret_cast<std::uint64_t*>(&figures.id);
     const auto* const end = reinterpret_cast<std::uint64_t*>(&figures + 1);
     for (std::uint64_t* word = words; word != end; ++word) *word = next++;
     return figures;
@@ -32,7 +32,7 @@ PoolStatistics distinct_figures() {
 PoolStatistics largest_figures() {
     PoolStatistics figures;
     std::memset(figures.name, 'n', sizeof figures.name - 1);
-    auto* const words = reinterpret_cast<std::uint64_t*>(&figures.in_use_bytes);
+    auto* const words = reinterpret_cast<std::uint64_t*>(&figures.id);
     std::fill(words, reinterpret_cast<std::uint64_t*>(&figures + 1), UINT64_MAX);
     return figures;
 }
@@ -72,7 +72,8 @@ TEST(ToJson, HoldsEveryFigureOnceUnderItsOwnName) {
     const auto collect = [&](const Json& object) {
         for (const auto& [name, value] : object.members) {
             if (name != "version" && name != "name" && name != "buckets" && name != "large") {
-                shown.push_back(value.number);
+                if (value.elements.empty()) shown.push_back(value.number);
+                for (const Json& element : value.elements) shown.push_back(element.number);
             }
         }
     };
@@ -84,7 +85,7 @@ TEST(ToJson, HoldsEveryFigureOnceUnderItsOwnName) {
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = 1000 + i;
     EXPECT_EQ(shown, expected);
     const auto words = (reinterpret_cast<const char*>(&figures + 1) -
-                        reinterpret_cast<const char*>(&figures.in_use_bytes)) /
+                        reinterpret_cast<const char*>(&figures.id)) /
                        8;
     EXPECT_EQ(shown.size(), static_cast<std::size_t>(words));
 }

@@ -33,7 +33,7 @@ ArenaStatistics distinct_figures() {
     ArenaStatistics figures = arena_named("steps");
     std::uint64_t next = 1000;
     // All figures behind the kind are words.
-    auto* const words = reinterpret_cast<std::uint64_t*>(&figures.used_bytes);
+    auto* const words = reinterpret_cast<std::uint64_t*>(&figures.id);
     const auto* const end = reinterpret_cast<std::uint64_t*>(&figures + 1);
     for (std::uint64_t* word = words; word != end; ++word) *word = next++;
     return figures;
@@ -57,7 +57,7 @@ TEST(ArenaStatistics, AreZeroAtFirst) {
     EXPECT_EQ(figures.version, ArenaStatistics::current_version);
     EXPECT_STREQ(figures.name, "");
     EXPECT_EQ(figures.kind, Kind::growing);
-    const auto* const words = &figures.used_bytes;
+    const auto* const words = &figures.id;
     const auto* const end = reinterpret_cast<const std::uint64_t*>(&figures + 1);
     EXPECT_TRUE(std::all_of(words, end, [](std::uint64_t word) { return word == 0; }));
 }
@@ -77,7 +77,7 @@ TEST(ArenaToJson, HoldsEveryFigureOnceUnderItsOwnName) {
     for (const auto& [name, value] : read->members) {
         if (value.number >= 1000) shown.insert(value.number);
     }
-    const std::uint64_t words = (sizeof figures - offsetof(ArenaStatistics, used_bytes)) / 8;
+    const std::uint64_t words = (sizeof figures - offsetof(ArenaStatistics, id)) / 8;
     EXPECT_EQ(shown.size(), words);
     EXPECT_EQ(read->members.size(), words + 3) << "version, name, kind";
 }
