@@ -49,14 +49,18 @@ Arena::Arena(ArenaOptions options) {
     arena::ArenaMemory& memory = state_->memory;
     if (!memory.reserve(asked.max_capacity, asked.alignment)) {
         const std::size_t bytes = asked.max_capacity != 0 ? asked.max_capacity : memory.limit();
-        state_->fail(bytes, {"address space", platform::available_address_space()});
+        const Refusal refusal{"address space", platform::available_address_space()};
+        state_->count_refusal(bytes, refusal);
+        state_->fail(bytes, refusal);
     }
     set_up(memory.base());
     const std::size_t most = asked.max_capacity != 0 ? asked.max_capacity : SIZE_MAX;
     const std::size_t initial = std::min(asked.initial_capacity, most);
     if (initial == 0) return;
     Refusal refusal;
-    if (grow_to(initial, arena::no_surplus, refusal) == 0) state_->fail(initial, refusal);
+    if (grow_to(initial, arena::no_surplus, refusal) != 0) return;
+    state_->count_refusal(initial, refusal);
+    state_->fail(initial, refusal);
 }
 
 Arena Arena::over(std::span<std::byte> buffer) {

@@ -141,7 +141,7 @@ std::size_t Arena::grow_to(std::size_t end, const GrowthPolicy& growth, Refusal&
     if (grown == 0) return 0;
     // Release: who sees the new end sees the memory committed.
     end_.store(state_->memory.end(), std::memory_order_release);
-    state_->record.fold();
+    state_->note(EntryKind::growth, grown);
     state_->announce_change();
     return grown;
 }

@@ -103,7 +103,7 @@ std::size_t Arena::give_back_above(std::size_t offset) noexcept {
         const std::lock_guard lock(state_->mutex);
         bytes = state_->memory.give_back_above(offset);
         end_.store(state_->memory.end(), std::memory_order_relaxed);
-        if (bytes != 0) state_->record.fold();
+        if (bytes != 0) state_->note(EntryKind::give_back, bytes);
     }
     if (bytes != 0) state_->tell(ArenaEvent::Kind::give_back, bytes);
     return bytes;

@@ -11,7 +11,9 @@
 #include "base/alignment.hpp"
 #include "platform/fail.hpp"
 #include "statistics/arena_figures.hpp"
+#include "statistics/limit_kind.hpp"
 #include "statistics/report_at_exit.hpp"
+#include "statistics/timeline.hpp"
 
 namespace tensorpool::detail {
 namespace {
@@ -93,9 +95,15 @@ void ArenaState::tell(ArenaEvent::Kind kind, std::size_t bytes, const char* limi
                        .limit = limit});
 }
 
-void* ArenaState::refuse(std::size_t bytes, const base::Refusal& refusal) noexcept {
+void ArenaState::count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept {
+    const LimitKind limit = statistics::limit_kind(refusal);
     totals.count_refusal();
+    statistics::write_entry(statistics::refusal_kind(limit), limit, bytes, options_.name);
     fold_record();
+}
+
+void* ArenaState::refuse(std::size_t bytes, const base::Refusal& refusal) noexcept {
+    count_refusal(bytes, refusal);
     tell(ArenaEvent::Kind::refusal, bytes, refusal.limit);
     return nullptr;
 }
@@ -109,6 +117,11 @@ std::uint64_t ArenaState::cancel_from(std::size_t begin) noexcept {
     cancelled_.cancel_from(begin);
     announce_change();
     return std::uint64_t{cancelled_.generation()} << Arena::offset_bits | begin;
+}
+
+void ArenaState::note(EntryKind kind, std::size_t bytes) noexcept {
+    statistics::write_entry(kind, LimitKind::none, bytes, options_.name);
+    record.fold();
 }
 
 void ArenaState::fold_record() noexcept {

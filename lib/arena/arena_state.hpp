@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <tensorpool/arena.hpp>
+#include <tensorpool/timeline.hpp>
 
 #include "arena/arena_memory.hpp"
 #include "arena/cancelled_claims.hpp"
@@ -58,6 +59,8 @@ public:
     /// The same for an allocation, which makes the calling thread that one if there is none yet.
     void check_allocating_thread() noexcept;
     void tell(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
+    /// Counts that a request was not met, and puts it on the timeline.
+    void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
     /// Counts and tells that a request was not met. Returns nullptr, for who hands that on.
     void* refuse(std::size_t bytes, const base::Refusal& refusal) noexcept;
     /// Under the mutex.
@@ -65,6 +68,8 @@ public:
     /// Under the mutex: cancels all claims that begin at `begin` or above, and returns what the top
     /// becomes.
     std::uint64_t cancel_from(std::size_t begin) noexcept;
+    /// Puts on the timeline what was counted. Under the mutex, or while nobody else is there.
+    void note(EntryKind kind, std::size_t bytes) noexcept;
     /// Where the record has no place: brings it up to date where it is added up.
     void fold_record() noexcept;
     /// Wakes who waits for a growth or a cancellation. Under the mutex.

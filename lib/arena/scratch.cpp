@@ -34,7 +34,7 @@ constexpr std::size_t cache_line_bytes = 64;
 constexpr std::size_t few_sets_bytes = 512;
 
 [[noreturn]] void refuse(ScratchState& state, std::size_t bytes, const Refusal& refusal) {
-    state.note_refusal(bytes, refusal);
+    state.count_refusal(bytes, refusal);
     throw AllocationError(state.name(), bytes, state.scratch().used(), state.capacity(),
                           refusal.limit, refusal.limit_bytes);
 }

@@ -13,7 +13,9 @@
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
 #include "statistics/arena_figures.hpp"
+#include "statistics/limit_kind.hpp"
 #include "statistics/report_at_exit.hpp"
+#include "statistics/timeline.hpp"
 
 namespace tensorpool::detail {
 namespace {
@@ -58,8 +60,10 @@ void ScratchState::belong_to_this_thread() noexcept {
     record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
 }
 
-void ScratchState::note_refusal(std::size_t, const base::Refusal&) noexcept {
+void ScratchState::count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept {
+    const LimitKind limit = statistics::limit_kind(refusal);
     totals.count_refusal();
+    statistics::write_entry(statistics::refusal_kind(limit), limit, bytes, name_);
     fold_record();
 }
 
@@ -86,7 +90,7 @@ void ScratchState::set_buffer(std::span<std::byte> buffer) {
     totals.peak_capacity_bytes.store(buffer.size(), std::memory_order_relaxed);
     totals.limit_bytes.store(buffer.size(), std::memory_order_relaxed);
     use_present_chunk();
-    fold_record();
+    note_changes();
 }
 
 ScratchOperator* ScratchState::find_operator(std::string_view name) noexcept {
@@ -133,14 +137,16 @@ bool ScratchState::grow(std::size_t bytes, std::size_t alignment, base::Refusal&
     // In one piece with what comes before, the block may need padding.
     slack_ += std::min(alignment - granule, most_slack);
     use_present_chunk();
-    fold_record();
+    note_changes();
     return true;
 }
 
 bool ScratchState::prepare(std::size_t bytes, base::Refusal& refusal) noexcept {
-    if (!is_ready_for(bytes) && !make_ready(bytes, refusal)) return false;
+    if (!is_ready_for(bytes)) {
+        if (!make_ready(bytes, refusal)) return false;
+        note_changes();
+    }
     prepared_ = std::max(prepared_, scratch_.used() + bytes);
-    fold_record();
     return true;
 }
 
@@ -203,6 +209,20 @@ void ScratchState::settle() noexcept {
     base::Refusal refusal;
     (void)chunks.add_next(need, arena::joined_bytes(need), granule, refusal);
     use_present_chunk();
+    note_changes();
+}
+
+// Puts on the timeline what grew and what was given back since the last time.
+void ScratchState::note_changes() noexcept {
+    const auto note = [this](EntryKind kind, const statistics::Counter& total,
+                             std::uint64_t& noted) {
+        const std::uint64_t now = total.load(std::memory_order_relaxed);
+        if (now == noted) return;
+        statistics::write_entry(kind, LimitKind::none, now - noted, name_);
+        noted = now;
+    };
+    note(EntryKind::give_back, totals.given_back_bytes, noted_given_back_);
+    note(EntryKind::growth, totals.grown_bytes, noted_grown_);
     fold_record();
 }
 
@@ -224,7 +244,7 @@ std::size_t ScratchState::trim() noexcept {
     if (!keeps_present) forget_need();
     const std::size_t bytes = keeps_present ? chunks.drop_spares() : chunks.drop_all();
     if (chunks.empty()) use_present_chunk();
-    fold_record();
+    note_changes();
     return bytes;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,8 +56,8 @@ public:
     void abandon() noexcept;
     /// In the child of a fork, whose only thread has another number.
     void belong_to_this_thread() noexcept;
-    /// Counts that a request was not met.
-    void note_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
+    /// Counts that a request was not met, and puts it on the timeline.
+    void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
 
     arena::RecordHolder record;
     /// Of no other scratch of the process, one that is gone included; never 0.
@@ -81,6 +82,7 @@ private:
     bool is_ready_for(std::size_t bytes) const noexcept;
     [[nodiscard]] bool make_ready(std::size_t bytes, base::Refusal& refusal) noexcept;
     void forget_need() noexcept;
+    void note_changes() noexcept;
     void fold_record() noexcept;
 
     Scratch& scratch_;
@@ -88,6 +90,9 @@ private:
     // How far what was made ready reached at most, in bytes in use.
     std::size_t prepared_ = 0;
     std::size_t slack_ = 0;
+    // Of the totals, what is on the timeline.
+    std::uint64_t noted_grown_ = 0;
+    std::uint64_t noted_given_back_ = 0;
     std::unordered_map<std::string_view, ScratchOperator*> operators_;
 };
 

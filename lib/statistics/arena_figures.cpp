@@ -24,8 +24,9 @@ ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
         static_cast<Kind>(std::min(read(arena.kind), static_cast<std::uint64_t>(Kind::scratch)));
     figures.thread = read(arena.thread);
     arena.totals.add_to(figures);
-    if (figures.kind == Kind::growing) {
-        // The last page may reach beyond a limit that is no whole number of pages.
+    if (figures.kind == Kind::growing && figures.id != 0) {
+        // The last page may reach beyond a limit that is no whole number of pages. (`other`, whose
+        // number is 0, adds up those with a limit and those without.)
         figures.capacity_bytes = std::min(figures.capacity_bytes, figures.limit_bytes);
     }
     if (figures.kind == Kind::scratch) figures.reserved_bytes = figures.capacity_bytes;

@@ -14,19 +14,29 @@ inline LimitKind limit_kind(const base::Refusal& refusal) noexcept {
         std::string_view limit;
         LimitKind kind;
     };
-    static constexpr Known all[] = {{"max_allocation", LimitKind::request},
-                                    {"max_capacity", LimitKind::capacity},
-                                    {"the buffer", LimitKind::capacity},
-                                    {"the largest alignment", LimitKind::address_space},
-                                    {"what a size can hold", LimitKind::request},
-                                    {"available memory", LimitKind::memory},
-                                    {"what the system commits", LimitKind::memory},
-                                    {"address space", LimitKind::address_space},
-                                    {"memory for the pool's records", LimitKind::records}};
+    static constexpr Known all[] = {
+        {"max_allocation", LimitKind::request},
+        {"max_capacity", LimitKind::capacity},
+        {"the buffer", LimitKind::capacity},
+        {"the largest alignment", LimitKind::address_space},
+        {"what a size can hold", LimitKind::request},
+        {"available memory", LimitKind::memory},
+        {"what the system commits", LimitKind::memory},
+        {"address space", LimitKind::address_space},
+        {"reserved address space", LimitKind::address_space},
+        {"a quarter of the address space that RLIMIT_AS left", LimitKind::address_space},
+        {"what can be measured", LimitKind::address_space},
+        {"memory for the pool's records", LimitKind::records}};
     for (const Known& known : all) {
         if (known.limit == refusal.limit) return known.kind;
     }
     return LimitKind::none;
+}
+
+/// What a request that was refused for it is on the timeline.
+inline EntryKind refusal_kind(LimitKind limit) noexcept {
+    const bool own = limit == LimitKind::request || limit == LimitKind::capacity;
+    return own ? EntryKind::limit : EntryKind::failure;
 }
 
 }  // namespace tensorpool::statistics

@@ -17,6 +17,7 @@
 #include <tensorpool/snapshot.hpp>
 
 #include "arena/arena_test.hpp"
+#include "arena/records.hpp"
 #include "statistics/commit_budget.hpp"
 #include "support/child_process.hpp"
 
@@ -25,6 +26,7 @@ namespace {
 
 using testing::bare_options;
 using testing::fill;
+using testing::gib;
 using testing::holds;
 using testing::kib;
 using testing::mib;
@@ -69,6 +71,65 @@ TEST(ArenaFork, ChildMayDestroyArenasOfItsParent) {
         arena.reset();
         return statistics::commit_budget().committed() == before && take_snapshot().arenas.empty();
     }));
+}
+
+/// The word that allocations write.
+std::uint64_t top_of(const Arena& arena) {
+    return testing::arena_record(arena.statistics().id)->used;
+}
+
+TEST(ArenaFork, NobodyIsGrantedAnythingMeanwhile) {
+    Arena arena(bare_options());
+    arena.reserve(mib);
+    auto* const first = static_cast<std::byte*>(arena.allocate(64));
+    arena::arena_registry().before_fork();
+    EXPECT_EQ(arena.used(), 64U) << "who looks sees nothing of it";
+    EXPECT_EQ(arena.statistics().used_bytes, 64U);
+    const std::uint64_t top = top_of(arena);
+    std::atomic<bool> granted = false;
+    void* block = nullptr;
+    std::thread other([&] {
+        block = arena.allocate(640);
+        granted = true;
+    });
+    while (top_of(arena) == top) std::this_thread::yield();
+    EXPECT_FALSE(granted) << "its claim is pending";
+    arena::arena_registry().after_fork_in_parent();
+    other.join();
+    EXPECT_EQ(block, first + 64) << "the place that it would have got";
+    EXPECT_EQ(arena.used(), 704U);
+}
+
+TEST(ArenaFork, ReleaseWaitsUntilItIsOver) {
+    Arena arena(bare_options());
+    const Arena::Mark mark = arena.mark();
+    arena.allocate(mib);
+    arena::arena_registry().before_fork();
+    std::thread other([&] { arena.release_to(mark); });
+    arena::arena_registry().after_fork_in_parent();
+    other.join();
+    EXPECT_EQ(arena.used(), 0U);
+    EXPECT_NE(arena.allocate(64), nullptr);
+    EXPECT_EQ(arena.used(), 64U);
+}
+
+TEST(ArenaFork, ArenasOfEveryKindAndSharingGoOn) {
+    alignas(64) std::byte buffer[4096];
+    ArenaOptions one_threads = bare_options();
+    one_threads.sharing = Sharing::one_thread;
+    Arena own(one_threads);
+    Arena over = Arena::over(buffer);
+    Arena measuring = Arena::measuring();
+    for (Arena* const arena : {&own, &over, &measuring}) {
+        arena->allocate(64);
+        EXPECT_TRUE(holds_in_mortal_child([&] {
+            return arena->used() == 64 && arena->allocate(64) != nullptr && arena->used() == 128;
+        })) << arena->name();
+        EXPECT_EQ(arena->used(), 64U);
+        auto* const next = static_cast<std::byte*>(arena->allocate(64));
+        EXPECT_EQ(arena->allocate(64), next + 64);
+        EXPECT_EQ(arena->used(), 192U);
+    }
 }
 
 // Not under sanitizers: their malloc does not survive a fork amid another thread's call.
@@ -160,6 +221,78 @@ TEST(ArenaFork, AmidGrowthsAndRefusalsLeavesTheChildWorkingArenas) {
     }
     over = true;
     makes_arenas.join();
+}
+
+/// Takes blocks, and tells how far those reach of which the rest of the program may know.
+class Taker {
+public:
+    explicit Taker(Arena& arena)
+        : arena_(arena), begin_(static_cast<std::byte*>(arena.allocate(64))) {
+        for (std::thread& thread : threads_) thread = std::thread([this] { run(); });
+    }
+    ~Taker() {
+        over_ = true;
+        for (std::thread& thread : threads_) thread.join();
+    }
+    Taker(const Taker&) = delete;
+    Taker& operator=(const Taker&) = delete;
+
+    std::size_t known() const { return known_; }
+
+private:
+    void run() {
+        while (!over_) {
+            auto* const block = static_cast<std::byte*>(arena_.try_allocate(64));
+            if (block == nullptr) continue;
+            const auto end = static_cast<std::size_t>(block - begin_) + 64;
+            std::size_t seen = known_;
+            while (seen < end && !known_.compare_exchange_weak(seen, end)) {
+            }
+        }
+    }
+
+    Arena& arena_;
+    std::byte* begin_;
+    std::atomic<bool> over_ = false;
+    std::atomic<std::size_t> known_ = 64;
+    std::thread threads_[2];
+};
+
+TEST(ArenaFork, ChildKnowsAllThatOtherThreadsWereGranted) {
+    for (int i = 0; i < 40; ++i) {
+        ArenaOptions options = bare_options();
+        options.max_capacity = gib;
+        options.initial_capacity = gib;
+        Arena arena(options);
+        const Taker taker(arena);
+        while (taker.known() < 1000 * 64) std::this_thread::yield();
+        EXPECT_TRUE(holds_in_mortal_child([&] {
+            const std::size_t known = taker.known();
+            return arena.used() >= known && arena.used() <= known + 2 * 64;
+        })) << "fork "
+            << i;
+    }
+}
+
+TEST(ArenaFork, LeavesOtherThreadsArenasAsTheyWere) {
+    std::atomic<bool> over = false;
+    std::thread works([&] {
+        for (unsigned i = 0; !over; ++i) {
+            ArenaOptions options = bare_options();
+            options.sharing = i % 2 == 0 ? Sharing::one_thread : Sharing::any_thread;
+            Arena arena(options);
+            for (unsigned round = 0; round < 100; ++round) {
+                for (std::size_t block = 0; block < 10; ++block) {
+                    EXPECT_EQ(arena.used(), 128 * block);
+                    fill(arena.allocate(128), 128, block);
+                }
+                arena.reset();
+            }
+        }
+    });
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(testing::holds_in_child([] { return true; }));
+    over = true;
+    works.join();
 }
 
 #endif

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "statistics/folded_words.hpp"
+#include "statistics/segment.hpp"
+
+namespace tensorpool::testing {
+
+/// The places of arenas and scratches that were ever taken, as who reads the segment finds them.
+/// The first is `other`'s.
+inline std::span<statistics::ArenaRecord> arena_places() {
+    statistics::SegmentHeader* const header = statistics::segment().header();
+    if (header == nullptr) return {};
+    auto* const begin = reinterpret_cast<std::byte*>(header);
+    return {reinterpret_cast<statistics::ArenaRecord*>(begin + header->arenas.offset),
+            header->arenas.used};
+}
+
+/// The record with this number; nullptr where there is none.
+inline statistics::ArenaRecord* arena_record(std::uint64_t id) {
+    for (statistics::ArenaRecord& record : arena_places()) {
+        if (record.id == id) return &record;
+    }
+    return nullptr;
+}
+
+inline std::size_t arena_records() {
+    std::size_t count = 0;
+    for (const statistics::ArenaRecord& record : arena_places()) count += record.id != 0;
+    return count;
+}
+
+inline std::uint64_t arenas_left_out() {
+    return statistics::segment().header()->arenas.left_out;
+}
+
+/// Whether any word of the record is an address within 4 GiB of this one.
+inline bool tells_address(const statistics::ArenaRecord& record, const void* address) {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    const std::uintptr_t near = std::uintptr_t{4} << 30;
+    const auto* const words = statistics::as_words(record);
+    for (std::size_t i = 0; i < statistics::words_of<statistics::ArenaRecord>; ++i) {
+        if (words[i] > at - near && words[i] < at + near) return true;
+    }
+    return false;
+}
+
+/// While it lives, all places of arenas and scratches are taken.
+class NoArenaPlaces {
+public:
+    NoArenaPlaces() {
+        while (auto* const filler = statistics::segment().add_arena("filler", 0, 0)) {
+            fillers_.push_back(filler);
+        }
+    }
+    ~NoArenaPlaces() {
+        for (statistics::ArenaRecord* const filler : fillers_) {
+            statistics::segment().remove_arena(*filler);
+        }
+    }
+    NoArenaPlaces(const NoArenaPlaces&) = delete;
+    NoArenaPlaces& operator=(const NoArenaPlaces&) = delete;
+
+private:
+    std::vector<statistics::ArenaRecord*> fillers_;
+};
+
+/// Whether nothing is added up under `other`.
+inline bool other_arena_is_empty() {
+    const statistics::ArenaRecord& other = *statistics::segment().other_arena();
+    const auto* const totals = statistics::as_words(other.totals);
+    for (std::size_t i = 0; i < statistics::words_of<statistics::ArenaTotals>; ++i) {
+        if (totals[i] != 0) return false;
+    }
+    return other.used == 0 && other.high == 0;
+}
+
+}  // namespace tensorpool::testing
