@@ -184,7 +184,9 @@ TEST(ToText, HasALineForEachBucketThatWasUsedAndOneForLargeBlocks) {
                           .allocated_bytes = 10240,
                           .cache_hits = 10,
                           .cache_misses = 30,
-                          .depot_hits = 0};
+                          .depot_hits = 0,
+                          .system_misses = 0,
+                          .depot_bytes = 0};
     figures.large.allocations = 7;
     figures.large.cached_bytes = 3 << 20;
     const std::vector<std::string> lines = lines_of(to_text(figures));

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "platform/observed_file.hpp"
+#include "statistics/segment.hpp"
+#include "statistics/segment_layout.hpp"
+
+namespace tensorpool::testing {
+
+inline void put(statistics::Counter& counter, std::uint64_t value) {
+    counter.store(value, std::memory_order_relaxed);
+}
+
+/// A segment such as a process makes, but written by the test: it may hold anything.
+class FakeSegment {
+public:
+    enum class Sealed : bool { no, yes };
+
+    explicit FakeSegment(Sealed sealed = Sealed::yes)
+        : file_(memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+        using namespace statistics;
+        if (file_ < 0 || ftruncate(file_, segment_bytes) != 0) throw std::runtime_error("memfd");
+        base_ = mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+        if (base_ == MAP_FAILED) throw std::runtime_error("mmap");
+        if (sealed == Sealed::yes) fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+        describe();
+    }
+    ~FakeSegment() {
+        munmap(base_, statistics::segment_bytes);
+        close(file_);
+    }
+    FakeSegment(const FakeSegment&) = delete;
+    FakeSegment& operator=(const FakeSegment&) = delete;
+
+    statistics::SegmentHeader& header() { return *static_cast<statistics::SegmentHeader*>(base_); }
+    statistics::PoolRecord& pool(std::size_t place) {
+        return at<statistics::PoolRecord>(statistics::pools_offset, place);
+    }
+    statistics::ArenaRecord& arena(std::size_t place) {
+        return at<statistics::ArenaRecord>(statistics::arenas_offset, place);
+    }
+    statistics::SlotRecord& slot(std::size_t place) {
+        return at<statistics::SlotRecord>(statistics::slots_offset, place);
+    }
+    statistics::ScopeRecord& scope(std::size_t place) {
+        return at<statistics::ScopeRecord>(statistics::scopes_offset, place);
+    }
+    statistics::EntryRecord& entry(std::size_t place) {
+        return at<statistics::EntryRecord>(statistics::timeline_offset, place);
+    }
+
+    statistics::PoolRecord& add_pool(const char* name, std::uint64_t id) {
+        const auto place = header().pools.used.fetch_add(1);
+        put(pool(place).id, id);
+        statistics::store_name(pool(place).name, name);
+        return pool(place);
+    }
+    statistics::SlotRecord& add_slot(std::uint64_t pool_id, std::uint64_t thread) {
+        const auto place = header().slots.used.fetch_add(1);
+        put(slot(place).pool, pool_id);
+        put(slot(place).thread, thread);
+        return slot(place);
+    }
+    statistics::ArenaRecord& add_arena(const char* name, std::uint64_t id, std::uint64_t kind) {
+        const auto place = header().arenas.used.fetch_add(1);
+        put(arena(place).id, id);
+        put(arena(place).kind, kind);
+        statistics::store_name(arena(place).name, name);
+        return arena(place);
+    }
+
+    /// For reading, as a reader opens it.
+    platform::ObservedFile open() const {
+        const std::string path = "/proc/self/fd/" + std::to_string(file_);
+        return platform::ObservedFile(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    }
+    void cut_to(std::size_t bytes) {
+        if (ftruncate(file_, static_cast<off_t>(bytes)) != 0) throw std::runtime_error("ftruncate");
+    }
+    void* base() { return base_; }
+
+private:
+    template <class Record>
+    Record& at(std::size_t offset, std::size_t place) {
+        return reinterpret_cast<Record*>(static_cast<char*>(base_) + offset)[place];
+    }
+
+    static void describe(statistics::Region& region, std::size_t offset, std::size_t record_bytes,
+                         std::size_t places, std::size_t used) {
+        put(region.offset, offset);
+        put(region.record_bytes, record_bytes);
+        put(region.places, places);
+        put(region.used, used);
+    }
+
+    void describe() {
+        using namespace statistics;
+        put(header().version, segment_version);
+        put(header().bytes, segment_bytes);
+        put(header().header_bytes, header_bytes);
+        describe(header().timeline, timeline_offset, sizeof(EntryRecord), entry_count, 0);
+        describe(header().scopes, scopes_offset, sizeof(ScopeRecord), scope_count, 1);
+        describe(header().pools, pools_offset, sizeof(PoolRecord), pool_count, 1);
+        describe(header().arenas, arenas_offset, sizeof(ArenaRecord), arena_count, 1);
+        describe(header().slots, slots_offset, sizeof(SlotRecord), slot_count, 0);
+        put(header().process, static_cast<std::uint64_t>(getpid()));
+        store_name(header().process_name, "fake");
+        store_name(header().library_version, "1.2.3");
+        store_name(pool(0).name, "other");
+        store_name(arena(0).name, "other");
+        store_name(scope(0).name, "other");
+        put(header().magic, segment_magic);
+    }
+
+    int file_;
+    void* base_ = nullptr;
+};
+
+}  // namespace tensorpool::testing

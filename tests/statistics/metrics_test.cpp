@@ -1,0 +1,200 @@
+#include <tensorpool/metrics.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <string>
+
+namespace tensorpool {
+namespace {
+
+PoolStatistics pool_named(const char* name, std::uint64_t id) {
+    PoolStatistics pool;
+    std::strncpy(pool.name, name, sizeof pool.name - 1);
+    pool.id = id;
+    return pool;
+}
+
+ProcessSnapshot process_of(std::uint64_t number) {
+    ProcessSnapshot snapshot;
+    snapshot.process = number;
+    snapshot.process_name = "photos";
+    snapshot.library_version = "1.2.3";
+    return snapshot;
+}
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+const MetricFamily& family_of(const std::vector<MetricFamily>& families, const std::string& name) {
+    for (const MetricFamily& family : families) {
+        if (family.name == name) return family;
+    }
+    throw std::runtime_error("no " + name);
+}
+
+double value_of(const std::vector<MetricFamily>& families, const std::string& name,
+                const Labels& labels) {
+    for (const MetricSample& sample : family_of(families, name).samples) {
+        if (sample.labels == labels) return sample.value;
+    }
+    throw std::runtime_error("no such sample of " + name);
+}
+
+TEST(Metrics, OfNothingAreNone) {
+    EXPECT_TRUE(metric_families({}).empty());
+    EXPECT_EQ(to_prometheus(std::vector<ProcessSnapshot>()), "");
+}
+
+TEST(Metrics, HaveTheNamesThatArePromised) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.pools = {pool_named("images", 1)};
+    snapshot.scopes.emplace_back();
+    std::set<std::string> names;
+    for (const MetricFamily& family : metric_families({snapshot})) names.insert(family.name);
+    for (const char* name :
+         {"tensorpool_block_bytes", "tensorpool_requested_bytes_total",
+          "tensorpool_allocated_bytes_total", "tensorpool_cached_bytes",
+          "tensorpool_capacity_bytes", "tensorpool_reserved_bytes", "tensorpool_peak_block_bytes",
+          "tensorpool_limit_bytes", "tensorpool_blocks", "tensorpool_allocations_total",
+          "tensorpool_deallocations_total", "tensorpool_allocation_failures_total",
+          "tensorpool_system_maps_total", "tensorpool_released_bytes_total",
+          "tensorpool_scope_calls_total", "tensorpool_checks_failed_total",
+          "tensorpool_process_minor_faults_total", "tensorpool_build_info"}) {
+        EXPECT_TRUE(names.contains(name)) << name;
+    }
+}
+
+TEST(Metrics, OfCountersAndOnlyThoseEndInTotal) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.pools = {pool_named("images", 1)};
+    snapshot.arenas.emplace_back();
+    snapshot.scopes.emplace_back();
+    for (const MetricFamily& family : metric_families({snapshot})) {
+        EXPECT_EQ(family.name.ends_with("_total"), family.kind == MetricFamily::Kind::counter)
+            << family.name;
+        EXPECT_FALSE(family.help.empty()) << family.name;
+    }
+}
+
+TEST(Metrics, CarryProcessAndPoolAsLabels) {
+    ProcessSnapshot one = process_of(5);
+    one.pools = {pool_named("images", 1), pool_named("texts", 2)};
+    one.pools[1].in_use_bytes = 4096;
+    ProcessSnapshot other = process_of(6);
+    other.pools = {pool_named("images", 1)};
+    other.pools[0].in_use_bytes = 64;
+    const auto families = metric_families({one, other});
+    const auto in_use = [&](const char* pid, const char* pool) {
+        return value_of(families, "tensorpool_block_bytes",
+                        {{"pid", pid}, {"process", "photos"}, {"pool", pool}});
+    };
+    EXPECT_EQ(in_use("5", "images"), 0);
+    EXPECT_EQ(in_use("5", "texts"), 4096);
+    EXPECT_EQ(in_use("6", "images"), 64);
+}
+
+TEST(Metrics, TellPoolsOfOneNameApart) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.pools = {pool_named("pool", 1), pool_named("pool", 7), pool_named("pool #7", 8)};
+    std::set<Labels> seen;
+    const auto families = metric_families({snapshot});
+    for (const MetricSample& sample : family_of(families, "tensorpool_blocks").samples) {
+        EXPECT_TRUE(seen.insert(sample.labels).second);
+    }
+    EXPECT_EQ(seen.size(), 3U);
+    EXPECT_TRUE(seen.contains({{"pid", "5"}, {"process", "photos"}, {"pool", "pool"}}));
+    EXPECT_TRUE(seen.contains({{"pid", "5"}, {"process", "photos"}, {"pool", "pool #7"}}));
+}
+
+TEST(Metrics, OfAllocationsBySourceAddUpToAll) {
+    ProcessSnapshot snapshot = process_of(5);
+    PoolStatistics pool = pool_named("images", 1);
+    pool.buckets[0].allocations = 100;
+    pool.buckets[0].cache_hits = 80;
+    pool.buckets[0].cache_misses = 20;
+    pool.buckets[0].depot_hits = 12;
+    pool.buckets[0].system_misses = 1;
+    pool.large.allocations = 9;
+    pool.large.cache_hits = 4;
+    pool.large.cache_misses = 5;
+    pool.large.system_misses = 2;
+    snapshot.pools = {pool};
+    const auto families = metric_families({snapshot});
+    const auto from = [&](const char* source) {
+        return value_of(
+            families, "tensorpool_allocations_total",
+            {{"pid", "5"}, {"process", "photos"}, {"pool", "images"}, {"source", source}});
+    };
+    EXPECT_EQ(from("magazine"), 80);
+    EXPECT_EQ(from("depot"), 12);
+    EXPECT_EQ(from("span"), 7);
+    EXPECT_EQ(from("extent"), 7);
+    EXPECT_EQ(from("system"), 3);
+}
+
+TEST(Metrics, OfALimitAreInfiniteWithoutOne) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.pools = {pool_named("free", 1), pool_named("bound", 2)};
+    snapshot.pools[1].limit_bytes = 1 << 20;
+    const auto families = metric_families({snapshot});
+    const auto& samples = family_of(families, "tensorpool_limit_bytes").samples;
+    EXPECT_TRUE(std::isinf(samples.at(0).value));
+    EXPECT_EQ(samples.at(1).value, 1 << 20);
+    EXPECT_NE(to_prometheus(snapshot).find("pool=\"free\"} +Inf\n"), std::string::npos);
+}
+
+TEST(Metrics, NameTheReasonOfFailures) {
+    ProcessSnapshot snapshot = process_of(5);
+    PoolStatistics pool = pool_named("images", 1);
+    pool.failures_by_limit = {1, 2, 3, 4, 5, 6};
+    snapshot.pools = {pool};
+    const std::string text = to_prometheus(snapshot);
+    for (const char* end :
+         {"reason=\"other\"} 1\n", "reason=\"max_allocation\"} 2\n", "reason=\"max_capacity\"} 3\n",
+          "reason=\"memory\"} 4\n", "reason=\"address_space\"} 5\n", "reason=\"records\"} 6\n"}) {
+        EXPECT_NE(text.find(end), std::string::npos) << end << " in\n" << text;
+    }
+}
+
+TEST(ToPrometheus, EscapesNamesAndKeepsOtherScripts) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.process_name = "a\"b\\c\nd";
+    snapshot.pools = {pool_named("größe\xff", 1)};
+    const std::string text = to_prometheus(snapshot);
+    EXPECT_NE(
+        text.find(
+            "tensorpool_blocks{pid=\"5\",process=\"a\\\"b\\\\c\\nd\",pool=\"größe\uFFFD\"} 0\n"),
+        std::string::npos)
+        << text;
+}
+
+TEST(ToPrometheus, SaysHelpAndTypeOnceBeforeTheSamples) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.pools = {pool_named("a", 1)};
+    const std::string text = to_prometheus({snapshot, process_of(6)});
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("# TYPE tensorpool_blocks ", at)) != std::string::npos;
+         ++at) {
+        ++count;
+    }
+    EXPECT_EQ(count, 1U);
+    EXPECT_NE(text.find("# HELP tensorpool_blocks Blocks that callers hold.\n"
+                        "# TYPE tensorpool_blocks gauge\n"
+                        "tensorpool_blocks{"),
+              std::string::npos)
+        << text;
+}
+
+TEST(ToPrometheus, WritesLargeTotalsExactly) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.minor_faults = 123456789012345;
+    EXPECT_NE(to_prometheus(snapshot).find(
+                  "tensorpool_process_minor_faults_total{pid=\"5\",process=\"photos\"} "
+                  "123456789012345\n"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace tensorpool
