@@ -31,7 +31,7 @@ struct LeftOut {
     std::uint64_t pools = 0;
     std::uint64_t arenas = 0;  ///< scratches too
     std::uint64_t slots = 0;   ///< of threads, whose figures lag by what is in their magazines
-    std::uint64_t scopes = 0;  ///< names
+    std::uint64_t scopes = 0;  ///< StatisticsScopes that began with a name beyond the 64th
 };
 
 struct ProcessSnapshot {

@@ -244,7 +244,10 @@ ScopeRecord* Segment::find_or_add_scope(std::string_view name) noexcept {
             return scopes + i;
         }
     }
-    if (used == scope_count) return scopes;
+    if (used == scope_count) {
+        count_left_out(Kind::scopes, true);
+        return scopes;
+    }
     const Change change(*header);
     store_name(scopes[used].name, name);
     write(scopes[used].id, next_id());
