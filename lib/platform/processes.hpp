@@ -60,8 +60,8 @@ struct MemoryFiles {
 MemoryFiles memory_files_of(std::uint64_t process, std::string_view name);
 /// Whether that process still has this very file under that number.
 bool holds_file(std::uint64_t process, std::uint64_t descriptor, const ObservedFile& file);
-/// Whether such a file, that of this inode or with 0 any, is mapped into the process, open or not.
-/// False where nothing can be seen.
+/// Whether such a file, that of this inode or with 0 any, is mapped into the process to be written,
+/// as its own is and those that it reads are not; open or not. False where nothing can be seen.
 bool maps_memory_file(std::uint64_t process, std::string_view name, std::uint64_t inode);
 
 }  // namespace tensorpool::platform

@@ -146,8 +146,10 @@ bool holds_file(std::uint64_t process, std::uint64_t descriptor, const ObservedF
 bool maps_memory_file(std::uint64_t process, std::string_view name, std::uint64_t inode) {
     const std::string wanted = memory_file_text(name);
     const auto is_it = [&](std::string_view line) {
-        for (int field = 0; field < 4; ++field) take_field(line, ' ');
-        return inode == 0 || parse_number(line) == inode;
+        take_field(line, ' ');
+        const std::string_view rights = take_field(line, ' ');
+        for (int field = 2; field < 4; ++field) take_field(line, ' ');
+        return rights.starts_with("rw") && (inode == 0 || parse_number(line) == inode);
     };
     LineReader lines((folder_of(process) + "/maps").c_str());
     for (std::string_view line; lines.next(line);) {
