@@ -1,3 +1,5 @@
 #include "command.hpp"
 
-int main(int count, char** words) { return tensorpool::command::run_command(count, words); }
+int main(int count, char** words) {
+    return tensorpool::command::run_command(count, words);
+}

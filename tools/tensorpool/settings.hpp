@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <stdexcept>
 #include <string>
 
@@ -23,9 +24,12 @@ struct Settings {
     std::uint64_t process = 0;  ///< --pid; 0: not given
     std::string name;           ///< --name; empty: not given
     bool json = false;
-    bool bytes = false;  ///< sizes as plain numbers of bytes
-    bool wait = false;   ///< for a process of that name, and for the next one when it ends
+    bool bytes = false;        ///< sizes as plain numbers of bytes
+    bool wait = false;         ///< for a process of that name, and for the next one when it ends
     std::function<int()> run;  ///< returns an ExitCode, and may throw CommandError
+    /// What the manual says of a subcommand beyond its help: paragraphs between empty lines, and
+    /// lines that begin with two spaces as they are.
+    std::map<std::string, std::string> details;
 };
 
 /// Ends the program with a message for people, which says what to do next.

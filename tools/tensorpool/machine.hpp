@@ -1,0 +1,50 @@
+#pragma once
+
+/// @file
+/// What `doctor` looks at.
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <tensorpool/statistics_reader.hpp>
+
+namespace tensorpool::command {
+
+/// No limit.
+inline constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+struct Machine {
+    unsigned processors = 1;
+    unsigned memory_nodes = 1;
+    std::uint64_t memory_bytes = 0;     ///< of the machine
+    std::uint64_t total_bytes = 0;      ///< this program may have: the container's limit, if less
+    std::uint64_t available_bytes = 0;  ///< of that, now
+    double small_fault_ns = 0;          ///< to touch a page of 4 KiB for the first time
+    double huge_fault_ns = 0;           ///< the same with huge pages asked for, for each 4 KiB
+    std::string huge_pages;             ///< "always", "madvise" or "never"; "" where unknown
+    int overcommit = -1;                ///< 0, 1 or 2; -1 where unknown
+    std::uint64_t commit_bytes = 0;     ///< that may be committed with overcommit 2
+    std::uint64_t lock_bytes = unlimited;     ///< RLIMIT_MEMLOCK
+    std::uint64_t address_bytes = unlimited;  ///< RLIMIT_AS
+    bool memfd = false;                       ///< memory files without a path
+    bool write_seal = false;                  ///< they can be sealed against others' writing
+    int trace_scope = -1;                     ///< of Yama; -1 where there is none
+    bool hides_processes = false;             ///< /proc with hidepid
+    bool root = false;
+    bool has_proc = false;
+    bool has_terminal_type = false;  ///< TERM is set, and not to "dumb"
+    bool utf8 = false;
+    bool serves = false;            ///< built with `serve`
+    bool has_page = false;          ///< and with its page
+    std::string statistics_mode;    ///< TENSORPOOL_STATISTICS
+    std::string statistics_folder;  ///< TENSORPOOL_STATISTICS_DIR
+    bool statistics_folder_usable = false;
+    std::vector<ObservedProcess> processes;
+};
+
+/// Takes some 20 ms, most of them for page faults.
+Machine examine_machine();
+
+}  // namespace tensorpool::command

@@ -1,0 +1,76 @@
+#include "manual_pages.hpp"
+
+#include <fmt/format.h>
+
+#include <tensorpool/figures.hpp>
+
+#include "help_text.hpp"
+#include "roff.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+std::string see_also(const CLI::App& app) {
+    std::string names;
+    for (const CLI::App* const sub : shown_subcommands(app)) {
+        names += fmt::format(".BR tensorpool\\-{} (1),\n", roff(sub->get_name()));
+    }
+    return section("SEE ALSO") + names + ".BR tensorpool\\-figures (7)\n";
+}
+
+std::string options(const CLI::App& app) {
+    std::string text = section("OPTIONS");
+    for (const CLI::Option* const option : shown_options(app)) {
+        text += item(names_of(*option), option->get_description() + '.');
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string overview_page(const CLI::App& app) {
+    std::string text = page_head(app.get_name(), 1, "show where the memory of programs is");
+    text += section("SYNOPSIS") + ".B tensorpool\n.I SUBCOMMAND\n[\\fIOPTIONS\\fR]\n";
+    text += section("DESCRIPTION") + paragraphs(app.get_description());
+    text += section("SUBCOMMANDS");
+    for (const CLI::App* const sub : shown_subcommands(app)) {
+        text += item("tensorpool " + sub->get_name(), sub->get_description() + '.');
+    }
+    text += options(app) + section("NOTES") + paragraphs(app.get_footer());
+    return text + see_also(app);
+}
+
+std::string subcommand_page(const CLI::App& sub, const Settings& settings) {
+    const std::string& name = sub.get_name();
+    std::string sentence = sub.get_description();
+    sentence[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(sentence[0])));
+    std::string text = page_head("tensorpool-" + name, 1, sentence);
+    text += section("SYNOPSIS") + fmt::format(".B tensorpool {}\n[\\fIOPTIONS\\fR]\n", roff(name));
+    text += section("DESCRIPTION") + paragraphs(sub.get_description() + '.');
+    const auto details = settings.details.find(name);
+    if (details != settings.details.end()) text += ".PP\n" + paragraphs(details->second);
+    text += options(sub) + section("NOTES") + paragraphs(sub.get_footer());
+    text += section("EXIT STATUS") + item("0", "Nothing was found to be wrong.") +
+            item("1", "Something was found, or could not be done.") +
+            item("2", "The options are wrong, or fit several processes.") +
+            item("3", "The process is not there, or no longer.");
+    return text + section("SEE ALSO") + ".BR tensorpool (1),\n.BR tensorpool\\-figures (7)\n";
+}
+
+std::string figures_page() {
+    std::string text = page_head("tensorpool-figures", 7, "what each figure of tensorpool means");
+    text += section("DESCRIPTION") +
+            paragraphs(
+                "Names are those of the fields in JSON and in C++. A gauge goes up and "
+                "down, a total only grows, a peak is the highest so far.");
+    std::string_view of;
+    for (const FigureDescription& figure : describe_figures()) {
+        if (of != figure.of) text += section(fmt::format("OF A {}", figure.of));
+        of = figure.of;
+        text += item(figure.name,
+                     fmt::format("({}, {}) {}", figure.kind, figure.unit, figure.sentence));
+    }
+    return text + section("SEE ALSO") + ".BR tensorpool (1)\n";
+}
+
+}  // namespace tensorpool::command

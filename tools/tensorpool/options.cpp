@@ -1,0 +1,35 @@
+#include "options.hpp"
+
+namespace tensorpool::command {
+
+void add_target_options(CLI::App& command, Settings& settings) {
+    CLI::Option* const process =
+        command.add_option("-p,--pid", settings.process, "The process of this number")
+            ->option_text("PID")
+            ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
+    CLI::Option* const name =
+        command.add_option("--name", settings.name, "The process of this name, or part of it")
+            ->option_text("NAME")
+            ->excludes(process);
+    command
+        .add_flag("--wait", settings.wait,
+                  "Wait for a process of that name, and for the next when it ends")
+        ->needs(name);
+}
+
+void add_output_options(CLI::App& command, Settings& settings) {
+    command.add_flag("--json", settings.json, "Print JSON, one object a line");
+    command.add_flag("--bytes", settings.bytes, "Print sizes as numbers of bytes, not as MiB");
+}
+
+void add_repetition_options(CLI::App& command, Repetition& repetition) {
+    // Below a hundredth of a second the reader would show little but itself.
+    command.add_option("-i,--interval", repetition.interval, "Seconds between looks (1)")
+        ->option_text("S")
+        ->check(CLI::Range(0.01, 86400.0));
+    command.add_option("-n,--times", repetition.times, "Looks, then end (without end)")
+        ->option_text("N")
+        ->check(CLI::PositiveNumber);
+}
+
+}  // namespace tensorpool::command

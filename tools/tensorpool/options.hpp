@@ -1,0 +1,29 @@
+#pragma once
+
+/// @file
+/// Options that several subcommands take.
+
+#include <CLI/CLI.hpp>
+
+#include "settings.hpp"
+#include "units.hpp"
+
+namespace tensorpool::command {
+
+/// --pid and --name, and --wait.
+void add_target_options(CLI::App& command, Settings& settings);
+/// --json and --bytes.
+void add_output_options(CLI::App& command, Settings& settings);
+
+struct Repetition {
+    double interval = 1;      ///< seconds
+    std::uint64_t times = 0;  ///< 0: without end
+};
+/// -i and -n.
+void add_repetition_options(CLI::App& command, Repetition& repetition);
+
+inline Sizes sizes_of(const Settings& settings) {
+    return settings.bytes ? Sizes::bytes : Sizes::iec;
+}
+
+}  // namespace tensorpool::command

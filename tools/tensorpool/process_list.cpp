@@ -1,0 +1,69 @@
+#include "process_list.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "printable.hpp"
+#include "table.hpp"
+#include "totals.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+std::vector<Cell> cells_of(const ListedProcess& listed, Sizes sizes) {
+    const Totals totals = add_up(*listed.snapshot);
+    const std::string limit =
+        totals.limit_bytes == 0 ? "none" : format_size(totals.limit_bytes, sizes);
+    return {{shown_name(listed.process.name, listed.process.process)},
+            {std::to_string(listed.process.process)},
+            {std::to_string(listed.snapshot->pools.size())},
+            {std::to_string(listed.snapshot->arenas.size() + listed.snapshot->scratches.size())},
+            {format_size(totals.in_use_bytes, sizes)},
+            {format_size(totals.capacity_bytes, sizes)},
+            {format_size(totals.peak_bytes, sizes)},
+            {limit}};
+}
+
+}  // namespace
+
+std::string list_text(const std::vector<ListedProcess>& processes, Sizes sizes, std::size_t width) {
+    Table table;
+    table.columns = {{"NAME", Side::left}, {"PID"},      {"POOLS"}, {"ARENAS"},
+                     {"IN USE"},           {"CAPACITY"}, {"PEAK"},  {"LIMIT"}};
+    std::string refused;
+    for (const ListedProcess& listed : processes) {
+        if (listed.snapshot) {
+            table.rows.push_back(cells_of(listed, sizes));
+        } else {
+            refused += fmt::format("{} ({}) cannot be read: {}\n", listed.process.process,
+                                   shown_name(listed.process.name, listed.process.process),
+                                   printable(listed.process.problem));
+        }
+    }
+    std::string text;
+    if (!table.rows.empty()) {
+        for (const std::string& line : lay_out(table, width)) text += line + '\n';
+    }
+    return text + refused;
+}
+
+std::string list_json(const ListedProcess& listed) {
+    nlohmann::ordered_json json = {{"process", listed.process.process},
+                                   {"name", listed.process.name},
+                                   {"readable", listed.snapshot.has_value()},
+                                   {"problem", listed.process.problem}};
+    if (listed.snapshot) {
+        const Totals totals = add_up(*listed.snapshot);
+        json["pools"] = listed.snapshot->pools.size();
+        json["arenas"] = listed.snapshot->arenas.size();
+        json["scratches"] = listed.snapshot->scratches.size();
+        json["in_use_bytes"] = totals.in_use_bytes;
+        json["capacity_bytes"] = totals.capacity_bytes;
+        json["peak_in_use_bytes"] = totals.peak_bytes;
+        json["limit_bytes"] = totals.limit_bytes;
+    }
+    // A name that is no UTF-8 must not end the program.
+    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace tensorpool::command

@@ -1,0 +1,80 @@
+#include "stat_line.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace tensorpool::command {
+namespace {
+
+std::size_t size_width(Sizes sizes) {
+    return sizes == Sizes::bytes ? 14 : 9;
+}
+
+}  // namespace
+
+StatLook compare(const ProcessSnapshot& older, const ProcessSnapshot& newer) {
+    const ProcessRates rates = difference(older, newer);
+    return {newer.process, newer.time_unix_ns, rates.seconds, add_up(newer), add_up(rates)};
+}
+
+StatLook since_start(const ProcessSnapshot& snapshot, double age) {
+    StatLook look{snapshot.process, snapshot.time_unix_ns, age, add_up(snapshot), {}};
+    if (age <= 0) return look;
+    const auto rate = [&](std::uint64_t total) { return static_cast<double>(total) / age; };
+    look.rates.allocations = rate(look.totals.allocations);
+    look.rates.deallocations = rate(look.totals.deallocations);
+    look.rates.failures = rate(look.totals.failures);
+    look.rates.faults = rate(snapshot.minor_faults);
+    for (const PoolStatistics& pool : snapshot.pools) {
+        look.rates.allocated_bytes += rate(pool.allocated_bytes);
+    }
+    if (look.totals.allocations > 0) {
+        look.rates.hit_ratio = ratio(look.totals.cache_hits, look.totals.allocations);
+    }
+    return look;
+}
+
+std::string stat_titles(Sizes sizes) {
+    const std::size_t width = size_width(sizes);
+    return fmt::format("{:>{}} {:>{}} {:>{}} {:>6} {:>6} {:>8} {:>8} {:>8} {:>8}", "in use", width,
+                       "capacity", width, "peak", width, "util", "hits", "allocs/s", "frees/s",
+                       "faults/s", "failures");
+}
+
+std::string stat_line(const StatLook& look, Sizes sizes) {
+    const std::size_t width = size_width(sizes);
+    const auto rate = [&](double value) {
+        return look.seconds > 0 ? format_count(value) : std::string("-");
+    };
+    return fmt::format("{:>{}} {:>{}} {:>{}} {:>6} {:>6} {:>8} {:>8} {:>8} {:>8}",
+                       format_size(look.totals.in_use_bytes, sizes), width,
+                       format_size(look.totals.capacity_bytes, sizes), width,
+                       format_size(look.totals.peak_bytes, sizes), width,
+                       format_part(ratio(look.totals.in_use_bytes, look.totals.capacity_bytes)),
+                       look.seconds > 0 ? format_part(look.rates.hit_ratio) : "-",
+                       rate(look.rates.allocations), rate(look.rates.deallocations),
+                       rate(look.rates.faults),
+                       format_count(static_cast<double>(look.totals.failures)));
+}
+
+std::string stat_json(const StatLook& look) {
+    const nlohmann::ordered_json json = {{"process", look.process},
+                                         {"time_unix_ns", look.time_unix_ns},
+                                         {"seconds", look.seconds},
+                                         {"in_use_bytes", look.totals.in_use_bytes},
+                                         {"capacity_bytes", look.totals.capacity_bytes},
+                                         {"peak_in_use_bytes", look.totals.peak_bytes},
+                                         {"limit_bytes", look.totals.limit_bytes},
+                                         {"allocations", look.totals.allocations},
+                                         {"deallocations", look.totals.deallocations},
+                                         {"failures", look.totals.failures},
+                                         {"checks", look.totals.checks},
+                                         {"allocations_rate", look.rates.allocations},
+                                         {"deallocations_rate", look.rates.deallocations},
+                                         {"allocated_bytes_rate", look.rates.allocated_bytes},
+                                         {"minor_faults_rate", look.rates.faults},
+                                         {"hit_ratio", look.rates.hit_ratio}};
+    return json.dump();
+}
+
+}  // namespace tensorpool::command

@@ -1,0 +1,33 @@
+#pragma once
+
+/// @file
+/// The lines of `stat`.
+
+#include <string>
+
+#include <tensorpool/process_snapshot.hpp>
+
+#include "totals.hpp"
+#include "units.hpp"
+
+namespace tensorpool::command {
+
+/// One look at a process, and what it did since the look before.
+struct StatLook {
+    std::uint64_t process = 0;
+    std::uint64_t time_unix_ns = 0;
+    double seconds = 0;  ///< that the rates are over; 0: not known, so there are none
+    Totals totals;
+    TotalRates rates;
+};
+
+StatLook compare(const ProcessSnapshot& older, const ProcessSnapshot& newer);
+/// The first look: on average since the process began, `age` seconds ago.
+StatLook since_start(const ProcessSnapshot& snapshot, double age);
+
+std::string stat_titles(Sizes sizes);
+/// Within 80 columns, except for sizes in bytes.
+std::string stat_line(const StatLook& look, Sizes sizes);
+std::string stat_json(const StatLook& look);
+
+}  // namespace tensorpool::command
