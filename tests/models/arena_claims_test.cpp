@@ -1,11 +1,12 @@
 // The protocol by which threads claim memory of an arena (arena/arena_state.hpp tells it), as a
-// model: every order of the steps of three threads is walked through, each step one atomic access
-// of the code or one critical section. The arena itself is put to the test in
-// arena_allocate_threads_test.cpp, where an order that needs a thread to sleep between two
+// model: every order of the steps of three threads and of a fork in a fourth is walked through,
+// each step one atomic access of the code or one critical section. The arena itself is put to the
+// test in arena_allocate_threads_test.cpp, where an order that needs a thread to sleep between two
 // instructions hardly ever comes.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,24 @@
 namespace tensorpool::arena {
 namespace {
 
-enum class Fault { none, end_read_after_claim, generation_forgotten, waits_for_nobody };
+enum class Fault {
+    none,
+    end_read_after_claim,
+    generation_forgotten,
+    waits_for_nobody,
+    fork_leaves_it_open
+};
+
+enum class Fork : std::uint8_t {
+    before,
+    locked,  // the arena's mutex is held, and nobody is granted anything by a claim
+    copied,  // the child will see the top as it was copied, and all else as it is at the fork
+    over,
+};
+
+// What the fork adds to the top, and no closed arena.
+constexpr std::size_t beyond = 1000;
+constexpr std::size_t open = SIZE_MAX;
 
 enum class At : std::uint8_t {
     begin,      // about to read the end (or, with the fault, to claim)
@@ -51,6 +69,9 @@ struct Arena {
     CancelledClaims cancelled;
     std::vector<std::size_t> cancelled_from;
     std::array<Worker, 3> workers = {};
+    Fork fork = Fork::over;
+    std::size_t closed_at = open;
+    std::size_t copied_top = 0;
 };
 
 class Model {
@@ -68,7 +89,13 @@ private:
     using Key = std::vector<std::size_t>;
 
     static Key key(const Arena& arena) {
-        Key key = {arena.top, arena.end, arena.limit, arena.changes};
+        Key key = {arena.top,
+                   arena.end,
+                   arena.limit,
+                   arena.changes,
+                   static_cast<std::size_t>(arena.fork),
+                   arena.closed_at,
+                   arena.copied_top};
         key.insert(key.end(), arena.cancelled_from.begin(), arena.cancelled_from.end());
         for (const Worker& worker : arena.workers) {
             key.insert(key.end(), {std::size_t{1} << 32, static_cast<std::size_t>(worker.at),
@@ -83,9 +110,17 @@ private:
         for (std::size_t number = 0; number < arena.workers.size(); ++number) {
             const Worker& worker = arena.workers[number];
             if (worker.at >= At::granted || worker.waits == arena.changes) continue;
+            const bool locks = worker.at == At::settle || worker.at == At::make_room;
+            if (locks && (arena.fork == Fork::locked || arena.fork == Fork::copied)) continue;
             Arena next = arena;
             step(next, next.workers[number]);
             if (overlaps(next)) wrong_ = "two blocks overlap";
+            visit(next);
+            moved = true;
+        }
+        if (arena.fork != Fork::over) {
+            Arena next = arena;
+            step_of_fork(next);
             visit(next);
             moved = true;
         }
@@ -116,6 +151,47 @@ private:
             }
         }
         return false;
+    }
+
+    void step_of_fork(Arena& arena) {
+        if (arena.fork == Fork::before) {
+            if (arena.top <= arena.end && fault_ != Fault::fork_leaves_it_open) {
+                arena.closed_at = arena.top;
+                arena.top += beyond;
+            }
+            arena.fork = Fork::locked;
+        } else if (arena.fork == Fork::locked) {
+            arena.copied_top = arena.top;
+            arena.fork = Fork::copied;
+        } else {
+            check_child(arena);
+            open_again(arena);
+            arena.fork = Fork::over;
+        }
+    }
+
+    /// What it takes to be in use must have all that any thread was granted until the fork.
+    void check_child(const Arena& arena) {
+        const std::size_t pending_end = std::min(arena.copied_top, arena.end);
+        const std::size_t used = arena.closed_at != open ? arena.closed_at : pending_end;
+        for (const Worker& worker : arena.workers) {
+            if (worker.at == At::granted && worker.block + worker.size > used) {
+                wrong_ = "the child does not know a block";
+            }
+        }
+    }
+
+    static void open_again(Arena& arena) {
+        if (arena.closed_at == open) return;
+        cancel_from(arena, arena.closed_at);
+        arena.closed_at = open;
+    }
+
+    static void cancel_from(Arena& arena, std::size_t begin) {
+        arena.cancelled.cancel_from(begin);
+        arena.cancelled_from.push_back(begin);
+        arena.top = begin;
+        ++arena.changes;
     }
 
     void step(Arena& arena, Worker& worker) const {
@@ -185,10 +261,7 @@ private:
         } else if (end <= arena.end || grow(arena, end)) {
             worker.at = At::granted;
         } else if (worker.block <= arena.end || fault_ == Fault::waits_for_nobody) {
-            arena.cancelled.cancel_from(worker.block);
-            arena.cancelled_from.push_back(worker.block);
-            arena.top = worker.block;
-            ++arena.changes;
+            cancel_from(arena, worker.block);
             worker.at = At::refused;
         } else {
             worker.waits = arena.changes;
@@ -241,6 +314,24 @@ const char* walk_all(Fault fault) {
     return "";
 }
 
+/// The same with a fork at any time. There are many more orders: fewer sizes and limits.
+const char* walk_all_with_fork(Fault fault) {
+    for (unsigned kinds = 0; kinds < 8; ++kinds) {
+        for (const std::size_t size : {1, 2}) {
+            Arena arena;
+            arena.fork = Fork::before;
+            arena.end = 1;
+            arena.limit = 2;
+            arena.later_limit = 3;
+            arena.workers = {Worker{(kinds & 1) == 0, size}, Worker{(kinds & 2) == 0, 1},
+                             Worker{(kinds & 4) == 0, 1}};
+            const char* const wrong = Model(fault).walk(arena);
+            if (*wrong != '\0') return wrong;
+        }
+    }
+    return "";
+}
+
 TEST(ClaimsModel, NoOrderOfStepsOverlapsLosesOrHangs) {
     EXPECT_STREQ(walk_all(Fault::none), "");
 }
@@ -251,6 +342,14 @@ TEST(ClaimsModel, EndThatIsReadAfterTheClaimOverlaps) {
 
 TEST(ClaimsModel, ForgottenGenerationsAreFound) {
     EXPECT_STRNE(walk_all(Fault::generation_forgotten), "");
+}
+
+TEST(ClaimsModel, ForkAtAnyTimeKnowsAllBlocksAndDisturbsNobody) {
+    EXPECT_STREQ(walk_all_with_fork(Fault::none), "");
+}
+
+TEST(ClaimsModel, ForkThatClosesNothingLosesBlocks) {
+    EXPECT_STREQ(walk_all_with_fork(Fault::fork_leaves_it_open), "the child does not know a block");
 }
 
 TEST(ClaimsModel, CancellingBeforeTheFirstIsFound) {
