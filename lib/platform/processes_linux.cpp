@@ -45,7 +45,7 @@ std::string memory_file_text(std::string_view name) {
 Look why_refused(std::uint64_t process) {
     const std::string folder = folder_of(process);
     struct stat owner {};
-    if (::stat(folder.c_str(), &owner) != 0) {
+    if (::stat((folder + "/status").c_str(), &owner) != 0) {
         // A /proc that hides other users' processes (hidepid) says that there is none.
         const bool possible = process != 0 && process <= INT_MAX;
         return possible && (::kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM)

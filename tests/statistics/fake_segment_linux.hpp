@@ -23,8 +23,9 @@ class FakeSegment {
 public:
     enum class Sealed : bool { no, yes };
 
-    explicit FakeSegment(Sealed sealed = Sealed::yes)
-        : file_(memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    /// `name` is that of the file.
+    explicit FakeSegment(Sealed sealed = Sealed::yes, const char* name = "fake")
+        : file_(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
         using namespace statistics;
         if (file_ < 0 || ftruncate(file_, segment_bytes) != 0) throw std::runtime_error("memfd");
         base_ = mmap(nullptr, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);

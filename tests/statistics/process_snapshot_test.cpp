@@ -16,11 +16,10 @@ using testing::JsonReader;
 
 /// The library's booleans, which the reader of tests does not know, as numbers.
 std::string without_booleans(std::string json) {
-    for (const char* word : {"true", "false"}) {
-        const std::size_t at = json.find(std::string("\"consistent\":") + word);
-        if (at != std::string::npos) {
-            json.replace(at + 13, std::string(word).size(), word[0] == 't' ? "1" : "0");
-        }
+    const std::string words[][2] = {{":true", ":1"}, {":false", ":0"}};
+    for (const auto& [word, number] : words) {
+        const std::size_t at = json.find(word);
+        if (at != std::string::npos) json.replace(at, word.size(), number);
     }
     return json;
 }

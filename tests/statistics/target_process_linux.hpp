@@ -1,0 +1,186 @@
+#pragma once
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <tensorpool/memory_pool.hpp>
+#include <tensorpool/timeline.hpp>
+
+#include "statistics/segment.hpp"
+
+/// A process for readers to look at: this test program, started anew, which then does what it is
+/// told by letters. Each test file that uses it calls `act_as_target_if_asked` before main.
+namespace tensorpool::testing {
+
+inline constexpr const char* target_variable = "TENSORPOOL_TEST_TARGET";
+inline constexpr uid_t nobody = 65534;
+
+class Target {
+public:
+    void run() {
+        answer(true);  // it has become itself
+        for (char letter; ::read(STDIN_FILENO, &letter, 1) == 1;) {
+            answer(obey(letter));
+        }
+        ::_exit(0);
+    }
+
+private:
+    static constexpr std::size_t block_bytes = 1000;
+
+    static void answer(bool done) {
+        if (::write(STDOUT_FILENO, done ? "." : "!", 1) != 1) ::_exit(1);
+    }
+
+    bool obey(char letter) {
+        switch (letter) {
+            case 'p':  // a pool, and blocks of it
+                pool_.emplace(PoolOptions{.name = "photos"});
+                for (int i = 0; i < 100; ++i) blocks_.push_back(pool_->allocate(block_bytes));
+                return true;
+            case 'f':  // frees them
+                for (void* const block : blocks_) pool_->deallocate(block, block_bytes);
+                blocks_.clear();
+                return true;
+            case 't':  // a thread with a name, which uses the pool
+                std::thread([this] {
+                    pthread_setname_np(pthread_self(), "worker");
+                    pool_->deallocate(pool_->allocate(64), 64);
+                    worked_ = true;
+                    for (;;) ::pause();
+                }).detach();
+                while (!worked_) std::this_thread::yield();
+                return true;
+            case 'm':  // an entry of its timeline
+                mark_timeline("hello", 5);
+                return true;
+            case 'c':  // closes what it does not know
+                for (int i = 3; i < 2000; ++i) ::close(i);
+                return true;
+            case 'v':  // a segment of another version
+                statistics::segment().header()->version.store(9);
+                return true;
+            case 'o':  // one that is overwritten
+                statistics::segment().header()->magic.store(0x6f6f6f);
+                return true;
+            case 'd':
+                return ::prctl(PR_SET_DUMPABLE, 0) == 0;
+            case 'k':  // keeps its capabilities at the next letter
+                return ::prctl(PR_SET_KEEPCAPS, 1) == 0;
+            case 'u':
+                return ::setresgid(nobody, nobody, nobody) == 0 &&
+                       ::setresuid(nobody, nobody, nobody) == 0 && ::prctl(PR_SET_DUMPABLE, 1) == 0;
+            case 'n':
+                return ::unshare(CLONE_NEWUSER) == 0;
+            case 'x':  // runs another program; no answer
+                ::fcntl(STDOUT_FILENO, F_SETFD, FD_CLOEXEC);
+                ::execl("/bin/sleep", "sleep", "1000", nullptr);
+                return false;
+            default:
+                return false;
+        }
+    }
+
+    std::optional<MemoryPool> pool_;
+    std::vector<void*> blocks_;
+    std::atomic<bool> worked_ = false;
+};
+
+inline bool act_as_target_if_asked() {
+    if (std::getenv(target_variable) != nullptr) Target().run();
+    return false;
+}
+
+/// Starts a target, and ends it at the end.
+class TargetProcess {
+public:
+    /// `variables`: set in its environment, as "NAME=value".
+    explicit TargetProcess(const std::string& letters,
+                           const std::vector<std::string>& variables = {}) {
+        int orders[2];
+        int answers[2];
+        if (::pipe2(orders, O_CLOEXEC) != 0 || ::pipe2(answers, O_CLOEXEC) != 0) std::abort();
+        process_ = ::fork();
+        if (process_ == 0) become_target(orders[0], answers[1], variables);
+        ::close(orders[0]);
+        ::close(answers[1]);
+        orders_ = orders[1];
+        answers_ = answers[0];
+        obeys_ = hear() && tell(letters);
+    }
+    ~TargetProcess() {
+        end();
+        ::close(orders_);
+        ::close(answers_);
+    }
+    TargetProcess(const TargetProcess&) = delete;
+    TargetProcess& operator=(const TargetProcess&) = delete;
+
+    std::uint64_t number() const { return static_cast<std::uint64_t>(process_); }
+    /// Whether it could do all that it was told first.
+    bool obeys() const { return obeys_; }
+
+    /// Waits until each letter is done; false where it could not be, or the process went away.
+    bool tell(const std::string& letters) {
+        for (const char letter : letters) {
+            char answer = 0;
+            if (::write(orders_, &letter, 1) != 1 || ::read(answers_, &answer, 1) != 1)
+                return false;
+            if (answer != '.') return false;
+        }
+        return true;
+    }
+    void kill() { ::kill(process_, SIGKILL); }
+    /// Ends it, and asks for what it came to.
+    void end() {
+        if (ended_) return;
+        kill();
+        ::waitpid(process_, nullptr, 0);
+        ended_ = true;
+    }
+    /// Waits until it has ended, and leaves what it came to with the system.
+    void wait_until_zombie() {
+        siginfo_t info;
+        ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOWAIT);
+    }
+
+private:
+    bool hear() {
+        char answer = 0;
+        return ::read(answers_, &answer, 1) == 1 && answer == '.';
+    }
+
+    [[noreturn]] static void become_target(int orders, int answers,
+                                           const std::vector<std::string>& variables) {
+        ::dup2(orders, STDIN_FILENO);
+        ::dup2(answers, STDOUT_FILENO);
+        ::setenv(target_variable, "1", 1);
+        for (std::string variable : variables) {
+            const std::size_t equals = variable.find('=');
+            ::setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+        }
+        ::execl("/proc/self/exe", "target", nullptr);
+        ::_exit(1);
+    }
+
+    pid_t process_ = -1;
+    int orders_ = -1;
+    int answers_ = -1;
+    bool obeys_ = false;
+    bool ended_ = false;
+};
+
+}  // namespace tensorpool::testing
