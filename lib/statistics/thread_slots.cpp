@@ -155,7 +155,6 @@ void ThreadSlots::add(SlotOfThread& slot, const detail::ThreadCounters& counters
 }
 
 void ThreadSlots::remove(SlotOfThread& slot) noexcept {
-    look();
     settled.add(*slot.counters);
     (slot.previous != nullptr ? slot.previous->next : slots) = slot.next;
     if (slot.next != nullptr) slot.next->previous = slot.previous;
@@ -196,8 +195,6 @@ void ThreadSlots::leave() noexcept {
     while (free_frames != nullptr) {
         scope_frames->give_back(*std::exchange(free_frames, free_frames->next_free));
     }
-    settled = {};
-    known_names = {};
 }
 
 void look_at_scopes_slow() noexcept {

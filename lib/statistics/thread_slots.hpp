@@ -77,7 +77,8 @@ public:
     std::atomic<detail::ScopeFrame*> innermost = nullptr;
     detail::ScopeFrame* free_frames = nullptr;
 
-    /// Where the names of its latest scopes stand. Its thread's alone.
+    /// Where the names of its latest scopes stand, or those of the thread before. Its thread's
+    /// alone.
     std::array<ScopeRecord*, 8> known_names = {};
 
     // Under the lock of all threads' records.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -108,6 +109,28 @@ TEST(ThreadSlots, SlotMayOutliveItsThread) {
     EXPECT_EQ(counted_since(before).allocations[0], 1U);
 }
 
+TEST(ThreadSlots, SlotThatEndsWhileItsThreadDoesIsLeftAlone) {
+    FakeSlot slot;
+    ThreadSlots& own = *ThreadSlots::own();
+    const ThreadSums before = sums();
+    slot.allocate(0);
+    std::atomic<bool> about_to_end = false;
+    std::thread other;
+    {
+        const std::lock_guard guard(own.mutex);
+        other = std::thread([&] {
+            about_to_end = true;
+            slot.end();
+        });
+        while (!about_to_end) std::this_thread::yield();
+        // Should it not wait for the mutex yet, nothing is tried, and nothing fails.
+        for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+        own.leave();
+    }
+    other.join();
+    EXPECT_EQ(counted_since(before).allocations[0], 0U);
+}
+
 TEST(ThreadSlots, RecordOfAnEndedThreadServesTheNext) {
     const ThreadSlots* first = nullptr;
     const ThreadSlots* second = nullptr;
@@ -137,6 +160,28 @@ TEST(ThreadSlots, ThreadsAndSlotsMayEndAtTheSameTime) {
         slot.reset();  // as a pool that dies
         thread.join();
     }
+}
+
+TEST(ThreadSlots, SlotMayEndOnAnotherThreadWhileItsOwnAddsUp) {
+    constexpr int rounds = 300;
+    std::vector<FakeSlot> slots(rounds);
+    for (FakeSlot& slot : slots) slot.end();
+    std::atomic<int> begun = 0, ended = 0;
+    std::thread thread([&] {
+        const ThreadSums before = sums();
+        for (FakeSlot& slot : slots) {
+            slot.begin();
+            slot.allocate(0);
+            ++begun;
+            EXPECT_EQ(counted_since(before).allocations[0], static_cast<unsigned>(begun));
+        }
+        while (ended != rounds) (void)sums();
+        EXPECT_EQ(counted_since(before).allocations[0], unsigned{rounds});
+    });
+    while (ended != rounds) {
+        if (ended != begun) slots[static_cast<std::size_t>(ended++)].end();
+    }
+    thread.join();
 }
 
 TEST(ThreadSlots, ChildOfAForkKeepsOnlyTheThreadThatForked) {
