@@ -102,10 +102,8 @@ Arena::Arena(Measuring measuring) {
     end_.store(most_measured_bytes, std::memory_order_relaxed);
 }
 
-Arena::~Arena() {
-    // While the words that a snapshot reads are still there; made after them for the same reason.
-    state_.reset();
-}
+// The state goes first, and is made last: a fork in another thread looks at the words beside it.
+Arena::~Arena() = default;
 
 void Arena::set_up(std::byte* base) noexcept {
     const ArenaOptions& options = state_->options();
