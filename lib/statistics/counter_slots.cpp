@@ -179,9 +179,11 @@ std::uint64_t CounterSlots::deallocations() const noexcept {
 void CounterSlots::lock() noexcept {
     mutex_.lock();
     shared_mutex_.lock();
+    place_.lock();
 }
 
 void CounterSlots::unlock() noexcept {
+    place_.unlock();
     shared_mutex_.unlock();
     mutex_.unlock();
 }

@@ -56,15 +56,23 @@ PoolPlace::~PoolPlace() {
 void PoolPlace::fold_slow(const CounterSlots& slots) noexcept {
     PoolRecord* const other = segment().other_pool();
     if (other == nullptr) return;
+    const std::lock_guard guard(alone_->mutex);
     detail::ThreadCounters sums{};
     slots.for_each([&sums](const detail::ThreadCounters& thread) {
         for (std::size_t i = 0; i < words_of<detail::ThreadCounters>; ++i) {
             detail::add(as_words(sums)[i], as_words(thread)[i].load(std::memory_order_relaxed));
         }
     });
-    const std::lock_guard guard(alone_->mutex);
     alone_->totals.fold(as_words(record_->totals), as_words(other->totals));
     alone_->counters.fold(as_words(sums), as_words(other->left_out));
+}
+
+void PoolPlace::lock() noexcept {
+    if (alone_ != nullptr) alone_->mutex.lock();
+}
+
+void PoolPlace::unlock() noexcept {
+    if (alone_ != nullptr) alone_->mutex.unlock();
 }
 
 }  // namespace tensorpool::statistics

@@ -36,6 +36,10 @@ public:
             fold_slow(slots);
     }
 
+    /// Around a fork.
+    void lock() noexcept;
+    void unlock() noexcept;
+
 private:
     struct Alone;
     void fold_slow(const CounterSlots& slots) noexcept;
