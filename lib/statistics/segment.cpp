@@ -155,6 +155,7 @@ SegmentHeader* Segment::made() noexcept {
     for (Region* const region : {&header->pools, &header->arenas, &header->scopes}) {
         write(region->used, 1);
     }
+    show_left_out(*header);
     header->magic.store(segment_magic, std::memory_order_release);
     base_.store(header, std::memory_order_release);
     return header;
@@ -245,7 +246,8 @@ ScopeRecord* Segment::find_or_add_scope(std::string_view name) noexcept {
         }
     }
     if (used == scope_count) {
-        count_left_out(Kind::scopes, true);
+        ++left_out_[static_cast<unsigned>(Kind::scopes)];
+        show_left_out(*header);
         return scopes;
     }
     const Change change(*header);
@@ -256,12 +258,16 @@ ScopeRecord* Segment::find_or_add_scope(std::string_view name) noexcept {
 }
 
 void Segment::count_left_out(Kind kind, bool more) noexcept {
-    SegmentHeader* const header = this->header();
-    if (header == nullptr) return;
-    Region* const regions[] = {&header->pools, &header->arenas, &header->slots, &header->scopes};
-    // Relaxed, and modulo 2^64 for one less: a figure.
-    regions[static_cast<unsigned>(kind)]->left_out.fetch_add(more ? 1 : ~std::uint64_t{0},
-                                                             std::memory_order_relaxed);
+    const std::lock_guard guard(mutex_);
+    left_out_[static_cast<unsigned>(kind)] += more ? 1 : ~std::uint64_t{0};
+    if (SegmentHeader* const header = this->header()) show_left_out(*header);
+}
+
+void Segment::show_left_out(SegmentHeader& header) noexcept {
+    Region* const regions[] = {&header.pools, &header.arenas, &header.slots, &header.scopes};
+    for (std::size_t kind = 0; kind < std::size(regions); ++kind) {
+        write(regions[kind]->left_out, left_out_[kind]);
+    }
 }
 
 PoolRecord* Segment::other_pool() noexcept {

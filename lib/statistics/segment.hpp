@@ -62,6 +62,7 @@ public:
 
 private:
     SegmentHeader* made() noexcept;
+    void show_left_out(SegmentHeader& header) noexcept;
     void part_from_parent() noexcept;
 
     static constexpr std::size_t none = ~std::size_t{0};
@@ -72,6 +73,7 @@ private:
     // Below: under mutex_.
     SegmentMemory memory_;
     std::size_t first_free_slot_ = none;
+    std::uint64_t left_out_[4] = {};  // by Kind, also from before there was a segment
     void* copy_ = nullptr;  // for the child of a fork
 };
 
