@@ -8,6 +8,7 @@
 #include "base/never_destroyed.hpp"
 #include "platform/fail.hpp"
 #include "platform/platform.hpp"
+#include "statistics/folded_words.hpp"
 #include "statistics/timeline_ring.hpp"
 
 namespace tensorpool::statistics {
@@ -90,6 +91,34 @@ void describe_process(SegmentHeader& header) noexcept {
     store_name(header.process_name, process.name);
 }
 
+/// Whether a word of a slot counts what came back.
+constexpr bool counts_frees(std::size_t word) noexcept {
+    using detail::BucketCounters;
+    using detail::LargeCounters;
+    const std::size_t at = word * sizeof(Counter) % sizeof(BucketCounters);
+    return word < words_of<detail::BucketCounters> * detail::bucket_count
+               ? at == offsetof(BucketCounters, deallocations) ||
+                     at == offsetof(BucketCounters, returned)
+               : word < words_of<detail::ThreadCounters> &&
+                     (at == offsetof(LargeCounters, deallocations) ||
+                      at == offsetof(LargeCounters, deallocated_bytes));
+}
+
+/// Frees of all threads before anything else, for other threads go on counting: the copy never has
+/// a block as freed that it has not as allocated.
+void copy_slots(SlotRecord* to, const SlotRecord* from, std::size_t count) noexcept {
+    for (const bool frees : {true, false}) {
+        for (std::size_t slot = 0; slot < count; ++slot) {
+            for (std::size_t word = 0; word < words_of<SlotRecord>; ++word) {
+                if (counts_frees(word) != frees) continue;
+                // Acquire pairs with `add_release`, as in a reader.
+                write(as_words(to[slot])[word],
+                      as_words(from[slot])[word].load(std::memory_order_acquire));
+            }
+        }
+    }
+}
+
 /// Copies what is in use of the segment at `from` to the zeros at `to`.
 void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
     const auto* const begin = reinterpret_cast<const std::byte*>(&from);
@@ -108,7 +137,8 @@ void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
     copy(scopes_offset, read(from.scopes.used) * sizeof(ScopeRecord));
     copy(pools_offset, read(from.pools.used) * sizeof(PoolRecord));
     copy(arenas_offset, read(from.arenas.used) * sizeof(ArenaRecord));
-    copy(slots_offset, read(from.slots.used) * sizeof(SlotRecord));
+    copy_slots(reinterpret_cast<SlotRecord*>(to + slots_offset),
+               reinterpret_cast<const SlotRecord*>(begin + slots_offset), read(from.slots.used));
 }
 
 }  // namespace
