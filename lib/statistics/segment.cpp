@@ -319,6 +319,7 @@ EntryRecord* Segment::timeline() noexcept {
 // what it sees of the parent's segment.
 void Segment::before_fork() noexcept {
     mutex_.lock();
+    forking_thread_ = platform::current_thread_id();
     if (memory_.used().file < 0) return;
     copy_ = platform::map(segment_bytes, platform::page_bytes());
     if (copy_ != nullptr) copy_used(static_cast<std::byte*>(copy_), *header());
@@ -333,8 +334,23 @@ void Segment::after_fork_in_parent() noexcept {
 // The child has counted nothing yet, and must never count in the parent's memory.
 void Segment::after_fork_in_child() noexcept {
     if (memory_.used().file >= 0) part_from_parent();
-    if (SegmentHeader* const header = this->header()) describe_process(*header);
+    if (SegmentHeader* const header = this->header()) {
+        describe_process(*header);
+        renumber_thread(*header);
+    }
     mutex_.unlock();
+}
+
+// The one thread that the child has is another by its number.
+void Segment::renumber_thread(SegmentHeader& header) noexcept {
+    const std::uint64_t now = platform::current_thread_id();
+    const auto renumber = [&](Counter& thread) {
+        if (read(thread) == forking_thread_) write(thread, now);
+    };
+    auto* const slots = records<SlotRecord>(header, slots_offset);
+    for (std::size_t i = 0; i < read(header.slots.used); ++i) renumber(slots[i].thread);
+    auto* const arenas = records<ArenaRecord>(header, arenas_offset);
+    for (std::size_t i = 0; i < read(header.arenas.used); ++i) renumber(arenas[i].thread);
 }
 
 void Segment::part_from_parent() noexcept {
