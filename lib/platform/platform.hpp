@@ -76,6 +76,12 @@ void close_shared_memory(const SharedMemory& memory) noexcept;
 /// failure; then both are as they were.
 [[nodiscard]] bool replace_mapping(void* address, void* by, std::size_t bytes) noexcept;
 
+/// The memory at `address` becomes this process's own: for the child of a fork, which has no other.
+/// What is touched from now on is a copy; the rest reads as the file does. Takes no address space.
+/// False on failure, as where the descriptor was closed; then it is as it was.
+[[nodiscard]] bool make_private(void* address, const SharedMemory& memory,
+                                std::size_t bytes) noexcept;
+
 // NUMA -------------------------------------------------------------------------------------------
 
 /// Number of memory nodes; 1 where there is no telling.

@@ -109,6 +109,13 @@ int create_file(const char* path) noexcept {
     return create();
 }
 
+/// Whether its descriptor is still its own.
+bool is_still_open(const SharedMemory& memory) noexcept {
+    struct stat status {};
+    return memory.file >= 0 && fstat(memory.file, &status) == 0 &&
+           status.st_dev == memory.device && status.st_ino == memory.inode;
+}
+
 /// The number of a name space of this process; 0 where there is no telling.
 std::uint64_t process_name_space() noexcept {
     struct stat status {};
@@ -154,14 +161,18 @@ void remove_shared_file(const char* folder, const SharedMemory& memory) noexcept
 
 void close_shared_memory(const SharedMemory& memory) noexcept {
     const ErrnoKeeper errno_keeper;
-    struct stat status {};
-    if (memory.file < 0 || fstat(memory.file, &status) != 0) return;
-    if (status.st_dev == memory.device && status.st_ino == memory.inode) ::close(memory.file);
+    if (is_still_open(memory)) ::close(memory.file);
 }
 
 bool replace_mapping(void* address, void* by, std::size_t bytes) noexcept {
     const ErrnoKeeper errno_keeper;
     return mremap(by, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address) != MAP_FAILED;
+}
+
+bool make_private(void* address, const SharedMemory& memory, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    return is_still_open(memory) && mmap(address, bytes, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_FIXED, memory.file, 0) != MAP_FAILED;
 }
 
 // proc(5): number, name in parentheses, which may hold any character, state, and from the fourth on

@@ -15,6 +15,9 @@ void close_shared_memory(const SharedMemory&) noexcept {}
 bool replace_mapping(void*, void*, std::size_t) noexcept {
     return false;
 }
+bool make_private(void*, const SharedMemory&, std::size_t) noexcept {
+    return false;
+}
 ProcessIdentity identify_process() noexcept {
     return {};
 }

@@ -141,6 +141,19 @@ void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
                reinterpret_cast<const SlotRecord*>(begin + slots_offset), read(from.slots.used));
 }
 
+/// Writes what is in use as it is, so that its pages become the process's own.
+void write_used(SegmentHeader& header) noexcept {
+    const auto rewrite = [&](std::size_t offset, std::size_t bytes) {
+        auto* const words = records<Counter>(header, offset);
+        for (std::size_t i = 0; i < bytes / sizeof(Counter); ++i) write(words[i], read(words[i]));
+    };
+    rewrite(0, scopes_offset);
+    rewrite(scopes_offset, read(header.scopes.used) * sizeof(ScopeRecord));
+    rewrite(pools_offset, read(header.pools.used) * sizeof(PoolRecord));
+    rewrite(arenas_offset, read(header.arenas.used) * sizeof(ArenaRecord));
+    rewrite(slots_offset, read(header.slots.used) * sizeof(SlotRecord));
+}
+
 }  // namespace
 
 Segment& segment() noexcept {
@@ -363,14 +376,23 @@ void Segment::part_from_parent() noexcept {
         copy_used(static_cast<std::byte*>(memory.address),
                   *static_cast<const SegmentHeader*>(from));
     }
-    if (memory.address == nullptr ||
-        !platform::replace_mapping(header, memory.address, segment_bytes)) {
-        platform::fail("fork: the child's figures cannot be parted from its parent's");
-    }
+    const bool parted = memory.address != nullptr
+                            ? platform::replace_mapping(header, memory.address, segment_bytes)
+                            : part_in_place();
+    if (!parted) platform::fail("fork: the child's figures cannot be parted from its parent's");
+    // The parent may have been in the middle of a change where it left no copy.
+    if (read(header->epoch) % 2 != 0) write(header->epoch, read(header->epoch) + 1);
     if (copy_ != nullptr) platform::unmap(std::exchange(copy_, nullptr), segment_bytes);
     platform::close_shared_memory(memory_.used());
     memory.address = header;
     memory_.use(memory);
+}
+
+// Where no address space is left to copy to.
+bool Segment::part_in_place() noexcept {
+    if (!platform::make_private(header(), memory_.used(), segment_bytes)) return false;
+    write_used(*header());
+    return true;
 }
 
 }  // namespace tensorpool::statistics

@@ -64,6 +64,7 @@ private:
     SegmentHeader* made() noexcept;
     void show_left_out(SegmentHeader& header) noexcept;
     void part_from_parent() noexcept;
+    bool part_in_place() noexcept;
     void renumber_thread(SegmentHeader& header) noexcept;
 
     static constexpr std::size_t none = ~std::size_t{0};
@@ -75,7 +76,7 @@ private:
     SegmentMemory memory_;
     std::size_t first_free_slot_ = none;
     std::uint64_t left_out_[4] = {};  // by Kind, also from before there was a segment
-    void* copy_ = nullptr;  // for the child of a fork
+    void* copy_ = nullptr;            // for the child of a fork
     std::uint64_t forking_thread_ = 0;
 };
 
