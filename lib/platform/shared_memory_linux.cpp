@@ -1,6 +1,7 @@
 // Memory that other processes may read: a memfd (memfd_create(2)), or a file where that is wished.
 
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -15,7 +16,6 @@
 
 #include "platform/errno_keeper.hpp"
 #include "platform/fields_linux.hpp"
-#include "platform/line_reader_linux.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::platform {
@@ -112,8 +112,8 @@ int create_file(const char* path) noexcept {
 /// Whether its descriptor is still its own.
 bool is_still_open(const SharedMemory& memory) noexcept {
     struct stat status {};
-    return memory.file >= 0 && fstat(memory.file, &status) == 0 &&
-           status.st_dev == memory.device && status.st_ino == memory.inode;
+    return memory.file >= 0 && fstat(memory.file, &status) == 0 && status.st_dev == memory.device &&
+           status.st_ino == memory.inode;
 }
 
 /// The number of a name space of this process; 0 where there is no telling.
@@ -140,7 +140,8 @@ SharedMemory share_memory(const char* name, std::size_t bytes) noexcept {
 SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept {
     const ErrnoKeeper errno_keeper;
     const Path path = own_path(folder);
-    if (!path.fits || !may_be_as_large(bytes)) return {};
+    // A program with more rights than who started it makes no files where he says.
+    if (!path.fits || !may_be_as_large(bytes) || getauxval(AT_SECURE) != 0) return {};
     File file(create_file(path.text));
     if (!file) return {};
     // Room is taken now: a page that a full disk refuses would end the process.
@@ -175,15 +176,16 @@ bool make_private(void* address, const SharedMemory& memory, std::size_t bytes) 
                                          MAP_PRIVATE | MAP_FIXED, memory.file, 0) != MAP_FAILED;
 }
 
-// proc(5): number, name in parentheses, which may hold any character, state, and from the fourth on
-// numbers; the 22nd is the start.
+// proc(5): number, name in parentheses, which may hold any character, newlines too, state, and from
+// the fourth on numbers; the 22nd is the start.
 ProcessIdentity identify_process() noexcept {
     const ErrnoKeeper errno_keeper;
     ProcessIdentity identity{.number = static_cast<std::uint64_t>(getpid()),
                              .name_space = process_name_space()};
-    LineReader lines("/proc/self/stat");
-    std::string_view line;
-    if (!lines.next(line)) return identity;
+    const File file(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
+    char text[1024];  // more than all its numbers have digits
+    const ssize_t got = file ? ::read(file.number(), text, sizeof text) : -1;
+    std::string_view line(text, got > 0 ? static_cast<std::size_t>(got) : 0);
     const std::size_t begin = line.find('(') + 1;
     const std::size_t end = line.rfind(')');
     if (begin == 0 || end == std::string_view::npos || end < begin) return identity;
