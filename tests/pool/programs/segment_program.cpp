@@ -1,0 +1,129 @@
+// A program that looks at its own segment. Its argument says what it does:
+//   count [pool]    prints how many descriptors of segments it has, after using a pool or none
+//   exec            the same after a use of the pool and an exec
+//   file            uses a pool, prints what is at <TENSORPOOL_STATISTICS_DIR>/<its number>, then
+//                   forks a child that does the same, and both end normally
+//   abandon         uses a pool, prints its number and ends without any handler
+//   within AS|NOFILE|FSIZE BYTES   uses a pool within that limit, which for address space is beyond
+//                   what it has now; the exit code is 0 where that works
+//   fork_within ... the same in a child that is made within the limit, where the pool is older
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <tensorpool/memory_pool.hpp>
+
+#include "support/process_figures.hpp"
+#include "support/segment_files.hpp"
+
+namespace {
+
+using tensorpool::get_global_memory_pool;
+using tensorpool::MemoryPool;
+
+bool use() {
+    MemoryPool& pool = get_global_memory_pool();
+    const std::size_t before = pool.get_total_allocated();
+    void* const block = pool.try_allocate(1000);
+    if (block == nullptr) return false;
+    std::memset(block, 1, 1000);
+    const bool counted = pool.get_total_allocated() == before + 1024;
+    pool.deallocate(block, 1000);
+    return counted && pool.get_total_allocated() == before;
+}
+
+int print_count() {
+    std::printf("%zu\n", tensorpool::testing::segment_files().size());
+    return 0;
+}
+
+void print_file(const char* who) {
+    const std::string path =
+        std::string(std::getenv("TENSORPOOL_STATISTICS_DIR")) + "/" + std::to_string(getpid());
+    struct stat status {};
+    if (lstat(path.c_str(), &status) != 0) {
+        std::printf("%s: none\n", who);
+    } else {
+        std::printf("%s: mode %o, %ld B\n", who, status.st_mode & 07777,
+                    static_cast<long>(status.st_size));
+    }
+    std::fflush(stdout);
+}
+
+int wait_for(pid_t child) {
+    int status = 1;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+int show_files() {
+    if (!use()) return 1;
+    print_file("parent");
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!use()) return 1;
+        print_file("child");
+        return 0;
+    }
+    return wait_for(child);
+}
+
+bool limit(std::string_view what, std::size_t more) {
+    namespace testing = tensorpool::testing;
+    rlimit limit{more, more};
+    if (what == "AS") {
+        limit.rlim_cur = limit.rlim_max = testing::memory_figures().address_space + more;
+        return setrlimit(RLIMIT_AS, &limit) == 0;
+    }
+    if (what == "FSIZE") return setrlimit(RLIMIT_FSIZE, &limit) == 0;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+int use_within(std::string_view what, std::size_t more) {
+    return limit(what, more) && use() && use() ? 0 : 1;
+}
+
+int fork_within(std::string_view what, std::size_t more) {
+    void* const block = get_global_memory_pool().allocate(5000);
+    if (!use() || !limit(what, more)) return 1;
+    const pid_t child = fork();
+    if (child != 0) return wait_for(child);
+    MemoryPool& pool = get_global_memory_pool();
+    if (pool.get_total_allocated() != 8192 || !use()) return 1;
+    pool.deallocate(block, 5000);
+    return pool.get_total_allocated() == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    const std::string_view what = count > 1 ? arguments[1] : "";
+    if (what == "count") {
+        if (count > 2 && !use()) return 1;
+        return print_count();
+    }
+    if (what == "exec") {
+        if (!use()) return 1;
+        execl(arguments[0], arguments[0], "count", nullptr);
+        return 1;
+    }
+    if (what == "file") return show_files();
+    if (what == "abandon") {
+        if (!use()) return 1;
+        std::printf("%d\n", static_cast<int>(getpid()));
+        std::fflush(stdout);
+        _exit(0);
+    }
+    if (count == 4 && what == "within") return use_within(arguments[2], std::stoul(arguments[3]));
+    if (count == 4 && what == "fork_within") {
+        return fork_within(arguments[2], std::stoul(arguments[3]));
+    }
+    return 2;
+}
