@@ -1,0 +1,105 @@
+#pragma once
+
+/// @file
+/// Processes that exist nowhere, and do what a test wants.
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "serve/processes.hpp"
+#include "serve/watched_process.hpp"
+
+namespace tensorpool::command::serve::testing {
+
+struct MadeUpProcess {
+    std::string name = "made-up";
+    bool listed = true;
+    bool running = true;
+    std::string problem = "";  ///< not "": cannot be read
+    std::string refusal = "";  ///< not "": attaching fails, though the list did not say so
+    ProcessSnapshot snapshot = {};
+    std::vector<TimelineEntry> entries = {};
+    int attached = 0;  ///< how often
+};
+
+inline PoolStatistics made_up_pool(std::uint64_t id, const std::string& name) {
+    PoolStatistics pool;
+    pool.id = id;
+    std::strncpy(pool.name, name.c_str(), sizeof pool.name - 1);
+    pool.in_use_bytes = 1000 * id;
+    pool.capacity_bytes = 5000 * id;
+    return pool;
+}
+
+class MadeUpReader final : public Process {
+public:
+    explicit MadeUpReader(MadeUpProcess& process) : process_(process) {}
+
+    bool is_running() const override { return process_.running; }
+    ProcessSnapshot snapshot() override {
+        if (!process_.running) throw AttachError(AttachFailure::ended, "it ended");
+        return process_.snapshot;
+    }
+    TimelinePart entries_since(std::uint64_t number) override {
+        TimelinePart part;
+        for (const TimelineEntry& entry : process_.entries) {
+            if (entry.number > number) part.entries.push_back(entry);
+            part.last = entry.number;
+        }
+        return part;
+    }
+
+private:
+    MadeUpProcess& process_;
+};
+
+class MadeUpProcesses final : public Processes {
+public:
+    /// With one pool, as of now.
+    MadeUpProcess& add(std::uint64_t process, const std::string& name = "made-up") {
+        MadeUpProcess& made_up = all[process];
+        made_up.name = name;
+        made_up.snapshot.process = process;
+        made_up.snapshot.process_name = name;
+        made_up.snapshot.pools = {made_up_pool(1, "pool")};
+        return made_up;
+    }
+
+    std::vector<ObservedProcess> list() override {
+        std::vector<ObservedProcess> listed;
+        for (const auto& [process, made_up] : all) {
+            if (!made_up.listed) continue;
+            listed.push_back({process, made_up.name, made_up.problem.empty(), made_up.problem});
+        }
+        return listed;
+    }
+
+    std::unique_ptr<Process> attach(std::uint64_t process) override {
+        MadeUpProcess& made_up = all.at(process);
+        ++made_up.attached;
+        if (!made_up.refusal.empty()) {
+            throw AttachError(AttachFailure::damaged, made_up.refusal);
+        }
+        return std::make_unique<MadeUpReader>(made_up);
+    }
+
+    std::map<std::uint64_t, MadeUpProcess> all;
+};
+
+/// One that was told to begin at a second, in each of both clocks.
+inline Now at_second(double seconds) {
+    constexpr std::uint64_t boot = 1'000'000'000'000;
+    constexpr std::uint64_t midnight = 1'800'000'000'000'000'000;
+    const auto ns = static_cast<std::uint64_t>(seconds * 1e9);
+    return {boot + ns, midnight + ns};
+}
+
+inline void set_time(ProcessSnapshot& snapshot, double seconds) {
+    snapshot.time_ns = at_second(seconds).steady_ns;
+    snapshot.time_unix_ns = at_second(seconds).unix_ns;
+}
+
+}  // namespace tensorpool::command::serve::testing

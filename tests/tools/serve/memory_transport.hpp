@@ -1,0 +1,42 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "serve/transport.hpp"
+
+namespace tensorpool::command::serve::testing {
+
+/// A client that sends its bytes in parts of a size, and goes once it has got `most` bytes.
+class MemoryTransport final : public Transport {
+public:
+    explicit MemoryTransport(std::string sent, std::size_t part = 4096, std::size_t most = 1 << 20)
+        : sent_(std::move(sent)), part_(part), most_(most) {}
+
+    void set_deadline(Deadline) override {}
+    bool is_readable() const override { return true; }
+    bool is_writable() const override { return got.size() < most_; }
+    ssize_t read(char* bytes, std::size_t count) override {
+        count = std::min({count, part_, sent_.size() - read_});
+        std::copy_n(sent_.data() + read_, count, bytes);
+        read_ += count;
+        return static_cast<ssize_t>(count);
+    }
+    ssize_t write(const char* bytes, std::size_t count) override {
+        got.append(bytes, count);
+        return static_cast<ssize_t>(count);
+    }
+    void get_remote_ip_and_port(std::string&, int&) const override {}
+    void get_local_ip_and_port(std::string&, int&) const override {}
+    socket_t socket() const override { return INVALID_SOCKET; }
+
+    std::string got;
+
+private:
+    std::string sent_;
+    std::size_t part_;
+    std::size_t most_;
+    std::size_t read_ = 0;
+};
+
+}  // namespace tensorpool::command::serve::testing

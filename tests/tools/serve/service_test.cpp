@@ -1,0 +1,247 @@
+#include "serve/service.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "events.hpp"
+#include "exchange.hpp"
+#include "pool_process.hpp"
+#include "socket_client.hpp"
+
+namespace tensorpool::command::serve {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using testing::body_of;
+using testing::Event;
+using testing::events_in;
+using testing::get;
+using testing::MadeUpProcesses;
+using testing::PoolProcess;
+using testing::SocketClient;
+using testing::status_of;
+using testing::unchunked;
+
+Service::Options options(std::chrono::milliseconds period = 10ms) {
+    Service::Options options{read_listen_address("127.0.0.1:0")};
+    options.period = period;
+    return options;
+}
+
+std::string number(const PoolProcess& of) {
+    return std::to_string(of.process());
+}
+
+void open_stream(SocketClient& client, const std::string& process) {
+    client.send("GET /api/stream?process=" + process + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+}
+
+/// Asks until the answer is the one expected. CTest ends it where it never is.
+template <class Answer>
+std::string ask_until(int port, const std::string& target, Answer expected) {
+    for (;;) {
+        const std::string answer = get(port, target);
+        if (expected(answer)) return answer;
+        std::this_thread::yield();
+    }
+}
+
+std::string ask_until_ok(int port, const std::string& target) {
+    return ask_until(port, target, [](const std::string& of) { return status_of(of) == 200; });
+}
+
+/// The data of an event once there are `count` of its name.
+json await(SocketClient& client, const std::string& name, std::size_t count) {
+    json data;
+    client.receive_until([&](const std::string& got) {
+        std::size_t seen = 0;
+        for (const Event& event : events_in(unchunked(got))) {
+            if (event.name == name && ++seen == count) data = event.data;
+        }
+        return seen >= count;
+    });
+    return data;
+}
+
+TEST(LiveService, ListsTheProcessesThatHoldPools) {
+    const PoolProcess one("one");
+    const PoolProcess two("two");
+    LiveProcesses processes;
+    const Service service(processes, options());
+    std::size_t found = 0;
+    for (const json& listed : json::parse(body_of(get(service.port(), "/api/processes")))) {
+        const bool ours = listed["process"] == one.process() || listed["process"] == two.process();
+        if (!ours) continue;
+        EXPECT_EQ(listed["readable"], true);
+        EXPECT_EQ(listed["problem"], "");
+        ++found;
+    }
+    EXPECT_EQ(found, 2u);
+}
+
+TEST(LiveService, ShowsAProcessThatBeginsLater) {
+    LiveProcesses processes;
+    const Service service(processes, options());
+    const PoolProcess late("late");
+    ask_until_ok(service.port(), "/api/snapshot?process=" + number(late));
+}
+
+TEST(LiveService, StreamsAProcessFromItsPastToItsEnd) {
+    PoolProcess process("stream", 2);
+    LiveProcesses processes;
+    const Service service(processes, options());
+    SocketClient client(service.port());
+    open_stream(client, number(process));
+
+    const json first = await(client, "snapshot", 1)["snapshot"];
+    const json later = await(client, "snapshot", 5);
+    EXPECT_EQ(events_in(unchunked(client.receive_until(""))).at(0).name, "history");
+    ASSERT_EQ(first["pools"].size(), 2u);
+    EXPECT_EQ(first["pools"][0]["name"], "stream0");
+    EXPECT_GE(first["pools"][0]["in_use_bytes"], 100'000);
+    EXPECT_GT(later["snapshot"]["pools"][0]["allocations"], first["pools"][0]["allocations"]);
+    EXPECT_EQ(later["rates"]["pools"].size(), 2u);
+
+    process.kill();
+    EXPECT_GT(await(client, "ended", 1)["time"], later["time"]);
+}
+
+TEST(LiveService, HasAPastForAPageThatIsOpenedLate) {
+    const PoolProcess process("past");
+    LiveProcesses processes;
+    const Service service(processes, options());
+    std::size_t samples = 0;
+    while (samples < 10) {
+        SocketClient client(service.port());
+        open_stream(client, number(process));
+        samples = await(client, "history", 1)["pools"][0]["t"].size();
+    }
+}
+
+TEST(LiveService, LeavesAProcessThatEndedOutOfTheNextScrape) {
+    PoolProcess process("scrape");
+    LiveProcesses processes;
+    const Service service(processes, options(1h));
+    const std::string label = "pid=\"" + number(process) + "\"";
+    EXPECT_NE(get(service.port(), "/metrics").find(label), std::string::npos);
+    process.kill();
+    EXPECT_EQ(get(service.port(), "/metrics").find(label), std::string::npos);
+}
+
+/// With one process, 7, that exists nowhere.
+class ServiceTest : public ::testing::Test {
+protected:
+    ServiceTest() { testing::set_time(processes.add(7).snapshot, 0); }
+
+    MadeUpProcesses processes;
+    Service::Options fast = options();
+};
+
+TEST_F(ServiceTest, RefusesTheSixtyFifthConnectionAtOnce) {
+    const Service service(processes, fast);
+    std::vector<SocketClient> streams;
+    for (int i = 0; i < 64; ++i) {
+        open_stream(streams.emplace_back(service.port()), "7");
+        streams.back().receive_until("event: snapshot");
+    }
+    SocketClient refused(service.port());
+    EXPECT_EQ(status_of(refused.receive_all()), 503) << "before it asked for anything";
+    EXPECT_EQ(status_of(get(service.port(), "/metrics")), 503);
+    streams.pop_back();
+    ask_until_ok(service.port(), "/metrics");
+}
+
+TEST_F(ServiceTest, EndsAStreamWhenItsClientGoes) {
+    fast.limits.connections = 1;
+    const Service service(processes, fast);
+    for (int i = 0; i < 10; ++i) {
+        ask_until_ok(service.port(), "/api/processes");
+        SocketClient client(service.port());
+        open_stream(client, "7");
+        client.receive_until("\r\n\r\n");
+    }
+}
+
+TEST_F(ServiceTest, CutsARequestThatComesByteByByte) {
+    fast.limits.request = 200ms;
+    const Service service(processes, fast);
+    SocketClient slow(service.port());
+    slow.send("GET / HTTP/1.1\r\nX: ");
+    while (!slow.has_answer(5)) ASSERT_TRUE(slow.send("x"));
+    EXPECT_EQ(status_of(slow.receive_until("\r\n\r\n")), 408);
+}
+
+TEST_F(ServiceTest, CutsABodyThatComesByteByByte) {
+    fast.limits.request = 200ms;
+    const Service service(processes, fast);
+    SocketClient slow(service.port());
+    slow.send(
+        "POST /api/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000\r\n"
+        "Content-Type: application/x-www-form-urlencoded\r\n\r\n");
+    while (!slow.has_answer(5)) ASSERT_TRUE(slow.send("x"));
+    EXPECT_EQ(status_of(slow.receive_until("\r\n\r\n")), 400);
+}
+
+TEST_F(ServiceTest, ClosesAConnectionOnWhichNothingIsAsked) {
+    fast.limits.idle = 50ms;
+    const Service service(processes, fast);
+    SocketClient silent(service.port());
+    EXPECT_EQ(silent.receive_all(), "");
+}
+
+TEST_F(ServiceTest, CutsAClientThatDoesNotRead) {
+    fast.limits.connections = 1;
+    fast.limits.write = 50ms;
+    fast.period = 1ms;
+    processes.all[7].snapshot.pools.resize(200, testing::made_up_pool(1, "pool"));
+    const Service service(processes, fast);
+    SocketClient deaf(service.port(), 4096);
+    open_stream(deaf, "7");
+    ASSERT_TRUE(deaf.has_answer(30'000));
+    ask_until_ok(service.port(), "/api/processes");
+}
+
+TEST_F(ServiceTest, RefusesHeadersThatAreTooLong) {
+    const Service service(processes, fast);
+    SocketClient client(service.port());
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(100'000, 'x') +
+                "\r\n\r\n");
+    EXPECT_EQ(status_of(client.receive_all()), 431);
+}
+
+TEST_F(ServiceTest, AnswersManyRequestsOfOneConnection) {
+    const Service service(processes, fast);
+    SocketClient client(service.port());
+    for (std::size_t i = 1; i <= 20; ++i) {
+        client.send("GET /api/processes HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client.receive_until([i](const std::string& got) {
+            return testing::answers_in(got) == i && got.ends_with("]");
+        });
+    }
+}
+
+TEST_F(ServiceTest, EndsWhileStreamsAreOpen) {
+    std::vector<SocketClient> streams;
+    {
+        const Service service(processes, options(1h));
+        for (int i = 0; i < 10; ++i) {
+            open_stream(streams.emplace_back(service.port()), "7");
+            streams.back().receive_until("event: snapshot");
+        }
+        streams.emplace_back(service.port());
+    }
+    for (SocketClient& stream : streams) stream.receive_all();
+}
+
+TEST_F(ServiceTest, ListensAnewAtOnceWhereItEnded) {
+    for (int i = 0; i < 5; ++i) {
+        const Service service(processes, fast);
+        EXPECT_EQ(status_of(get(service.port(), "/api/processes")), 200);
+        fast.address = read_listen_address("127.0.0.1:" + std::to_string(service.port()));
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool::command::serve

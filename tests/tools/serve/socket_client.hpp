@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace tensorpool::command::serve::testing {
+
+/// A client of 127.0.0.1 that sends what it is told to, byte by byte if need be. What does not
+/// happen within half a minute throws.
+class SocketClient {
+public:
+    explicit SocketClient(int port, int receive_buffer_bytes = 0);
+    ~SocketClient();
+    SocketClient(SocketClient&& other) noexcept;
+    SocketClient& operator=(SocketClient&&) = delete;
+
+    /// False where the server has closed the connection.
+    bool send(const std::string& bytes);
+    /// Waits a moment for an answer.
+    bool has_answer(int milliseconds) const;
+    /// All received so far, once `enough` holds for it or the server has closed the connection.
+    const std::string& receive_until(const std::function<bool(const std::string&)>& enough);
+    const std::string& receive_until(const std::string& text);
+    const std::string& receive_all();
+
+private:
+    int socket_;
+    std::string received_;
+};
+
+/// One request, one answer.
+std::string get(int port, const std::string& target, const std::string& headers = "");
+
+/// The body of an answer in chunks (RFC 9112, section 7.1), as far as it came.
+std::string unchunked(const std::string& answer);
+
+}  // namespace tensorpool::command::serve::testing

@@ -1,0 +1,38 @@
+#include "serve/assets.hpp"
+
+#if defined(TENSORPOOL_COMMAND_HAS_PAGE)
+#include "page_assets.hpp"
+#endif
+
+namespace tensorpool::command::serve {
+
+#if defined(TENSORPOOL_COMMAND_HAS_PAGE)
+
+std::optional<Asset> find_asset(std::string_view path) {
+    for (const page::Asset& asset : page::assets()) {
+        if (asset.path == path || (path == "/" && asset.path == "/index.html")) {
+            return Asset{asset.type, asset.content};
+        }
+    }
+    return std::nullopt;
+}
+
+#else
+
+std::optional<Asset> find_asset(std::string_view path) {
+    if (path != "/") return std::nullopt;
+    return Asset{
+        "text/html; charset=utf-8",
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<title>tensorpool</title>\n"
+        "<h1>The page is not built in</h1>\n"
+        "<p>This tensorpool was built without npm, which gets the charts of the page. "
+        "Install it and build again; or look at <code>tensorpool top</code>.</p>\n"
+        "<p>What there is: <a href=\"/metrics\">/metrics</a> for Prometheus, "
+        "<a href=\"/api/processes\">/api/processes</a>, "
+        "<code>/api/snapshot?process=N</code> and <code>/api/stream?process=N</code>.</p>\n"
+        "</html>\n"};
+}
+
+#endif
+
+}  // namespace tensorpool::command::serve

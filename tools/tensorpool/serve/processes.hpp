@@ -1,0 +1,37 @@
+#pragma once
+
+/// @file
+/// Where the server's figures come from: this machine, or what a test made up.
+
+#include <cstdint>
+#include <memory>
+#include <tensorpool/statistics_reader.hpp>
+#include <vector>
+
+namespace tensorpool::command::serve {
+
+/// One process that is being read: `StatisticsReader`, with its contract.
+class Process {
+public:
+    virtual ~Process() = default;
+    virtual bool is_running() const = 0;
+    virtual ProcessSnapshot snapshot() = 0;
+    virtual TimelinePart entries_since(std::uint64_t number) = 0;
+};
+
+class Processes {
+public:
+    virtual ~Processes() = default;
+    virtual std::vector<ObservedProcess> list() = 0;
+    /// Throws AttachError.
+    virtual std::unique_ptr<Process> attach(std::uint64_t process) = 0;
+};
+
+/// Those of this machine.
+class LiveProcesses final : public Processes {
+public:
+    std::vector<ObservedProcess> list() override;
+    std::unique_ptr<Process> attach(std::uint64_t process) override;
+};
+
+}  // namespace tensorpool::command::serve

@@ -1,0 +1,94 @@
+#include "serve/serve.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "output.hpp"
+#include "serve/browser.hpp"
+#include "serve/service.hpp"
+#include "serve/signals.hpp"
+#include "serve/token.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+struct Words {
+    std::string listen = "127.0.0.1:9464";
+    std::string token_file;
+    bool open = false;
+};
+
+serve::Service::Options read(const Words& words) {
+    serve::Service::Options options;
+    options.address = serve::read_listen_address(words.listen);
+    if (!words.token_file.empty()) options.token = serve::read_token_file(words.token_file);
+    if (options.token.empty() && !options.address.is_loopback()) {
+        throw CommandError(
+            wrong_usage,
+            fmt::format("serve: --listen {} can be reached from other machines: give --token-file "
+                        "too, a file of mode 0600 with a token, or listen on 127.0.0.1",
+                        words.listen));
+    }
+    return options;
+}
+
+/// Where a browser finds it: an address that stands for all of them is none to open.
+std::string url_of(const serve::ListenAddress& address, int port) {
+    const std::string name = address.is_any() ? "127.0.0.1" : address.number;
+    return fmt::format("http://{}/", serve::with_port(name, port));
+}
+
+void print_address(const std::string& url, int port, bool json) {
+    if (json) {
+        print_line(nlohmann::json{{"url", url}, {"port", port}}.dump());
+    } else {
+        print_line(fmt::format("tensorpool serves {} and {}metrics; Ctrl-C ends it", url, url));
+    }
+}
+
+int run(const Words& words, bool json) {
+    const serve::Service::Options options = read(words);
+    const serve::EndSignals signals;  // before any thread
+    serve::raise_descriptor_limit();
+    serve::LiveProcesses processes;
+    const serve::Service service(processes, options);
+    const std::string url = url_of(options.address, service.port());
+    print_address(url, service.port(), json);
+    if (words.open) serve::open_browser(url);
+    signals.wait();
+    return success;
+}
+
+}  // namespace
+
+CLI::App* add_serve(CLI::App& app, Settings& settings) {
+    CLI::App* serve = app.add_subcommand("serve", "Shows it in a browser and to Prometheus");
+    const auto words = std::make_shared<Words>();
+    serve
+        ->add_option("--listen", words->listen,
+                     "Where to listen. Any user of this machine can read what is served on a "
+                     "loopback address, unless there is a token; port 0: any that is free")
+        ->option_text("ADDRESS:PORT")
+        ->capture_default_str();
+    serve
+        ->add_option("--token-file", words->token_file,
+                     "A file of mode 0600 with a token of 16 letters or more. Requests without it "
+                     "get nothing; needed where other machines can ask")
+        ->option_text("FILE");
+    serve->add_flag("--open", words->open, "Opens the page in the browser");
+    serve->add_flag("--json", settings.json, "Prints the address as JSON");
+    serve->footer(
+        "Examples:\n"
+        "  tensorpool serve --open\n"
+        "  tensorpool serve --listen 0.0.0.0:9464 --token-file ~/.tensorpool-token\n"
+        "Prometheus reads /metrics; with a token by `authorization: {credentials_file: FILE}`.");
+    serve->callback([&settings, words] {
+        settings.run = [&settings, words] { return run(*words, settings.json); };
+    });
+    return serve;
+}
+
+}  // namespace tensorpool::command

@@ -1,0 +1,19 @@
+#include "serve/serve.hpp"
+
+namespace tensorpool::command {
+
+CLI::App* add_serve(CLI::App& app, Settings& settings) {
+    CLI::App* serve =
+        app.add_subcommand("serve", "Shows it in a browser and to Prometheus (not built)");
+    serve->callback([&settings] {
+        settings.run = []() -> int {
+            throw CommandError(
+                finding,
+                "serve: not built in, for libraries were missing: install the Debian "
+                "packages " TENSORPOOL_COMMAND_SERVE_MISSING " and build again");
+        };
+    });
+    return serve;
+}
+
+}  // namespace tensorpool::command

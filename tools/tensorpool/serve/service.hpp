@@ -1,0 +1,48 @@
+#pragma once
+
+/// @file
+/// All parts of `tensorpool serve` at work.
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "serve/gate.hpp"
+#include "serve/http_server.hpp"
+#include "serve/listener.hpp"
+#include "serve/processes.hpp"
+#include "serve/rounds.hpp"
+#include "serve/statistics_site.hpp"
+#include "serve/watcher.hpp"
+
+namespace tensorpool::command::serve {
+
+class Service {
+public:
+    struct Options {
+        ListenAddress address;
+        std::string token = {};  ///< "": none is wanted
+        Limits limits = {};
+        std::chrono::milliseconds period = Rounds::usual_period;
+    };
+
+    /// Serves until it is destroyed; whoever connects is answered once the processes were read.
+    /// Throws CommandError where it cannot listen. `processes` must outlive it.
+    Service(Processes& processes, const Options& options);
+    ~Service();
+    Service(const Service&) = delete;
+    Service& operator=(const Service&) = delete;
+
+    int port() const { return listener_.port(); }
+
+private:
+    Listener listener_;
+    Watcher watcher_;
+    Gate gate_;
+    StatisticsSite site_;
+    HttpServer server_;
+    Rounds rounds_;
+    std::thread thread_;
+};
+
+}  // namespace tensorpool::command::serve

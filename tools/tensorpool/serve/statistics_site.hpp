@@ -1,0 +1,37 @@
+#pragma once
+
+/// @file
+/// The answers of `tensorpool serve`: the page, its data and the metrics.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "serve/gate.hpp"
+#include "serve/site.hpp"
+#include "serve/watcher.hpp"
+
+namespace tensorpool::command::serve {
+
+class StatisticsSite final : public Site {
+public:
+    /// Both must outlive it.
+    StatisticsSite(Watcher& watcher, const Gate& gate) : watcher_(watcher), gate_(gate) {}
+
+    httplib::Headers headers() const override;
+    bool answer(const httplib::Request& request, httplib::Response& response) override;
+    void take(const httplib::Request& request, httplib::Response& response) override;
+
+private:
+    bool answer_post(const httplib::Request& request, httplib::Response& response) const;
+    void answer_asset(const httplib::Request& request, httplib::Response& response) const;
+    void answer_figures(const httplib::Request& request, httplib::Response& response);
+    void send_metrics(httplib::Response& response) const;
+    void send_snapshot(const httplib::Request& request, httplib::Response& response) const;
+    void send_stream(const httplib::Request& request, httplib::Response& response);
+
+    Watcher& watcher_;
+    const Gate& gate_;
+};
+
+}  // namespace tensorpool::command::serve
