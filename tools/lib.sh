@@ -109,17 +109,17 @@ show_build() {
     [[ ! -t 1 ]] || printf '\r\033[K'
 }
 
-# build PRESET [TARGET]: configures and builds; all of it without a target. Logs lie in the build's
-# folder, and are printed when it fails.
+# build PRESET [TARGET]...: configures and builds; all of it without a target. Logs lie in the
+# build's folder, and are printed when it fails.
 build() {
-    local preset=$1 folder=build/$1 options
+    local preset=$1 folder=build/$1 options targets=("${@:2}")
     mapfile -t options < <(build_options "$preset")
     mkdir -p "$folder"
     cmake --preset "$preset" "${options[@]}" >"$folder/configure.log" 2>&1 || {
         cat "$folder/configure.log" >&2
         fail "cannot be configured, preset $preset: the reason is above"
     }
-    cmake --build --preset "$preset" --parallel "$(nproc)" ${2:+--target "$2"} 2>&1 |
+    cmake --build --preset "$preset" --parallel "$(nproc)" ${2:+--target "${targets[@]}"} 2>&1 |
         tee "$folder/build.log" | show_build "$preset" || {
         grep -v 'Building\|Built target' "$folder/build.log" >&2
         fail "does not build, preset $preset: the reason is above"

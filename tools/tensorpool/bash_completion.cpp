@@ -6,10 +6,17 @@
 namespace tensorpool::command {
 namespace {
 
-/// What completes a value, by what it is called: nothing where only a person knows.
+/// What completes a value, by what it is called: nothing where only a person knows. `compgen -W`
+/// expands its words as the shell does, commands too, so names of processes with other characters
+/// than these are left out.
 std::string values_of(const std::string& value) {
-    if (value == "PID") return "$(tensorpool ls 2>/dev/null | awk 'NR > 1 { print $2 }')";
-    if (value == "NAME") return "$(tensorpool ls 2>/dev/null | awk 'NR > 1 { print $1 }')";
+    constexpr const char* list = "$(tensorpool ls --json 2>/dev/null | sed -n ";
+    if (value == "PID") return list + std::string("'s/^{\"process\":\\([0-9]*\\),.*/\\1/p')");
+    if (value == "NAME") {
+        return list + std::string(
+                          "'s/^{\"process\":[0-9]*,\"name\":\"\\([A-Za-z0-9_.+-]*\\)\",.*/"
+                          "\\1/p')");
+    }
     return "";
 }
 

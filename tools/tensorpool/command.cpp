@@ -4,38 +4,94 @@
 
 #include <exception>
 
-#if defined(TENSORPOOL_COMMAND_HAS_SERVE)
+#include "help_text.hpp"
+#include "printable.hpp"
 #include "serve/serve.hpp"
-#endif
+#include "subcommands.hpp"
 
 namespace tensorpool::command {
+namespace {
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool top                   all processes with pools, live\n"
+    "  tensorpool stat --name train     a line a second\n"
+    "\n"
+    "Exit status: 0; 1 something was found, or failed; 2 wrong usage; 3 the process\n"
+    "is gone. `tensorpool SUBCOMMAND --help` tells more.";
+
+class HelpFormatter : public CLI::Formatter {
+public:
+    std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
+        return help_text(*app);
+    }
+};
+
+/// The subcommand that was begun, else all.
+const CLI::App& chosen(const CLI::App& app) {
+    const auto subcommands = app.get_subcommands();
+    return subcommands.empty() ? app : *subcommands.front();
+}
+
+/// Without CLI11's "A subcommand is required" where there was a word, but no subcommand's.
+std::string reason(const CLI::App& app, const CLI::ParseError& error) {
+    const std::vector<std::string> unknown = app.remaining();
+    if (!app.get_subcommands().empty() || unknown.empty()) return printable(error.what());
+    return fmt::format("there is no subcommand or option {}", printable(unknown.front()));
+}
+
+int refuse(const CLI::App& app, const CLI::ParseError& error) {
+    const CLI::App& sub = chosen(app);
+    const std::string name = &sub == &app ? app.get_name() : app.get_name() + ' ' + sub.get_name();
+    fmt::print(stderr, "{}: {}; `{} --help` shows what there is\n", name, reason(app, error), name);
+    return wrong_usage;
+}
+
+int run(const Settings& settings) try {
+    return settings.run ? settings.run() : success;
+} catch (const CommandError& error) {
+    fmt::print(stderr, "tensorpool: {}\n", error.what());
+    return error.code();
+} catch (const std::bad_alloc&) {
+    fmt::print(stderr, "tensorpool: out of memory; `tensorpool doctor` tells what there is\n");
+    return finding;
+} catch (const std::exception& error) {
+    fmt::print(stderr, "tensorpool: {}\n", printable(error.what()));
+    return finding;
+}
+
+}  // namespace
 
 std::unique_ptr<CLI::App> declare(Settings& settings) {
     auto app = std::make_unique<CLI::App>(
-        "Shows where the memory of running programs is that use tensorpool.", "tensorpool");
-    app->set_version_flag("--version", "tensorpool " TENSORPOOL_VERSION);
+        "Shows where the memory is of running programs that use tensorpool.", "tensorpool");
+    app->formatter(std::make_shared<HelpFormatter>());
+    app->set_help_flag("-h,--help", "Print this help");
+    app->set_version_flag("--version", "tensorpool " TENSORPOOL_VERSION)
+        ->description("Print the version");
     app->require_subcommand(1);
-#if defined(TENSORPOOL_COMMAND_HAS_SERVE)
+    app->footer(footer);
+    add_ls(*app, settings);
+    add_top(*app, settings);
+    add_stat(*app, settings);
+    add_events(*app, settings);
     add_serve(*app, settings);
-#endif
+    add_doctor(*app, settings);
+    add_manual(*app, settings);
     return app;
 }
 
 int run_command(int count, const char* const* words) {
+    use_locale();
     Settings settings;
     const std::unique_ptr<CLI::App> app = declare(settings);
     try {
         app->parse(count, words);
-        return settings.run ? settings.run() : success;
     } catch (const CLI::ParseError& error) {
-        return app->exit(error) == 0 ? success : wrong_usage;
-    } catch (const CommandError& error) {
-        fmt::print(stderr, "tensorpool: {}\n", error.what());
-        return error.code();
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "tensorpool: {}\n", error.what());
-        return finding;
+        if (error.get_exit_code() == 0) return app->exit(error);  // help, or the version
+        return refuse(*app, error);
     }
+    return run(settings);
 }
 
 }  // namespace tensorpool::command

@@ -65,26 +65,27 @@ int run(const Words& words, bool json) {
 }  // namespace
 
 CLI::App* add_serve(CLI::App& app, Settings& settings) {
-    CLI::App* serve = app.add_subcommand("serve", "Shows it in a browser and to Prometheus");
+    CLI::App* serve = app.add_subcommand("serve", "Show it all in a browser, and to Prometheus");
     const auto words = std::make_shared<Words>();
     serve
         ->add_option("--listen", words->listen,
                      "Where to listen. Any user of this machine can read what is served on a "
                      "loopback address, unless there is a token; port 0: any that is free")
-        ->option_text("ADDRESS:PORT")
+        ->option_text("ADDR:PORT")
         ->capture_default_str();
     serve
         ->add_option("--token-file", words->token_file,
                      "A file of mode 0600 with a token of 16 letters or more. Requests without it "
                      "get nothing; needed where other machines can ask")
         ->option_text("FILE");
-    serve->add_flag("--open", words->open, "Opens the page in the browser");
-    serve->add_flag("--json", settings.json, "Prints the address as JSON");
+    serve->add_flag("--open", words->open, "Open the page in the browser");
+    serve->add_flag("--json", settings.json, "Print the address as JSON");
     serve->footer(
         "Examples:\n"
         "  tensorpool serve --open\n"
         "  tensorpool serve --listen 0.0.0.0:9464 --token-file ~/.tensorpool-token\n"
-        "Prometheus reads /metrics; with a token by `authorization: {credentials_file: FILE}`.");
+        "\n"
+        "Prometheus reads /metrics; with a token by authorization: {credentials_file: FILE}.");
     serve->callback([&settings, words] {
         settings.run = [&settings, words] { return run(*words, settings.json); };
     });
