@@ -44,6 +44,9 @@ function timeTexts(_, splits, __, ___, step) {
 
 const time_steps = [5, 10, 15, 30, 60, 120, 180, 300, 600];
 
+/** Without digits that say nothing on an axis. */
+const round = (text) => text.replace(/\.0+(?= )/, '');
+
 /** Steps of an axis of bytes: powers of two. */
 export const byte_steps = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
@@ -82,14 +85,14 @@ export class Chart {
 
   #make(steps) {
     return new window.uPlot({
-      ...this.#size(), ms: 1e-3, legend: { show: false }, padding: [8, 4, 0, 0],
+      ...this.#size(), ms: 1e-3, legend: { show: false }, padding: [8, 30, 0, 0],
       cursor: { sync: { key: together.key, scales: ['x', null] }, drag: { x: false, y: false },
         points: { show: false } },
       scales: { x: { time: true },
         y: { range: (_, __, most) => [0, Math.max(most ?? 0, this.#top?.(this.#data) ?? 0) * 1.05 || 1] } },
       axes: [{ ...axis, space: 64, size: 26, incrs: time_steps, values: timeTexts },
         { ...axis, size: 68, incrs: steps,
-          values: (_, splits) => splits.map((value) => this.#format(value)) }],
+          values: (_, splits) => splits.map((value) => round(this.#format(value))) }],
       series: [{}, ...this.#series.map(line)], bands: bands(this.#series),
       hooks: { setCursor: [() => this.#show()] },
     }, [[0], ...this.#series.map(() => [null])], this.#host);

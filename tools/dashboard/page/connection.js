@@ -2,6 +2,7 @@
 
 const tick_ms = 1000;
 const silence_ms = 6000;  // a stream sends a snapshot each second
+const unseen_ticks = 30;
 
 async function answer(path, options = {}) {
   const response = await fetch(path, { cache: 'no-store', credentials: 'same-origin', ...options });
@@ -12,7 +13,7 @@ async function answer(path, options = {}) {
 
 export class Connection {
   #on; #process = null; #list = []; #stream = null; #heard = 0;
-  #busy = false; #failed = false; #finished = false; #shut = false;
+  #busy = false; #unseen = 0; #failed = false; #finished = false; #shut = false;
 
   /** `on`: processes, history, snapshot, timeline, ended, lost, token; each a function. */
   constructor(on) { this.#on = on; }
@@ -46,10 +47,20 @@ export class Connection {
     return true;
   }
 
+  /** At once instead of at the next tick, as when the page comes into sight. */
+  look() { this.#tick(); }
+
   #tick() {
-    if (this.#shut) return;
+    if (this.#shut || this.#rests()) return;
     if (this.#stream && Date.now() - this.#heard > silence_ms) this.#fail();
     if (!this.#stream) this.#ask();
+  }
+
+  /** A page that nobody sees gives its connection back: browsers and servers have few. */
+  #rests() {
+    this.#unseen = document.hidden ? this.#unseen + 1 : 0;
+    if (this.#unseen === unseen_ticks) this.#close();
+    return document.hidden;
   }
 
   /** The list; with it comes whether the server is there and lets us in. */

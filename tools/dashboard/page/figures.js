@@ -40,7 +40,7 @@ function addedRates(rates) {
 
 const isChosen = (choice) => (id) => choice === everything || id === choice;
 
-/** `{pool, rates, count}`: null where nothing is known. */
+/** `{pool, rates, count, limited}`: the first two are null where nothing is known. */
 export function chosenFigures(snapshot, rates, choice) {
   const chosen = isChosen(choice);
   const pools = (snapshot?.pools ?? []).filter((pool) => chosen(pool.id));
@@ -48,6 +48,7 @@ export function chosenFigures(snapshot, rates, choice) {
     pool: addedPools(pools),
     rates: addedRates((rates?.pools ?? []).filter((one) => chosen(one.pool))),
     count: pools.length,
+    limited: pools.some((pool) => pool.limit_bytes),
   };
 }
 

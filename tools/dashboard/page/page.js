@@ -137,7 +137,10 @@ byId('pool').addEventListener('change', ({ target }) =>
   choosePool(target.value === everything ? everything : Number(target.value)));
 byId('window').addEventListener('click', turnWindow);
 byId('hold').addEventListener('click', turnHold);
-document.addEventListener('visibilitychange', () => show());
+document.addEventListener('visibilitychange', () => {
+  show();
+  connection.look();
+});
 window.addEventListener('hashchange', () => enterByAddress());
 listen({
   p: stepProcess, '[': () => stepPool(-1), ']': () => stepPool(1), 0: () => choosePool(everything),

@@ -4,8 +4,11 @@ import { element, fill, say } from '../elements.js';
 import { bytes, count, percent, rate } from '../units.js';
 
 const blocks = (pool) => Math.max(0, pool.allocations - pool.deallocations);
-const ofLimit = ({ in_use_bytes, limit_bytes }) =>
-  (limit_bytes ? `${percent(in_use_bytes / limit_bytes)} of it in use` : 'no max_capacity set');
+
+function ofLimit({ pool, limited }) {
+  if (pool.limit_bytes) return `${percent(pool.in_use_bytes / pool.limit_bytes)} of it in use`;
+  return limited ? 'some pools have one' : 'no max_capacity set';
+}
 
 const tiles = [
   { name: 'in use', line: 'in_use', text: ({ pool }) => bytes(pool.in_use_bytes),
@@ -17,7 +20,7 @@ const tiles = [
       ? 'sum of all pools' : `of capacity ${bytes(pool.peak_capacity_bytes)}`) },
   { name: 'limit', part: ({ pool }) => (pool.limit_bytes ? pool.in_use_bytes / pool.limit_bytes : 0),
     text: ({ pool }) => (pool.limit_bytes ? bytes(pool.limit_bytes) : 'none'),
-    more: ({ pool }) => ofLimit(pool) },
+    more: ofLimit },
   { name: 'utilisation', part: ({ pool }) => pool.in_use_bytes / pool.capacity_bytes,
     text: ({ pool }) => percent(pool.capacity_bytes ? pool.in_use_bytes / pool.capacity_bytes : NaN),
     more: () => 'in use of capacity' },

@@ -21,7 +21,8 @@ const limit = ({ limit_bytes }) => (limit_bytes ? bytes(limit_bytes) : 'none');
 export const makePools = (press) => new Rows(byId('pools'), {
   label: 'Pools', none: 'no pool now', key: ({ id }) => id, press: ({ id }) => press(id),
   columns: [
-    { name: 'pool', class: 'name', text: ({ id, name }) => (id === everything ? name : named(name)) },
+    { name: 'pool', class: 'name', text: ({ id, name }) => (id === everything ? name : named(name)),
+      title: ({ name }) => plain(name) },
     { name: 'use', class: 'graph', draw: (cell, pool) => part(cell, pool.in_use_bytes, pool.capacity_bytes) },
     number('in use', (pool) => pool.in_use_bytes, bytes),
     number('capacity', (pool) => pool.capacity_bytes, bytes),

@@ -1,0 +1,93 @@
+// The browser, driven from here; a test is skipped where it or its driver is missing.
+
+import { existsSync, mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, join } from 'node:path';
+
+const skipped = 77;
+export const patience = { timeout: 30_000 };
+
+function leave(reason) {
+  console.log(`skipped: ${reason}`);
+  process.exit(skipped);
+}
+
+export function required(name) {
+  return process.env[name] ?? leave(`${name} is not set: run this through ctest`);
+}
+
+function findBrowser() {
+  for (const folder of process.env.PATH.split(delimiter)) {
+    for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
+      if (existsSync(join(folder, name))) return join(folder, name);
+    }
+  }
+  return leave('no browser is here: install the Debian package chromium');
+}
+
+function findDriver() {
+  try {
+    return createRequire(join(required('PAGE_TEST_MODULES'), 'here.js'))('playwright-core');
+  } catch {
+    return leave('playwright-core is not here: npm could not fetch it when cmake ran');
+  }
+}
+
+const screenshots = required('PAGE_SCREENSHOTS');
+mkdirSync(screenshots, { recursive: true });
+
+export async function startBrowser() {
+  const executablePath = findBrowser();
+  return findDriver().chromium.launch({
+    executablePath,
+    // Its own sandbox wants more than a container gives; what it loads here is ours.
+    args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'],
+  });
+}
+
+/** What a page must never do, collected: scripts that fail, and what the policy forbids. */
+function watch(page) {
+  const faults = [];
+  page.on('pageerror', (error) => faults.push(String(error)));
+  page.on('dialog', (dialog) => { faults.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  page.on('console', (message) => {
+    const isNetwork = /Failed to load resource|net::ERR/.test(message.text());
+    if (message.type() === 'error' && !isNetwork) faults.push(message.text());
+  });
+  return faults;
+}
+
+/** Calls `use(page)` with the page loaded, and throws if it did what it must not. */
+export async function withPage(browser, url, { width = 1280, scheme = 'light' }, use) {
+  const context = await browser.newContext({
+    viewport: { width, height: 800 }, colorScheme: scheme, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  page.setDefaultTimeout(patience.timeout);
+  const faults = watch(page);
+  try {
+    await page.goto(url);
+    await use(page);
+  } finally {
+    await context.close();
+  }
+  if (faults.length > 0) throw new Error(`the page did what it must not: ${faults.join('; ')}`);
+}
+
+export const picture = (page, name) =>
+  page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
+
+export const inState = (page, state) => page.waitForSelector(`body[data-state="${state}"]`, patience);
+export const textOf = (page, where) => page.locator(where).innerText();
+export const tile = (page, index = 0) => page.locator('.tile strong').nth(index).innerText();
+
+/** Waits until `read()` gives something else than `before`, and gives that. */
+export async function changed(read, before, between = async () => {}) {
+  const until = Date.now() + patience.timeout;
+  while (Date.now() < until) {
+    const now = await read();
+    if (now !== before) return now;
+    await between();
+    await new Promise((done) => setTimeout(done, 20));
+  }
+  throw new Error(`it stayed ${JSON.stringify(before)}`);
+}

@@ -1,0 +1,150 @@
+// Processes that never were: figures in waves, in the shape that the server tells.
+
+const kib = 1024;
+const mib = kib * kib;
+const sizes = Array.from({ length: 11 }, (_, index) => 64 << index);
+
+function pool(id, name, scale, phase) {
+  return { id, name, scale, phase, limit_bytes: scale > 300 * mib ? 1024 * mib : 0, peak: 0 };
+}
+
+export function makeProcess(number, name, pools = ['tensors', 'batches', 'decode']) {
+  return {
+    number, name, seconds: 0, faults: 0, entries: 0,
+    pools: pools.map((one, index) => pool(index + 1, one, (420 - 130 * index) * mib, index * 2)),
+    totals: pools.map(() => ({ allocations: 0, requested: 0, allocated: 0 })),
+  };
+}
+
+const wave = (seconds, phase) => 0.55 + 0.3 * Math.sin(seconds / 17 + phase) + 0.1 * Math.sin(seconds / 3.1);
+
+function bucketsOf(inUse, capacity, totals) {
+  const weights = [5, 3, 4, 8, 6, 9, 14, 11, 16, 22, 30].map((weight) => weight / 160);
+  return sizes.map((block_bytes, index) => {
+    const weight = weights[index];
+    return {
+      block_bytes, in_use_bytes: Math.round(inUse * weight), parked_bytes: Math.round(inUse * weight * 0.06),
+      capacity_bytes: Math.round(capacity * weight), allocations: Math.round(totals.allocations * weight),
+      deallocations: Math.round(totals.allocations * weight * 0.99),
+      requested_bytes: Math.round(totals.requested * weight * (1 - index / 80)),
+      allocated_bytes: Math.round(totals.allocated * weight),
+      cache_hits: Math.round(totals.allocations * weight * 0.97),
+      cache_misses: Math.round(totals.allocations * weight * 0.03), depot_hits: 0, system_misses: 3,
+      depot_bytes: Math.round(inUse * weight * 0.03),
+    };
+  });
+}
+
+function poolFigures(one, totals, seconds) {
+  const in_use = Math.round(one.scale * wave(seconds, one.phase));
+  one.peak = Math.max(one.peak, in_use);
+  const [magazine, depot] = [Math.round(in_use * 0.05), Math.round(in_use * 0.03)];
+  const capacity = Math.round(one.scale * 1.12);
+  const left = capacity - in_use - magazine - depot;
+  return {
+    version: 2, name: one.name, id: one.id, in_use_bytes: in_use, capacity_bytes: capacity,
+    reserved_bytes: 64 * 1024 * mib, limit_bytes: one.limit_bytes, peak_in_use_bytes: one.peak,
+    peak_capacity_bytes: capacity, peak_reserved_bytes: 64 * 1024 * mib,
+    requested_bytes: totals.requested, allocated_bytes: totals.allocated,
+    allocations: totals.allocations, deallocations: totals.allocations - 12_345,
+    cache_hits: Math.round(totals.allocations * 0.968), cache_misses: Math.round(totals.allocations * 0.032),
+    failures: 2, failures_by_limit: [0, 0, 2, 0, 0, 0], system_misses: 40,
+    parked_bytes: magazine, depot_bytes: depot, span_bytes: Math.round(left * 0.35),
+    cached_bytes: Math.round(left * 0.25), free_bytes: Math.round(left * 0.4), lost_bytes: 0,
+    record_bytes: 3 * mib, growths: 12, grown_bytes: capacity, give_backs: 2,
+    given_back_bytes: 32 * mib, threads: 8,
+    buckets: bucketsOf(in_use * 0.6, capacity * 0.6, totals),
+    large: {
+      in_use_bytes: Math.round(in_use * 0.4), cached_bytes: Math.round(left * 0.25),
+      allocations: 51_234 + seconds * 120, deallocations: 51_180 + seconds * 120, requested_bytes: 9e11,
+      allocated_bytes: 9.3e11, cache_hits: 50_900 + seconds * 119, cache_misses: 334, system_misses: 28,
+    },
+  };
+}
+
+function poolRates(one, totals, seconds) {
+  const busy = 200_000 * (one.scale / (420 * mib)) * wave(seconds * 1.7, one.phase + 1);
+  const rounding = 0.11 + 0.05 * Math.sin(seconds / 29 + one.phase);
+  totals.allocations += Math.round(busy);
+  totals.allocated += Math.round(busy * 900);
+  totals.requested += Math.round(busy * 900 * (1 - rounding));
+  const cold = 0.02 + 0.02 * Math.max(0, Math.sin(seconds / 11));
+  return {
+    pool: one.id, seconds: 1, allocations: busy, deallocations: busy, requested_bytes: busy * 800,
+    allocated_bytes: busy * 900, from_magazines: busy * (0.86 - 2 * cold), from_depots: busy * (0.1 + cold),
+    from_spans: busy * (0.03 + cold / 2), from_extents: busy * (0.01 + cold / 3), from_system: busy * cold / 6,
+    failures: 0, hit_ratio: 0.96 - cold, rounding_ratio: rounding,
+  };
+}
+
+const arena = (id, name, kind, used, thread = 0) => ({
+  version: 2, name, kind, id, thread, used_bytes: used, peak_used_bytes: used * 2,
+  capacity_bytes: used * 3, peak_capacity_bytes: used * 3, reserved_bytes: 1024 * mib,
+  limit_bytes: id % 2 ? 256 * mib : 0, growths: 3, grown_bytes: used * 3, give_backs: 0,
+  given_back_bytes: 0, refusals: 0,
+});
+
+const scope = (name, peak_bytes, calls) => ({
+  name, calls, open: calls % 3, allocations: calls * 41, deallocations: calls * 40,
+  requested_bytes: calls * 900, allocated_bytes: calls * 1000, deallocated_bytes: calls * 990,
+  peak_bytes, out_of_order: 0,
+});
+
+const workers = ['main', 'loader-0', 'loader-1', 'decode-0', 'decode-1', 'optimizer', 'logger'];
+
+export function snapshotOf(made, time) {
+  const { seconds } = made;
+  made.seconds += 1;
+  made.faults += Math.round(300 * wave(seconds * 2.3, 0));
+  const rates = made.pools.map((one, index) => poolRates(one, made.totals[index], seconds));
+  const pools = made.pools.map((one, index) => poolFigures(one, made.totals[index], seconds));
+  return {
+    time, rates: { seconds: 1, minor_faults: 300 * wave(seconds * 2.3, 0), pools: rates },
+    snapshot: {
+      version: 1, process: made.number, process_name: made.name, library_version: '0.1.0',
+      time_ns: seconds * 1e9, time_unix_ns: time * 1e9, consistent: true, committed_bytes: 1300 * mib,
+      minor_faults: made.faults, resident_bytes: 1440 * mib, failed_misuse: 0, failed_leaks: 0,
+      failed_threads: 0, failed_scope_orders: 1, left_out: { pools: 0, arenas: 0, slots: 0, scopes: 0 },
+      pools,
+      arenas: [arena(11, 'batch', 'growing', Math.round(20 * mib * wave(seconds, 1))), arena(12, 'header', 'buffer', 14 * kib)],
+      scratches: [arena(13, 'scratch', 'scratch', 3 * mib, made.number), arena(14, 'scratch', 'scratch', mib, made.number + 1)],
+      scopes: [scope('forward', 212 * mib, seconds * 4 + 3), scope('backward', 388 * mib, seconds * 4 + 2),
+        scope('optimizer step', 17 * mib, seconds + 1), scope('decode jpeg', 44 * mib, seconds * 30)],
+      threads: made.pools.flatMap(({ id }) => workers.map((name, index) => ({
+        thread: made.number + index, pool: id, name, parked_bytes: Math.round((index + 1) * 40 * kib * wave(seconds, index)),
+        allocations: 31_000 * (index + 1) + seconds * 700, deallocations: 30_900 * (index + 1) + seconds * 700,
+      }))),
+      entries: made.entries,
+    },
+  };
+}
+
+const happenings = [
+  ['growth', '', 16 * mib, 'tensors'], ['scope', '', 388 * mib, 'backward'], ['give-back', '', 4 * mib, 'batches'],
+  ['mark', '', 0, 'epoch 3 begins'], ['pressure', 'max_capacity', 2 * mib, 'tensors'],
+  ['limit', 'max_capacity', 2 * mib, 'tensors'], ['failure', 'max_capacity', 2 * mib, 'tensors'], ['check', '', 0, 'tensors'],
+];
+
+export function entryOf(made, time) {
+  const [kind, limit, bytes, name] = happenings[made.entries % happenings.length];
+  made.entries += 1;
+  return { number: made.entries, time_ns: time * 1e9, thread: made.number, kind, limit, bytes, name };
+}
+
+export function historyOf(made, time, seconds) {
+  const samples = [];
+  for (let ago = seconds; ago > 0; --ago) samples.push(snapshotOf(made, time - ago));
+  const t = samples.map((sample) => sample.time);
+  const read = (index, from) => samples.map(({ snapshot, rates }) => from(snapshot.pools[index], rates.pools[index], rates));
+  return { process: made.number, pools: made.pools.map(({ id, name }, index) => ({ id, name, t, series: {
+    in_use: read(index, (pool) => pool.in_use_bytes), magazine: read(index, (pool) => pool.parked_bytes),
+    depot: read(index, (pool) => pool.depot_bytes), span: read(index, (pool) => pool.span_bytes),
+    extent: read(index, (pool) => pool.cached_bytes + pool.free_bytes),
+    capacity: read(index, (pool) => pool.capacity_bytes), limit: read(index, (pool) => pool.limit_bytes || null),
+    from_magazines: read(index, (_, rates) => rates.from_magazines), from_depots: read(index, (_, rates) => rates.from_depots),
+    from_spans: read(index, (_, rates) => rates.from_spans), from_extents: read(index, (_, rates) => rates.from_extents),
+    from_system: read(index, (_, rates) => rates.from_system), rounding: read(index, (_, rates) => rates.rounding_ratio),
+    allocated: read(index, (_, rates) => rates.allocated_bytes), hit_ratio: read(index, (_, rates) => rates.hit_ratio),
+    faults: read(index, (_, __, rates) => rates.minor_faults),
+  } })) };
+}

@@ -1,0 +1,290 @@
+// The page in all its states, against a server that makes figures up.
+
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, afterEach, test } from 'node:test';
+import { changed, inState, patience, picture, required, startBrowser, textOf, tile, withPage } from './browser.mjs';
+import { FakeServer } from './fake_server.mjs';
+import { makeProcess } from './made_up.mjs';
+
+const browser = await startBrowser();
+let server;
+let url;
+
+async function start() {
+  server = new FakeServer(required('PAGE_FOLDER'), required('PAGE_UPLOT'));
+  url = await server.listen();
+}
+
+const open = (options, use) => withPage(browser, options.url ?? url, options, use);
+const live = (page) => inState(page, 'live');
+
+beforeEach(start);
+afterEach(() => server.close());
+after(() => browser.close());
+
+test('says that there is no process, and shows one as soon as it comes', () => open({}, async (page) => {
+  await inState(page, 'empty');
+  assert.match(await textOf(page, '#empty'), /No process with a pool[\s\S]*Start one/);
+  await picture(page, 'empty');
+  server.add(makeProcess(4711, 'train'));
+  await live(page);
+  assert.equal(await page.locator('#empty').isVisible(), false);
+}));
+
+for (const [width, scheme] of [[1280, 'light'], [1280, 'dark'], [400, 'light'], [400, 'dark']]) {
+  test(`is readable at ${width} pixels in ${scheme}`, async () => {
+    server.add(makeProcess(4711, 'train'));
+    await open({ width, scheme }, async (page) => {
+      await live(page);
+      await page.locator('.events li').nth(7).waitFor();
+      await picture(page, `live-${width}-${scheme}`);
+      const [needed, there] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(needed <= there, `${needed} pixels are needed, ${there} are there`);
+      assert.deepEqual(await page.evaluate(cutTexts), []);
+    });
+  });
+}
+
+/** Figures and names of made-up processes that do not fit where they stand. */
+function cutTexts() {
+  return [...document.querySelectorAll('.tile strong, .tile small, td, th, dd, .legend li, .kind')]
+    .filter((one) => one.offsetParent && one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== 'inline')
+    .map((one) => one.textContent);
+}
+
+test('moves its figures with each snapshot', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    const first = await tile(page);
+    assert.match(first, /^\d[\d.]* MiB$/);
+    await changed(() => tile(page), first, async () => server.tick());
+  });
+});
+
+test('has a past when it is opened late, which the arrow keys read', async () => {
+  server.add(makeProcess(4711, 'train', ['tensors']));
+  await open({}, async (page) => {
+    await live(page);
+    await page.locator('#ladder .chart').focus();
+    for (let times = 0; times < 5; ++times) await page.keyboard.press('PageUp');
+    assert.match(await textOf(page, '#ladder .when'), /^\d\d:\d\d:\d\d$/);
+    const past = await textOf(page, '#ladder .legend .figure >> nth=0');
+    assert.match(past, /MiB$/);
+    assert.notEqual(past, await tile(page));
+    // The other charts show the same moment.
+    assert.equal(await textOf(page, '#sources .when'), await textOf(page, '#ladder .when'));
+    await page.keyboard.press('Escape');
+    assert.equal(await textOf(page, '#ladder .when'), 'now');
+  });
+});
+
+test('shows values where the mouse is', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    const box = await page.locator('#ladder .u-over').boundingBox();
+    await page.mouse.move(box.x + box.width / 3, box.y + box.height / 2);
+    await page.waitForFunction(() => /\d/.test(document.querySelector('#ladder .when').textContent), null, patience);
+    await picture(page, 'hover');
+  });
+});
+
+test('shows one pool or all added up', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    const all = await tile(page, 1);
+    await page.getByRole('button', { name: 'batches' }).click();
+    assert.notEqual(await tile(page, 1), all);
+    assert.equal(await page.locator('#pool').inputValue(), '2');
+    await page.locator('#pool').selectOption('all');
+    assert.equal(await tile(page, 1), all);
+  });
+});
+
+test('changes the process', async () => {
+  server.add(makeProcess(4711, 'train'));
+  server.add(makeProcess(815, 'infer', ['weights']));
+  await open({}, async (page) => {
+    await live(page);
+    await page.locator('#process').selectOption('815');
+    await page.getByRole('button', { name: 'weights' }).waitFor();
+    assert.match(await textOf(page, '#state'), /infer 815/);
+    assert.match(page.url(), /#process=815$/);
+    await page.reload();
+    await page.getByRole('button', { name: 'weights' }).waitFor();
+  });
+});
+
+test('says when a process ended, and keeps its last figures', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    const last = await tile(page);
+    server.end(4711);
+    await inState(page, 'ended');
+    assert.match(await textOf(page, '#state'), /^train 4711 ended at \d\d:\d\d:\d\d: these are its last figures$/);
+    assert.equal(await tile(page), last);
+    await picture(page, 'ended');
+  });
+});
+
+test('shows the last figures of one that ended before', async () => {
+  server.add(makeProcess(4711, 'train'));
+  server.ended.add(4711);
+  await open({}, async (page) => {
+    await inState(page, 'ended');
+    assert.match(await tile(page), /MiB/);
+  });
+});
+
+test('says that the connection is lost, tries again and goes on', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    await server.close();
+    await inState(page, 'lost');
+    assert.equal(await textOf(page, '#state'), 'Connection lost, trying again');
+    await picture(page, 'lost');
+    await server.listen(server.port);
+    await live(page);
+  });
+});
+
+test('says why a process cannot be read', async () => {
+  server.unreadable = [{ process: 9, name: 'other', readable: false, problem: 'it is not yours: run as root', ended: false }];
+  await open({}, async (page) => {
+    await inState(page, 'unreadable');
+    assert.match(await textOf(page, '#state'), /other 9 cannot be read: it is not yours: run as root/);
+  });
+});
+
+test('asks for the token and takes no other', async () => {
+  server.add(makeProcess(4711, 'train'));
+  server.token = 'a+b c';
+  await open({}, async (page) => {
+    await inState(page, 'closed');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'token');
+    await picture(page, 'token');
+    await page.keyboard.type('wrong');
+    await page.keyboard.press('Enter');
+    await page.getByText('That is not the token.').waitFor();
+    await page.locator('#token').fill('a+b c');
+    await page.keyboard.press('Enter');
+    await live(page);
+    assert.equal(await page.locator('#door').isVisible(), false);
+  });
+});
+
+test('takes the token out of its address at once', async () => {
+  server.add(makeProcess(4711, 'train'));
+  server.token = 'a+b/c=';
+  await open({ url: `${url}#token=a+b/c=` }, async (page) => {
+    await live(page);
+    assert.doesNotMatch(page.url(), /token/);
+    await page.goBack();
+    assert.doesNotMatch(page.url(), /token/);
+  });
+});
+
+test('shows hostile names as the text that they are', async () => {
+  const hostile = '<img src=x onerror=alert(1)>';
+  server.add(makeProcess(4711, `"><script>alert(2)</script>`, [hostile, 'abc\u202egnp.exe', '\n\t\u0000']));
+  await open({}, async (page) => {
+    await live(page);
+    await page.getByRole('button', { name: hostile, exact: true }).waitFor();
+    assert.equal(await page.locator('main img, main script').count(), 0);
+    assert.ok((await textOf(page, '#pools')).includes('abc\ufffdgnp.exe'));
+    assert.ok((await textOf(page, '#state')).includes('<script>alert(2)</script>'));
+    await picture(page, 'hostile');
+  });
+});
+
+const places = () => [...document.querySelectorAll('.card, .tile, th, .legend li, header *, h2')].map((one) => {
+  const { x, y, width, height } = one.getBoundingClientRect();
+  return [one.id || one.className || one.tagName, Math.round(x), Math.round(y + scrollY), Math.round(width), Math.round(height)].join(' ');
+});
+
+for (const width of [1280, 400]) {
+  test(`keeps everything in its place when figures change, at ${width} pixels`, async () => {
+    const made = makeProcess(4711, 'train');
+    server.add(made);
+    await open({ width }, async (page) => {
+      await live(page);
+      // Once the pool's head has its width: from here on nothing may move.
+      const first = await page.evaluate(places);
+      for (const scale of [7, 900 * 2 ** 20, 3 * 2 ** 40]) {
+        const was = await tile(page);
+        for (const pool of made.pools) pool.scale = scale;
+        await changed(() => tile(page), was, async () => server.tick());
+        assert.deepEqual(await page.evaluate(places), first);
+      }
+    });
+  });
+}
+
+test('is worked by keys alone', async () => {
+  server.add(makeProcess(4711, 'train'));
+  server.add(makeProcess(815, 'infer', ['weights']));
+  await open({}, async (page) => {
+    await live(page);
+    await page.keyboard.press(']');
+    assert.equal(await page.locator('#pool').inputValue(), '1');
+    await page.keyboard.press('0');
+    assert.equal(await page.locator('#pool').inputValue(), 'all');
+    await page.keyboard.press('t');
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+    await page.keyboard.press('w');
+    assert.equal(await textOf(page, '#window'), '2 min');
+    await page.keyboard.press('h');
+    await inState(page, 'held');
+    const still = await tile(page);
+    server.tick();
+    assert.equal(await tile(page), still);
+    await page.keyboard.press('h');
+    await live(page);
+    await page.keyboard.press('p');
+    await page.getByRole('button', { name: 'weights' }).waitFor();
+  });
+});
+
+test('shows where the focus is, in the order of the page', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    const seen = [];
+    for (let times = 0; times < 40; ++times) {
+      await page.keyboard.press('Tab');
+      const [name, outline] = await page.evaluate(() => {
+        const { activeElement: one } = document;
+        return [one.id || one.closest('[id]')?.id || one.tagName, getComputedStyle(one).outlineStyle];
+      });
+      if (name !== 'BODY') assert.equal(outline, 'solid', `no outline on ${name}`);
+      seen.push(name);
+    }
+    const order = [...new Set(seen)].filter((name) => name !== 'BODY');
+    assert.deepEqual(order.slice(1, 8), ['process', 'pool', 'window', 'hold', 'theme', 'ladder', 'pools']);
+    assert.ok(['sources', 'rounding', 'buckets', 'scopes', 'threads', 'events'].every((name) => order.includes(name)), order.join());
+  });
+});
+
+test('gives its connection back when nobody sees it for long, and goes on when seen', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await page.clock.install();
+    await page.reload();
+    await live(page);
+    const watched = (count) => changed(async () => server.watchers === count, false);
+    await watched(1);
+    const turn = (hidden) => page.evaluate((value) => {
+      Object.defineProperty(document, 'hidden', { value, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, hidden);
+    await turn(true);
+    await page.clock.runFor(35_000);
+    await watched(0);
+    await turn(false);
+    await watched(1);
+  });
+});
