@@ -62,34 +62,51 @@ int run(const Words& words, bool json) {
     return success;
 }
 
+void declare_options(CLI::App& command, Words& words, Settings& settings) {
+    command
+        .add_option("--listen", words.listen,
+                    "Where to listen (127.0.0.1:9464); port 0 is any free one")
+        ->option_text("ADDRESS:PORT");
+    command
+        .add_option("--token-file", words.token_file,
+                    "A file of mode 0600 with a token of 16 letters or more, without which nobody "
+                    "gets figures; needed where other machines can ask")
+        ->option_text("FILE");
+    command.add_flag("--open", words.open, "Open the page in the browser");
+    command.add_flag("--json", settings.json, "Print the address as JSON");
+}
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool serve --open\n"
+    "  tensorpool serve --listen 0.0.0.0:9464 --token-file ~/.tensorpool-token\n"
+    "\n"
+    "On a loopback address any user of this machine can read what is served, unless\n"
+    "there is a token. Ends with Ctrl-C.";
+
+constexpr const char* details =
+    "The page is at /, the metrics for Prometheus at /metrics; the page's own data are at "
+    "/api/processes, /api/snapshot?process=PID and /api/stream?process=PID. Prometheus sends the "
+    "token where it is told to: authorization: {credentials_file: FILE}. The page asks for it, or "
+    "takes it from the address, as #token=TOKEN, and holds it in a cookie that ends with the "
+    "server. Requests are answered only by the names of the address listened on, which keeps pages "
+    "of other sites out; where people ask by another name, give that to --listen. At most 64 "
+    "connections are open at once, and each page takes one. Without a page open, the last ten "
+    "minutes are kept all the same, and processes that ended are remembered for as long.\n";
+
 }  // namespace
 
 CLI::App* add_serve(CLI::App& app, Settings& settings) {
-    CLI::App* serve = app.add_subcommand("serve", "Show it all in a browser, and to Prometheus");
+    CLI::App* const command =
+        app.add_subcommand("serve", "Serve a page that shows it, and metrics for Prometheus");
     const auto words = std::make_shared<Words>();
-    serve
-        ->add_option("--listen", words->listen,
-                     "Where to listen. Any user of this machine can read what is served on a "
-                     "loopback address, unless there is a token; port 0: any that is free")
-        ->option_text("ADDR:PORT")
-        ->capture_default_str();
-    serve
-        ->add_option("--token-file", words->token_file,
-                     "A file of mode 0600 with a token of 16 letters or more. Requests without it "
-                     "get nothing; needed where other machines can ask")
-        ->option_text("FILE");
-    serve->add_flag("--open", words->open, "Open the page in the browser");
-    serve->add_flag("--json", settings.json, "Print the address as JSON");
-    serve->footer(
-        "Examples:\n"
-        "  tensorpool serve --open\n"
-        "  tensorpool serve --listen 0.0.0.0:9464 --token-file ~/.tensorpool-token\n"
-        "\n"
-        "Prometheus reads /metrics; with a token by authorization: {credentials_file: FILE}.");
-    serve->callback([&settings, words] {
+    declare_options(*command, *words, settings);
+    command->footer(footer);
+    settings.details["serve"] = details;
+    command->callback([&settings, words] {
         settings.run = [&settings, words] { return run(*words, settings.json); };
     });
-    return serve;
+    return command;
 }
 
 }  // namespace tensorpool::command

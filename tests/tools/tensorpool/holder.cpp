@@ -1,0 +1,75 @@
+/// @file
+/// A process to look at: holds pools, an arena and a scope, says "ready", and does what the lines
+/// of its standard input say until that ends.
+
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <tensorpool/statistics_scope.hpp>
+#include <tensorpool/tensorpool.hpp>
+#include <tensorpool/timeline.hpp>
+
+namespace {
+
+constexpr std::size_t block_bytes = 1000;
+constexpr std::size_t large_bytes = 8u << 20;
+
+class Holder {
+public:
+    Holder() : first_(named("first")), second_(named("second")), arena_(arena_named("phases")) {
+        hold(1000);
+        large_ = second_.allocate(large_bytes);
+        static_cast<void>(arena_.allocate(5000));
+        tensorpool::StatisticsScope scope("forward");
+        void* const block = first_.allocate(200);
+        first_.deallocate(block, 200);
+        tensorpool::mark_timeline("made");
+    }
+    ~Holder() {
+        for (void* const block : held_) first_.deallocate(block, block_bytes);
+        second_.deallocate(large_, large_bytes);
+    }
+    Holder(const Holder&) = delete;
+    Holder& operator=(const Holder&) = delete;
+
+    void hold(unsigned count) {
+        for (unsigned i = 0; i < count; ++i) held_.push_back(first_.allocate(block_bytes));
+    }
+    void drop() {
+        for (void* const block : held_) first_.deallocate(block, block_bytes);
+        held_.clear();
+    }
+
+private:
+    static tensorpool::PoolOptions named(const char* name) {
+        tensorpool::PoolOptions options;
+        options.name = name;
+        return options;
+    }
+    static tensorpool::ArenaOptions arena_named(const char* name) {
+        tensorpool::ArenaOptions options;
+        options.name = name;
+        return options;
+    }
+
+    tensorpool::MemoryPool first_;
+    tensorpool::MemoryPool second_;
+    tensorpool::Arena arena_;
+    std::vector<void*> held_;
+    void* large_ = nullptr;
+};
+
+}  // namespace
+
+int main() {
+    Holder holder;
+    std::cout << "ready" << std::endl;
+    for (std::string order; std::getline(std::cin, order);) {
+        if (order == "hold") holder.hold(10'000);
+        if (order == "drop") holder.drop();
+        if (order.starts_with("mark ")) tensorpool::mark_timeline(order.substr(5));
+        std::cout << "done" << std::endl;
+    }
+}

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "started_program.hpp"
+
+namespace tensorpool::command {
+
+/// A process that holds the pools "first" and "second", an arena and a scope.
+class HolderProcess {
+public:
+    /// Returns when it holds them. Another name has to be a path that links to the program.
+    explicit HolderProcess(const std::string& path = TENSORPOOL_HOLDER);
+
+    std::string number() const { return std::to_string(program_.process()); }
+    /// "hold", "drop" or "mark TEXT"; returns when it is done.
+    void order(const std::string& what);
+    void kill();
+
+private:
+    StartedProgram program_;
+};
+
+}  // namespace tensorpool::command

@@ -1,0 +1,99 @@
+#include "made_up_data.hpp"
+
+#include <cstring>
+
+namespace tensorpool::command {
+namespace {
+
+constexpr std::uint64_t mib = 1 << 20;
+
+template <class Named>
+void give_name(Named& named, const char* name) {
+    std::strncpy(named.name, name, sizeof named.name - 1);
+}
+
+PoolStatistics made_up_pool(const char* name, std::uint64_t id, std::uint64_t in_use) {
+    PoolStatistics pool;
+    give_name(pool, name);
+    pool.id = id;
+    pool.in_use_bytes = in_use;
+    pool.capacity_bytes = 2 * in_use;
+    pool.peak_in_use_bytes = in_use + mib;
+    pool.allocations = 1000;
+    pool.deallocations = 900;
+    pool.cache_hits = 990;
+    pool.cache_misses = 10;
+    pool.buckets[4] = {.block_bytes = 1024,
+                       .in_use_bytes = 100 * 1024,
+                       .parked_bytes = 10 * 1024,
+                       .capacity_bytes = 200 * 1024,
+                       .allocations = 1000,
+                       .deallocations = 900,
+                       .requested_bytes = 750'000,
+                       .allocated_bytes = 1'000'000,
+                       .cache_hits = 990,
+                       .cache_misses = 10,
+                       .depot_hits = 5,
+                       .system_misses = 1,
+                       .depot_bytes = 0};
+    return pool;
+}
+
+ArenaStatistics made_up_arena(const char* name, ArenaStatistics::Kind kind, std::uint64_t id) {
+    ArenaStatistics arena;
+    give_name(arena, name);
+    arena.kind = kind;
+    arena.id = id;
+    arena.used_bytes = 3 * mib;
+    arena.peak_used_bytes = 4 * mib;
+    arena.capacity_bytes = 5 * mib;
+    return arena;
+}
+
+}  // namespace
+
+ProcessSnapshot made_up_snapshot() {
+    ProcessSnapshot snapshot;
+    snapshot.process = 4711;
+    snapshot.process_name = "train";
+    snapshot.library_version = "1.2.3";
+    snapshot.time_ns = 5'000'000'000;
+    snapshot.pools = {made_up_pool("weights", 1, 100 * mib), made_up_pool("batches", 2, 10 * mib)};
+    snapshot.pools[1].limit_bytes = 64 * mib;
+    snapshot.arenas = {made_up_arena("phases", ArenaStatistics::Kind::growing, 3)};
+    snapshot.scratches = {made_up_arena("scratch", ArenaStatistics::Kind::scratch, 4)};
+    ScopeStatistics scope;
+    give_name(scope, "forward");
+    scope.calls = 10;
+    scope.allocated_bytes = 1000;
+    scope.deallocated_bytes = 3000;
+    snapshot.scopes = {scope};
+    snapshot.threads = {{4711, 1, "main", 600, 500, 2048}, {4712, 1, "loader", 400, 400, 1024}};
+    return snapshot;
+}
+
+ProcessSnapshot later(ProcessSnapshot snapshot, double seconds, std::uint64_t allocations) {
+    snapshot.time_ns += static_cast<std::uint64_t>(seconds * 1e9);
+    snapshot.pools[0].allocations += allocations;
+    snapshot.pools[0].cache_hits += allocations;
+    snapshot.pools[0].buckets[4].allocations += allocations;
+    snapshot.threads[0].allocations += allocations;
+    return snapshot;
+}
+
+TopData made_up_data() {
+    TopData data;
+    WatchedProcess train{{4711, "train", true, ""}, {}, {}, false};
+    take_look(train, made_up_snapshot(), data.highest);
+    take_look(train, later(made_up_snapshot(), 2, 5000), data.highest);
+    data.processes = {train,
+                      {{12, "secret", false, "it is another user's; use sudo"}, {}, {}, false}};
+    data.chosen = train;
+    data.entries = {
+        {1, 1'700'000'000'000'000'000, 4711, EntryKind::growth, LimitKind::none, mib, "weights"},
+        {2, 1'700'000'001'000'000'000, 4711, EntryKind::limit, LimitKind::capacity, mib,
+         "batches"}};
+    return data;
+}
+
+}  // namespace tensorpool::command

@@ -1,0 +1,255 @@
+/// @file
+/// The program itself, against a process that holds pools.
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "holder_process.hpp"
+#include "started_program.hpp"
+#include "support/run_program.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using testing::ProgramResult;
+using testing::run_program;
+
+ProgramResult run(std::vector<std::string> arguments, const testing::Variables& variables = {}) {
+    return run_program(TENSORPOOL_PROGRAM, std::move(arguments), variables);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+}
+
+/// Says what to do next.
+void expect_refusal(const ProgramResult& result, int code, const std::string& part) {
+    EXPECT_EQ(result.exit_code, code) << result.errors;
+    EXPECT_EQ(result.output, "");
+    EXPECT_TRUE(result.errors.starts_with("tensorpool")) << result.errors;
+    EXPECT_NE(result.errors.find(part), std::string::npos) << result.errors;
+}
+
+/// A folder of its own, in which the holder of pools has a name that no other process has.
+class Program : public ::testing::Test {
+protected:
+    Program()
+        : name_("held" + std::to_string(getpid())), folder_(fs::temp_directory_path() / name_) {
+        fs::create_directory(folder_);
+        fs::create_symlink(TENSORPOOL_HOLDER, folder_ / name_);
+    }
+    ~Program() override { fs::remove_all(folder_); }
+
+    std::string path() const { return folder_ / name_; }
+
+    std::string name_;
+    fs::path folder_;
+};
+
+TEST_F(Program, ListsTheProcess) {
+    const HolderProcess holder(path());
+    const ProgramResult text = run({"ls"});
+    EXPECT_EQ(text.exit_code, 0) << text.errors;
+    EXPECT_NE(text.output.find(name_ + ' '), std::string::npos) << text.output;
+
+    bool found = false;
+    for (const std::string& line : lines_of(run({"ls", "--json"}).output)) {
+        const Json process = Json::parse(line);
+        if (process["name"] != name_) continue;
+        found = true;
+        EXPECT_EQ(process["pools"], 2);
+        EXPECT_EQ(process["arenas"], 1);
+        EXPECT_GT(process["in_use_bytes"], 9'000'000);
+    }
+    EXPECT_TRUE(found);
+}
+
+TEST_F(Program, AReaderIsNoProcessWithPools) {
+    const HolderProcess holder(path());
+    StartedProgram reader({TENSORPOOL_PROGRAM, "stat", "--name", name_, "--json"});
+    EXPECT_NE(reader.read_line(), "");
+    const std::string number = std::to_string(reader.process());
+    for (const std::string& line : lines_of(run({"ls", "--json"}).output)) {
+        EXPECT_NE(Json::parse(line)["process"].dump(), number) << line;
+    }
+}
+
+TEST_F(Program, ListingRemovesFilesOfEndedProcesses) {
+    const fs::path figures = folder_ / "figures";
+    fs::create_directory(figures);
+    fs::permissions(figures, fs::perms::owner_all);
+    setenv("TENSORPOOL_STATISTICS_DIR", figures.c_str(), 1);
+    HolderProcess holder(path());
+    unsetenv("TENSORPOOL_STATISTICS_DIR");
+    const testing::Variables variables = {{"TENSORPOOL_STATISTICS_DIR", figures}};
+    const std::string number = holder.number();
+    EXPECT_TRUE(fs::exists(figures / number));
+    EXPECT_NE(run({"ls"}, variables).output.find(name_), std::string::npos);
+    EXPECT_TRUE(fs::exists(figures / number));
+    holder.kill();
+    run({"ls"}, variables);
+    EXPECT_FALSE(fs::exists(figures / number));
+}
+
+TEST_F(Program, PrintsALineAnInterval) {
+    const HolderProcess holder(path());
+    const ProgramResult text = run({"stat", "--name", name_, "-i", "0.02", "-n", "3"});
+    EXPECT_EQ(text.exit_code, 0) << text.errors;
+    EXPECT_EQ(lines_of(text.output).size(), 4u) << text.output;
+    const ProgramResult json = run({"stat", "--pid", holder.number(), "-n", "1", "--json"});
+    EXPECT_EQ(Json::parse(json.output)["allocations"], 1002) << json.output;
+    const ProgramResult pool =
+        run({"stat", "--name", name_, "--pool", "second", "-n", "1", "--json"});
+    EXPECT_EQ(Json::parse(pool.output)["allocations"], 1) << pool.output;
+    const ProgramResult bytes = run({"stat", "--name", name_, "-n", "1", "--bytes"});
+    EXPECT_EQ(bytes.output.find("MiB"), std::string::npos) << bytes.output;
+}
+
+TEST_F(Program, PrintsWhatHappened) {
+    const HolderProcess holder(path());
+    const ProgramResult text = run({"events", "--name", name_});
+    EXPECT_EQ(text.exit_code, 0) << text.errors;
+    EXPECT_NE(text.output.find("growth"), std::string::npos) << text.output;
+    const ProgramResult last = run({"events", "--name", name_, "-n", "1", "--json"});
+    ASSERT_EQ(lines_of(last.output).size(), 1u) << last.output;
+    const Json entry = Json::parse(last.output);
+    EXPECT_TRUE(entry["kind"] == "mark" || entry["kind"] == "scope") << last.output;
+}
+
+TEST_F(Program, PrintsAllThatIsKnownAsJson) {
+    const HolderProcess holder(path());
+    const ProgramResult result = run({"top", "--name", name_, "--json", "-i", "0.02", "-n", "2"});
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    ASSERT_EQ(lines_of(result.output).size(), 2u);
+    const Json look = Json::parse(lines_of(result.output)[1]);
+    EXPECT_EQ(look["snapshot"]["pools"][0]["name"], "first");
+    EXPECT_GT(look["rates"]["seconds"], 0);
+}
+
+TEST_F(Program, FollowsWhatHappensUntilTheEnd) {
+    HolderProcess holder(path());
+    StartedProgram events({TENSORPOOL_PROGRAM, "events", "--name", name_, "--follow"});
+    while (events.read_line().find("made") == std::string::npos) {
+        ASSERT_FALSE(::testing::Test::HasFailure());
+    }
+    holder.order("mark here I am");
+    std::string line = events.read_line();
+    while (!line.empty() && line.find("here I am") == std::string::npos) line = events.read_line();
+    EXPECT_NE(line.find("mark"), std::string::npos) << line;
+    holder.kill();
+    EXPECT_EQ(events.wait(), 3);
+    EXPECT_NE(events.errors().find("has ended"), std::string::npos) << events.errors();
+}
+
+TEST_F(Program, AMarkCannotDriveTheTerminal) {
+    HolderProcess holder(path());
+    holder.order("mark \x1b[2J\xc2\x9bx");
+    const std::string output = run({"events", "--name", name_}).output;
+    EXPECT_EQ(output.find('\x1b'), std::string::npos);
+    EXPECT_EQ(output.find('\x9b'), std::string::npos);
+}
+
+TEST_F(Program, EndsWithItsProcess) {
+    HolderProcess holder(path());
+    StartedProgram lines({TENSORPOOL_PROGRAM, "stat", "--name", name_, "-i", "0.02"});
+    EXPECT_NE(lines.read_line().find("capacity"), std::string::npos);
+    EXPECT_NE(lines.read_line(), "");
+    holder.kill();
+    EXPECT_EQ(lines.wait(), 3);
+    EXPECT_NE(lines.errors().find("ended"), std::string::npos) << lines.errors();
+}
+
+TEST_F(Program, WaitsForAProcessAndForTheNextOne) {
+    StartedProgram lines(
+        {TENSORPOOL_PROGRAM, "stat", "--name", name_, "--wait", "-i", "0.02", "--json"});
+    std::string seen;
+    for (int round = 0; round < 2; ++round) {
+        HolderProcess holder(path());
+        const std::string wanted = "\"process\":" + holder.number();
+        std::string line = lines.read_line();
+        while (!line.empty() && line.find(wanted) == std::string::npos) line = lines.read_line();
+        EXPECT_NE(line, "") << lines.errors();
+        holder.kill();
+    }
+}
+
+TEST_F(Program, AnAmbiguousNameSaysWhichFit) {
+    const HolderProcess one(path());
+    const HolderProcess two(path());
+    const ProgramResult result = run({"stat", "--name", name_});
+    expect_refusal(result, 2, "choose one with --pid");
+    EXPECT_NE(result.errors.find(one.number()), std::string::npos);
+    EXPECT_NE(result.errors.find(two.number()), std::string::npos);
+}
+
+TEST_F(Program, AProcessThatIsNotThereHasAStatusOfItsOwn) {
+    expect_refusal(run({"stat", "--name", name_}), 3, "tensorpool ls");
+    expect_refusal(run({"events", "--pid", "4194304"}), 3, "4194304");
+    expect_refusal(run({"top", "--json", "--pid", "4194304"}), 3, "4194304");
+}
+
+TEST_F(Program, APoolThatIsNotThereIsAFinding) {
+    const HolderProcess holder(path());
+    expect_refusal(run({"stat", "--name", name_, "--pool", "third"}), 1, "has no pool named third");
+}
+
+TEST_F(Program, WrongUsageSaysWhereHelpIs) {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{},
+                                               {"nonsense"},
+                                               {"--nonsense"},
+                                               {"stat", "--nonsense"},
+                                               {"stat", "-i", "0"},
+                                               {"stat", "-n", "-1"},
+                                               {"stat", "--pid", "0"},
+                                               {"stat", "--pid", "1", "--name", "x"},
+                                               {"top", "--wait"},
+                                               {"ls", "extra"}}) {
+        expect_refusal(run(words), 2, "--help` shows what there is");
+    }
+    EXPECT_NE(run({"nonsense"}).errors.find("no subcommand or option nonsense"), std::string::npos);
+}
+
+TEST_F(Program, TopWithoutATerminalNamesWhatNeedsNone) {
+    const HolderProcess holder(path());
+    expect_refusal(run({"top", "--name", name_}), 2, "tensorpool stat");
+}
+
+TEST_F(Program, HelpAndVersionSucceed) {
+    EXPECT_EQ(run({"--help"}).exit_code, 0);
+    EXPECT_EQ(run({"--version"}).output.substr(0, 11), "tensorpool ");
+    EXPECT_NE(run({"top", "--help"}).output.find("Usage: tensorpool top"), std::string::npos);
+}
+
+TEST_F(Program, TheDoctorsFindingsAreItsStatus) {
+    const ProgramResult result = run({"doctor", "--json"});
+    bool wrong = false;
+    for (const std::string& line : lines_of(result.output)) {
+        wrong = wrong || Json::parse(line)["verdict"] == "wrong";
+    }
+    EXPECT_EQ(result.exit_code, wrong ? 1 : 0) << result.output;
+    const testing::Variables off = {{"TENSORPOOL_STATISTICS", "off"}};
+    EXPECT_EQ(run({"doctor"}, off).exit_code, 1);
+}
+
+TEST_F(Program, AFullDiskIsTold) {
+    const HolderProcess holder(path());
+    const ProgramResult result = run_program(
+        "/bin/sh", {"-c", "exec " TENSORPOOL_PROGRAM " stat -n 1 --name " + name_ + " >/dev/full"});
+    expect_refusal(result, 1, "standard output cannot be written");
+}
+
+}  // namespace
+}  // namespace tensorpool::command

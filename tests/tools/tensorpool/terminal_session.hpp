@@ -1,0 +1,34 @@
+#pragma once
+
+/// @file
+/// A terminal in tmux, in which a program runs.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tensorpool::command {
+
+class TerminalSession {
+public:
+    static bool is_possible();
+
+    /// A terminal of 80 x 24; `line` is run by a shell, then "status N" is written.
+    explicit TerminalSession(const std::string& line);
+    ~TerminalSession();
+    TerminalSession(const TerminalSession&) = delete;
+    TerminalSession& operator=(const TerminalSession&) = delete;
+
+    /// A key as tmux calls it, such as "q" or "Enter".
+    void press(const std::string& key);
+    void resize(int columns, int rows);
+    std::string screen() const;
+    /// Whether the screen shows that within a minute.
+    bool comes_to_show(const std::string& text) const;
+
+private:
+    std::string tmux(std::vector<std::string> words) const;
+    std::filesystem::path folder_;
+};
+
+}  // namespace tensorpool::command
