@@ -99,6 +99,11 @@ TENSORPOOL_API Checks default_checks() noexcept;
 /// TENSORPOOL_RETAIN_MS, TENSORPOOL_HUGE_PAGES (never, buckets, auto, always), TENSORPOOL_NUMA
 /// (system, interleave, or a node's number), TENSORPOOL_CHECKS (off, basic, full). Sizes take the
 /// suffixes KiB, MiB, GiB, TiB.
+///
+/// Where the figures of a process lie is told by the environment alone, for all its pools and
+/// arenas: TENSORPOOL_STATISTICS=off keeps them private; TENSORPOOL_STATISTICS_DIR=/a/folder puts
+/// them in a file there, named by the number of the process, readable by its user only, of 16 MiB,
+/// and gone when the process ends by itself: for readers in another container.
 struct PoolOptions {
     /// Shown in statistics and messages; at most 47 bytes of it are kept.
     std::string name = "pool";

@@ -93,19 +93,22 @@ Path own_path(const char* folder) noexcept {
 }
 
 /// Makes way for a file of ours. False where the one that is there is somebody's who lives.
-bool remove_dead_file(const char* path) noexcept {
+bool remove_dead_file(const char* path, std::size_t bytes) noexcept {
     const File old(::open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
-    return old && is_own_regular_file(old.number(), status) &&
+    const auto is_one = [&] {  // whole, or not yet begun
+        return status.st_size == 0 || status.st_size == static_cast<off_t>(bytes);
+    };
+    return old && is_own_regular_file(old.number(), status) && is_one() &&
            flock(old.number(), LOCK_EX | LOCK_NB) == 0 && ::unlink(path) == 0;
 }
 
-int create_file(const char* path) noexcept {
+int create_file(const char* path, std::size_t bytes) noexcept {
     const auto create = [path] {
         return ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     };
     const int file = create();
-    if (file >= 0 || errno != EEXIST || !remove_dead_file(path)) return file;
+    if (file >= 0 || errno != EEXIST || !remove_dead_file(path, bytes)) return file;
     return create();
 }
 
@@ -142,7 +145,7 @@ SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept {
     const Path path = own_path(folder);
     // A program with more rights than who started it makes no files where he says.
     if (!path.fits || !may_be_as_large(bytes) || getauxval(AT_SECURE) != 0) return {};
-    File file(create_file(path.text));
+    File file(create_file(path.text, bytes));
     if (!file) return {};
     // Room is taken now: a page that a full disk refuses would end the process.
     const bool ready = flock(file.number(), LOCK_EX | LOCK_NB) == 0 &&

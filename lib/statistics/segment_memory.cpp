@@ -52,6 +52,14 @@ void SegmentMemory::look() noexcept {
             std::strlen(folder), sizeof folder_);
         return;
     }
+    // A program may change to another folder before it forks or ends.
+    if (*folder != '/') {
+        platform::say(
+            "TENSORPOOL_STATISTICS_DIR is '%.200s'; expected a path from the root on; used "
+            "instead: figures for this machine's other processes only",
+            folder);
+        return;
+    }
     std::strcpy(folder_, folder);
     sharing_ = Sharing::folder;
 }

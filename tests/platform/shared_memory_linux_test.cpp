@@ -220,13 +220,20 @@ TEST(ShareMemoryIn, MakesAFileNamedAfterTheProcessForItsUserOnly) {
 
 TEST(ShareMemoryIn, ReplacesTheFileOfAnEndedProcess) {
     const FileTree folder;
-    folder.write(own_name(), "of an ended process");
+    folder.write(own_name(), std::string(mib, 'x'));
     const Shared memory(share_memory_in(folder.root().c_str(), mib), mib);
     ASSERT_NE(memory.address, nullptr);
     EXPECT_TRUE(is_zeros(memory.data(), mib));
     struct stat status {};
     ASSERT_EQ(lstat(own_path(folder).c_str(), &status), 0);
     EXPECT_EQ(status.st_ino, memory.inode);
+}
+
+TEST(ShareMemoryIn, LeavesAFileOfAnotherSizeAlone) {
+    const FileTree folder;
+    folder.write(own_name(), "precious");
+    EXPECT_EQ(share_memory_in(folder.root().c_str(), mib).address, nullptr);
+    EXPECT_EQ(folder.read(own_name()), "precious");
 }
 
 TEST(ShareMemoryIn, LeavesTheFileOfALivingProcessAlone) {

@@ -187,6 +187,15 @@ TEST(SharedSegmentVariables, UnusableFolderIsToldOnceAndTheProgramGoesOn) {
                   "processes only\n");
 }
 
+TEST(SharedSegmentVariables, FolderThatIsNoWholePathIsToldAndTheProgramGoesOn) {
+    const ProgramResult result = run({"file"}, {{"TENSORPOOL_STATISTICS_DIR", "figures"}});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_EQ(result.output, "parent: none\nchild: none\n");
+    EXPECT_EQ(result.errors,
+              "tensorpool: TENSORPOOL_STATISTICS_DIR is 'figures'; expected a path from the root "
+              "on; used instead: figures for this machine's other processes only\n");
+}
+
 // Who starts a program that runs with another's rights must not choose where that makes files.
 TEST(SharedSegmentVariables, ProgramWithAnothersRightsMakesNoFile) {
     if (geteuid() != 0) GTEST_SKIP() << "takes root, to give a program to another user";
