@@ -1,0 +1,159 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include <tensorpool/metrics.hpp>
+
+#include "statistics/fake_segment_linux.hpp"
+#include "statistics/segment_snapshot.hpp"
+#include "statistics/segment_view.hpp"
+#include "statistics/steady_sources.hpp"
+#include "statistics/timeline_ring.hpp"
+
+namespace tensorpool::testing {
+
+/// Overwrites a segment, cuts it, and looks at it in between, as the bytes say. Throws
+/// std::logic_error where a look gives more than there are places; nothing else may happen.
+class OverwrittenSegment {
+public:
+    explicit OverwrittenSegment(std::span<const std::uint8_t> bytes)
+        : rest_(bytes),
+          sealed_(byte() % 2 == 0 ? FakeSegment::Sealed::yes : FakeSegment::Sealed::no),
+          segment_(sealed_),
+          view_(segment_.open()) {
+        add_pool("images", 1);
+        add_pool("texts", 2);
+        segment_.add_arena("steps", 3, 0);
+        if (view_.open()) throw std::logic_error("a good segment was refused");
+    }
+
+    void run() {
+        while (!rest_.empty() && looks_ < most_looks) obey(byte());
+        look();
+    }
+
+private:
+    static constexpr unsigned most_looks = 20;  // so that one input takes a moment only
+
+    void obey(unsigned what) {
+        using namespace statistics;
+        switch (what % 8) {
+            case 0:
+                return overwrite(&segment_.header(), sizeof(SegmentHeader));
+            case 1:
+                return overwrite(&segment_.pool(byte() % 4), sizeof(PoolRecord));
+            case 2:
+                return overwrite(&segment_.slot(byte() % 4), sizeof(SlotRecord));
+            case 3:
+                return overwrite(&segment_.arena(byte() % 4), sizeof(ArenaRecord));
+            case 4:
+                return overwrite(&segment_.scope(byte() % 4), sizeof(ScopeRecord));
+            case 5:
+                return overwrite(&segment_.entry(byte() % 4), sizeof(EntryRecord));
+            case 6:
+                return sealed_ == FakeSegment::Sealed::no ? cut() : look();
+            default:
+                return look();
+        }
+    }
+
+    void add_pool(const char* name, std::uint64_t id) {
+        put(segment_.add_pool(name, id).totals.peak_held_bytes, 1 << 20);
+        put(segment_.add_slot(id, 100 + id).counters.buckets[id].allocations, 5);
+    }
+
+    void overwrite(void* record, std::size_t bytes) {
+        if (is_cut_) return;  // there the test itself would get the signal
+        const std::size_t word = (byte() + std::size_t{256} * byte()) % (bytes / 8);
+        put(static_cast<statistics::Counter*>(record)[word], value());
+    }
+
+    void cut() {
+        const std::size_t eighth = byte();
+        segment_.cut_to(eighth * 65536 + byte());
+        is_cut_ = true;
+    }
+
+    void look() {
+        ++looks_;
+        ProcessSnapshot snapshot;
+        if (!statistics::read_segment(view_, snapshot)) check(snapshot);
+        if (!view_.refresh_timeline()) check_timeline();
+    }
+
+    void check(ProcessSnapshot& snapshot) {
+        using namespace statistics;
+        sources_.steady(snapshot.pools);
+        if (snapshot.pools.size() > pool_count || snapshot.scopes.size() > scope_count ||
+            snapshot.arenas.size() + snapshot.scratches.size() > arena_count ||
+            snapshot.threads.size() > slot_count + pool_count) {
+            throw std::logic_error("more figures than places");
+        }
+        // All of them where they are few; else that they can be told is shown by the first.
+        if (snapshot.pools.size() > 8) snapshot.pools.resize(8);
+        if (snapshot.threads.size() > 8) snapshot.threads.resize(8);
+        if (snapshot.arenas.size() > 8) snapshot.arenas.resize(8);
+        if (to_json(snapshot).empty() || to_prometheus(snapshot).empty()) {
+            throw std::logic_error("nothing is told");
+        }
+        (void)to_json(difference(before_, snapshot));
+        before_ = std::move(snapshot);
+    }
+
+    void check_timeline() {
+        const statistics::SegmentImage& image = view_.earlier();
+        const auto read = [](const statistics::Counter& counter) {
+            return counter.load(std::memory_order_relaxed);
+        };
+        const TimelinePart part =
+            statistics::read_entries(image.timeline(), read(image.header().entries),
+                                     {.made_ns = read(image.header().made_ns),
+                                      .made_unix_ns = read(image.header().made_unix_ns)},
+                                     byte());
+        if (part.entries.size() > statistics::entry_count) {
+            throw std::logic_error("more entries than places");
+        }
+        for (const TimelineEntry& entry : part.entries) (void)(to_json(entry) + to_text(entry));
+    }
+
+    std::uint64_t value() {
+        const unsigned kind = byte();
+        switch (kind % 4) {
+            case 0:
+                return kind / 4;
+            case 1:
+                return std::uint64_t{1} << kind / 4;
+            case 2:
+                return ~std::uint64_t{0} - kind / 4;
+            default: {
+                std::uint64_t bytes = 0;
+                for (int i = 0; i < 8; ++i) bytes = bytes << 8 | byte();
+                return bytes;
+            }
+        }
+    }
+
+    std::uint8_t byte() {
+        if (rest_.empty()) return 0;
+        const std::uint8_t first = rest_.front();
+        rest_ = rest_.subspan(1);
+        return first;
+    }
+
+    std::span<const std::uint8_t> rest_;
+    FakeSegment::Sealed sealed_;
+    FakeSegment segment_;
+    statistics::SegmentView view_;
+    statistics::SteadySources sources_;
+    ProcessSnapshot before_;
+    bool is_cut_ = false;
+    unsigned looks_ = 0;
+};
+
+}  // namespace tensorpool::testing
