@@ -75,7 +75,7 @@ TEST_F(EventStreamTest, SaysOnceThatTheProcessEnded) {
 
 TEST_F(EventStreamTest, TellsThePastOfAProcessThatEndedBefore) {
     round(1);
-    processes.all.clear();
+    processes.end_all();
     round(2);
     EXPECT_EQ(next(), (Names{"history", "snapshot", "timeline", "ended", "processes"}));
 }
@@ -117,7 +117,7 @@ TEST_F(EventStreamTest, KeepsEachEventsDataInOneLine) {
 
 TEST_F(EventStreamTest, OutlivesThatTheProcessIsForgotten) {
     next();
-    processes.all.clear();
+    processes.end_all();
     round(1);
     next();
     round(1000);

@@ -86,6 +86,11 @@ public:
         return std::make_unique<MadeUpReader>(made_up);
     }
 
+    /// All end. They stay, for readers look at them.
+    void end_all() {
+        for (auto& [process, made_up] : all) made_up.listed = made_up.running = false;
+    }
+
     std::map<std::uint64_t, MadeUpProcess> all;
 };
 

@@ -103,7 +103,7 @@ TEST_F(WatcherTest, TakesOneThatLeftTheListForEnded) {
 TEST_F(WatcherTest, ForgetsAProcessTenMinutesAfterItsEnd) {
     processes.add(7);
     round(0);
-    processes.all.clear();
+    processes.end_all();
     round(1);
     round(601);
     EXPECT_TRUE(listed(7));
@@ -116,7 +116,7 @@ TEST_F(WatcherTest, ForgetsAProcessTenMinutesAfterItsEnd) {
 TEST_F(WatcherTest, RemembersTheLastOfMany) {
     constexpr std::uint64_t count = 3 * Watcher::remembered_count;
     for (std::uint64_t i = 1; i <= count; ++i) {
-        processes.all.clear();
+        processes.end_all();
         processes.add(i);
         round(static_cast<double>(i) / 100);
     }
