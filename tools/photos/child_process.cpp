@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -16,7 +17,11 @@
 namespace tensorpool::photos {
 namespace {
 
-constexpr const char* own_file = "/proc/self/exe";
+/// This program by its own path: the system names a process by the path it is started by, and
+/// `tensorpool top --name tensorpool_photos` is to find it.
+std::string own_file() {
+    return std::filesystem::read_symlink("/proc/self/exe").string();
+}
 
 [[noreturn]] void fail(const std::string& what, int error) {
     throw std::runtime_error("a worker process: " + what + ": " + std::strerror(error));
@@ -86,8 +91,9 @@ pid_t start(const ChildOrder& order, int output) {
         posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     }
     pid_t child = 0;
-    const int error = posix_spawn(&child, own_file, &actions, nullptr, null_ended(arguments).data(),
-                                  null_ended(environment).data());
+    const std::string file = own_file();
+    const int error = posix_spawn(&child, file.c_str(), &actions, nullptr,
+                                  null_ended(arguments).data(), null_ended(environment).data());
     posix_spawn_file_actions_destroy(&actions);
     if (error != 0) fail("cannot be started", error);
     return child;
