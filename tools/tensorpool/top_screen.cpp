@@ -62,10 +62,13 @@ Lines notes(const TopData& data, const TopState& state, std::size_t columns) {
     return lines;
 }
 
-std::string empty_text(View view) {
+std::string empty_text(const TopData& data, View view) {
     switch (view) {
         case View::pools:
-            return "This process has no pool now.";
+            if (data.chosen->now->arenas.empty() && data.chosen->now->scratches.empty()) {
+                return "This process has no pool now.";
+            }
+            return "This process has no pool now, but arenas: press a.";
         case View::scopes:
             return "No StatisticsScope has begun in this process.";
         case View::threads:
@@ -143,8 +146,8 @@ Lines body(const TopData& data, const TopState& state, ScreenSize size) {
         for (ScreenLine& line : table_lines(table, state, size.columns, room)) {
             lines.push_back(std::move(line));
         }
-        if (table.rows.empty() && !empty_text(state.view).empty()) {
-            below.insert(below.begin(), {empty_text(state.view), Style::plain});
+        if (table.rows.empty() && !empty_text(data, state.view).empty()) {
+            below.insert(below.begin(), {empty_text(data, state.view), Style::plain});
         }
     }
     for (ScreenLine& line : below) lines.push_back(std::move(line));

@@ -107,9 +107,12 @@ TEST(TopScreen, OfSeveralOfTheNameAPersonChooses) {
 TEST(TopScreen, SaysWhenThereIsNothingToShow) {
     TopData data = made_up_data();
     data.chosen->now->scopes.clear();
+    data.chosen->now->pools.clear();
+    EXPECT_TRUE(shows(data, in(View::pools), "This process has no pool now, but arenas: press a."));
     data.chosen->now->arenas.clear();
     data.chosen->now->scratches.clear();
     EXPECT_TRUE(shows(data, in(View::scopes), "No StatisticsScope has begun in this process."));
+    EXPECT_TRUE(shows(data, in(View::pools), "This process has no pool now. "));
     EXPECT_TRUE(shows(data, in(View::arenas), "This process has no arena and no scratch now."));
 }
 
