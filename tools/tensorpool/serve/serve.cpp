@@ -66,7 +66,7 @@ void declare_options(CLI::App& command, Words& words, Settings& settings) {
     command
         .add_option("--listen", words.listen,
                     "Where to listen (127.0.0.1:9464); port 0 is any free one")
-        ->option_text("ADDRESS:PORT");
+        ->option_text("ADDR:PORT");
     command
         .add_option("--token-file", words.token_file,
                     "A file of mode 0600 with a token of 16 letters or more, without which nobody "
