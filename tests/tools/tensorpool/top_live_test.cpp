@@ -111,8 +111,7 @@ TEST_F(TopLive, FollowsANameFromOneProcessToTheNext) {
         << terminal.screen();
     for (int round = 0; round < 2; ++round) {
         HolderProcess holder(path());
-        EXPECT_TRUE(terminal.comes_to_show("(" + holder.number() + "), tensorpool"))
-            << terminal.screen();
+        EXPECT_TRUE(terminal.comes_to_show(holder.number() + "), tensorpool")) << terminal.screen();
         holder.kill();
         EXPECT_TRUE(terminal.comes_to_show("has ended: these are its last figures. Waiting"))
             << terminal.screen();
