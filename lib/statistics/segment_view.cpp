@@ -50,7 +50,8 @@ void SegmentView::let_go() noexcept {
 std::optional<SegmentProblem> SegmentView::open() {
     SegmentHeader header{};
     if (auto problem = read_header(file_, header)) return problem;
-    if (file_.is_sealed()) {
+    // Its size once more: until it was sealed it could be cut short.
+    if (file_.is_sealed() && file_.bytes() >= segment_bytes) {
         map_ = file_.map(segment_bytes);
         if (map_ == nullptr) return cannot_map;
         earlier_ = later_ = SegmentImage(map_);
