@@ -61,9 +61,8 @@ void RecordHolder::fold() noexcept {
 }
 
 void RecordHolder::leave() noexcept {
-    statistics::ArenaRecord* const record = std::exchange(record_, nullptr);
-    if (record == nullptr) return;
-    if (apart_ == nullptr) return segment().remove_arena(*record);
+    if (std::exchange(has_left_, true)) return;
+    if (apart_ == nullptr) return segment().remove_arena(*std::exchange(record_, nullptr));
     if (apart_->is_counted) segment().count_left_out(Segment::Kind::arenas, false);
     if (statistics::ArenaRecord* const other = segment().other_arena()) apart_->unfold(*other);
 }

@@ -28,7 +28,8 @@ public:
     bool has_place() const noexcept { return apart_ == nullptr; }
     /// Without a place: brings `other` up to date. One thread at a time, and no fork meanwhile.
     void fold() noexcept;
-    /// Gives the place back, or takes what was added to `other` away. There is no record any more.
+    /// Gives the place back, and there is no record any more. Without a place: takes what was added
+    /// to `other` away; the record stays until this goes, for a fork may yet look at it.
     void leave() noexcept;
 
 private:
@@ -38,6 +39,7 @@ private:
     };
 
     statistics::ArenaRecord* record_;
+    bool has_left_ = false;
     std::unique_ptr<Apart, DropApart> apart_;
 };
 
