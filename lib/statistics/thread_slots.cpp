@@ -26,9 +26,7 @@ public:
 private:
     template <class Function>
     void for_each(Function function) noexcept {
-        for (ThreadSlots* one = all_; one != nullptr; one = one->next_of_all) {
-            if (one->taken) function(*one);
-        }
+        for (ThreadSlots* one = all_; one != nullptr; one = one->next_of_all) function(*one);
     }
 
     std::mutex mutex_;
@@ -83,6 +81,8 @@ void AllThreadSlots::give_back(ThreadSlots& one) noexcept {
     one.next_free = std::exchange(free_, &one);
 }
 
+// Those of ended threads too: another thread may take a late look at one, and the child of a fork
+// hands it out again.
 void AllThreadSlots::lock() noexcept {
     mutex_.lock();
     for_each([](ThreadSlots& one) { one.mutex.lock(); });
@@ -100,7 +100,7 @@ void AllThreadSlots::unlock() noexcept {
 void AllThreadSlots::keep_only(const ThreadSlots* own) noexcept {
     const std::lock_guard guard(mutex_);
     for_each([&](ThreadSlots& one) {
-        if (&one == own) return;
+        if (!one.taken || &one == own) return;
         ScopeFrame* frame = one.innermost.load(std::memory_order_relaxed);
         for (; frame != nullptr; frame = frame->outer) {
             frame->left_by_fork = true;
