@@ -65,7 +65,6 @@ ScopeFrame* begin_frame(std::string_view name) noexcept {
 /// What remains of a scope that has ended.
 struct Ended {
     ScopeRecord* record;
-    bool was_open;          // and counted so
     bool in_order = false;  // on its own thread, and innermost
     ThreadSums counted = {};
     std::uint64_t peak = 0;
@@ -99,12 +98,20 @@ void end_own_frame(ThreadSlots& own, ScopeFrame& frame, Ended& ended) noexcept {
     frame.next_free = std::exchange(own.free_frames, &frame);
 }
 
+/// Under the owner's mutex, if there is one: so a fork, which takes it, finds the scope open and
+/// counted so, or neither.
+void count_closed(const ScopeFrame& frame) noexcept {
+    if (frame.record == nullptr || frame.left_by_fork) return;
+    frame.record->open.fetch_sub(1, std::memory_order_relaxed);
+}
+
 Ended end_frame(ScopeFrame& frame) noexcept {
-    Ended ended{.record = frame.record, .was_open = !frame.left_by_fork};
+    Ended ended{.record = frame.record};
     // Acquire pairs with the store in ThreadSlots::leave: then the frame is nobody's but ours.
     while (ThreadSlots* const owner = frame.owner.load(std::memory_order_acquire)) {
         const std::lock_guard guard(owner->mutex);
         if (frame.owner.load(std::memory_order_relaxed) != owner) continue;
+        count_closed(frame);
         if (owner == own_thread_slots) {
             end_own_frame(*owner, frame, ended);
             return ended;
@@ -112,6 +119,7 @@ Ended end_frame(ScopeFrame& frame) noexcept {
         unlink(*owner, frame);
         break;
     }
+    if (frame.owner.load(std::memory_order_relaxed) == nullptr) count_closed(frame);
     free_scope_frames().give_back(frame);
     return ended;
 }
@@ -160,7 +168,6 @@ void add_up(const Ended& ended) noexcept {
     add(record.requested_bytes, counted.requested_bytes);
     add(record.allocated_bytes, counted.allocated_bytes());
     add(record.calls, 1);
-    if (ended.was_open) record.open.fetch_sub(1, std::memory_order_relaxed);
     base::raise_to(record.peak_bytes, ended.peak);
     char name[Name::bytes];
     if (!ended.in_order) {
