@@ -11,6 +11,7 @@
 #include "base/alignment.hpp"
 #include "platform/fail.hpp"
 #include "statistics/arena_figures.hpp"
+#include "statistics/failed_checks.hpp"
 #include "statistics/limit_kind.hpp"
 #include "statistics/report_at_exit.hpp"
 #include "statistics/timeline.hpp"
@@ -79,6 +80,7 @@ void ArenaState::check_thread(const char* call) const noexcept {
     if (options_.checks == Checks::off || options_.sharing == Sharing::any_thread) return;
     const std::thread::id owner = owner_.load(std::memory_order_relaxed);
     if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
+    statistics::count_failed_check(statistics::CheckKind::thread, options_.name);
     platform::fail(
         "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
         "used it before",
