@@ -28,6 +28,8 @@ constexpr int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
 // Programs count on low descriptors, and select(2) takes none from here on. Higher ones would make
 // the process's table of descriptors grow.
 constexpr int beyond_others = 960;
+// Where a program closed one of its three streams, what it prints must not go into the segment.
+constexpr int beyond_standard = 3;
 
 /// A descriptor that is closed unless it is released.
 class File {
@@ -46,7 +48,7 @@ public:
         rlimit limit{};
         getrlimit(RLIMIT_NOFILE, &limit);
         const auto most = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, beyond_others + 64));
-        const int high = fcntl(number_, F_DUPFD_CLOEXEC, std::max(0, most - 64));
+        const int high = fcntl(number_, F_DUPFD_CLOEXEC, std::max(beyond_standard, most - 64));
         const int kept = high >= 0 ? high : number_;
         if (high >= 0) ::close(number_);
         number_ = -1;
