@@ -14,13 +14,20 @@ public:
         std::string text = valid_utf8(name);
         if (!taken_.insert(text).second) {
             text += " #" + std::to_string(id);
-            while (!taken_.insert(text).second) text += '\'';
+            const std::string numbered = text;
+            while (!taken_.insert(text).second) {
+                text = numbered + '\'';
+                text += std::to_string(++repeated_);
+            }
         }
         return text;
     }
 
 private:
     std::set<std::string> taken_;
+    // Of numbers that come twice, as in a segment that was overwritten. One count for all names: so
+    // thousands of the same take no longer than others.
+    std::uint64_t repeated_ = 0;
 };
 
 Labels labels_of(const ProcessSnapshot& snapshot) {
