@@ -119,7 +119,8 @@ void copy_slots(SlotRecord* to, const SlotRecord* from, std::size_t count) noexc
     }
 }
 
-/// Copies what is in use of the segment at `from` to the zeros at `to`.
+/// Copies what is in use of the segment at `from` to the zeros at `to`, all but the magic, without
+/// which readers wait.
 void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
     const auto* const begin = reinterpret_cast<const std::byte*>(&from);
     const auto copy = [&](std::size_t offset, std::size_t bytes) {
@@ -128,7 +129,7 @@ void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
         auto* const copies = reinterpret_cast<Counter*>(to + offset);
         for (std::size_t i = 0; i < bytes / sizeof(Counter); ++i) write(copies[i], read(words[i]));
     };
-    copy(0, sizeof(SegmentHeader));
+    copy(sizeof(Counter), sizeof(SegmentHeader) - sizeof(Counter));
     // The number in the copy: entries go on being written.
     const auto* const entries = reinterpret_cast<const EntryRecord*>(begin + timeline_offset);
     const std::uint64_t head = read(reinterpret_cast<const SegmentHeader*>(to)->entries);
@@ -350,6 +351,7 @@ void Segment::after_fork_in_child() noexcept {
     if (SegmentHeader* const header = this->header()) {
         describe_process(*header);
         renumber_thread(*header);
+        header->magic.store(segment_magic, std::memory_order_release);
     }
     mutex_.unlock();
 }
