@@ -30,7 +30,7 @@ public:
     ArenaRecord* add_arena(std::string_view name, std::uint64_t kind,
                            std::uint64_t thread) noexcept;
     void remove_arena(ArenaRecord& arena) noexcept;
-    /// For the calling thread. The pool's chain of slots is not changed.
+    /// Of this pool, and of no thread yet.
     SlotRecord* add_slot(const PoolRecord& pool) noexcept;
     void remove_slot(SlotRecord& slot) noexcept;
     /// The place of scopes of this name, which stays; `other`'s when there is none left. nullptr

@@ -96,7 +96,7 @@ struct alignas(64) SlotRecord {
     detail::ThreadCounters counters;
     Counter pool;    // the pool's id; 0: no pool's
     Counter thread;  // that counts in it now; 0: none
-    Counter next;    // 1 + the place of the next one: of the pool's, or of those that are no pool's
+    Counter next;    // of one that is no pool's: 1 + the place of the next such one, 0 for none
     Counter spare[5];
 };
 
