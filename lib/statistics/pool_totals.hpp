@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include <tensorpool/detail/counters.hpp>
 
 #include "base/atomics.hpp"
@@ -38,7 +40,9 @@ struct alignas(64) PoolTotals {
     /// `bytes` more left the central lists.
     void hold(std::uint64_t bytes) noexcept {
         const auto now = held_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-        base::raise_to(peak_held_bytes, now);
+        // Below 0 in the child of a fork that gives back what another thread took while the segment
+        // was copied: that was no peak.
+        if (static_cast<std::int64_t>(now) > 0) base::raise_to(peak_held_bytes, now);
     }
     void let_go(std::uint64_t bytes) noexcept {
         held_bytes.fetch_sub(bytes, std::memory_order_relaxed);
