@@ -54,13 +54,14 @@ class TENSORPOOL_API StatisticsReader {
 public:
     /// The processes whose segments can be seen, in the order of their numbers: those of this user
     /// (root: all), through /proc, and those with a file in TENSORPOOL_STATISTICS_DIR, where that
-    /// is set. Processes that hold a segment which cannot be read are among them.
+    /// is set. Processes that hold a segment which cannot be read are among them. Any thread. Throws
+    /// std::bad_alloc.
     static std::vector<ObservedProcess> list();
     /// Removes from TENSORPOOL_STATISTICS_DIR the files of processes that have ended; returns how
-    /// many. Does nothing where it is not set.
+    /// many. Does nothing where it is not set. Any thread. Throws std::bad_alloc.
     static unsigned remove_dead();
 
-    /// Throws AttachError.
+    /// Any thread; any number of readers of one process. Throws AttachError, and std::bad_alloc.
     static StatisticsReader attach(std::uint64_t process);
 
     StatisticsReader(StatisticsReader&&) noexcept;

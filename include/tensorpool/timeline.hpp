@@ -59,8 +59,9 @@ TENSORPOOL_API const char* to_string(EntryKind kind) noexcept;
 /// "max_allocation" and so on; "" for none.
 TENSORPOOL_API const char* to_string(LimitKind kind) noexcept;
 
-/// Puts an entry of the program's own on its timeline: `text` is cut to 23 bytes. Any thread, at
-/// any time; takes no lock.
+/// Puts an entry of the program's own on its timeline: `text` is cut to 23 bytes. Without a
+/// segment, as before the first pool, it goes nowhere. Any thread, at any time, signal handlers
+/// too; takes no lock.
 TENSORPOOL_API void mark_timeline(std::string_view text, std::uint64_t bytes = 0) noexcept;
 
 /// What this process keeps of its timeline after entry `number`; 0 for all. Throws std::bad_alloc.
