@@ -102,8 +102,9 @@ TENSORPOOL_API Checks default_checks() noexcept;
 ///
 /// Where the figures of a process lie is told by the environment alone, for all its pools and
 /// arenas: TENSORPOOL_STATISTICS=off keeps them private; TENSORPOOL_STATISTICS_DIR=/a/folder puts
-/// them in a file there, named by the number of the process, readable by its user only, of 16 MiB,
-/// and gone when the process ends by itself: for readers in another container.
+/// them in a file there, named by the number of the process, readable by its user only, 16 MiB of
+/// which only what is used takes room, and gone when the process ends by itself: for readers in
+/// another container. Who may write such a file may end the process.
 struct PoolOptions {
     /// Shown in statistics and messages; at most 47 bytes of it are kept.
     std::string name = "pool";

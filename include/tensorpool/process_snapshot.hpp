@@ -53,7 +53,7 @@ struct ProcessSnapshot {
     std::uint64_t failed_misuse = 0;   ///< checks that fired: a pointer or a size that does not fit
     std::uint64_t failed_leaks = 0;    ///< blocks left when a pool with checks went
     std::uint64_t failed_threads = 0;  ///< another thread used an arena of one
-    std::uint64_t failed_scope_orders = 0;  ///< a StatisticsScope ended out of order
+    std::uint64_t failed_scope_orders = 0;  ///< a scope ended out of order
     LeftOut left_out;
 
     std::vector<PoolStatistics> pools;  ///< in the order in which they were made, like the others

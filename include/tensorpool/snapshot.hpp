@@ -8,6 +8,7 @@
 
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/export.hpp>
+#include <tensorpool/scope_statistics.hpp>
 #include <tensorpool/statistics.hpp>
 
 namespace tensorpool {
@@ -17,6 +18,7 @@ struct Snapshot {
     std::vector<PoolStatistics> pools;  ///< the global pool too, once it was used
     std::vector<ArenaStatistics> arenas;
     std::vector<ArenaStatistics> scratches;
+    std::vector<ScopeStatistics> scopes;  ///< by name, those that began at least once
 };
 
 /// The figures of every pool, arena and scratch of this process. Any thread may call it at any
@@ -24,10 +26,10 @@ struct Snapshot {
 /// std::bad_alloc when there is no memory for the figures.
 TENSORPOOL_API Snapshot take_snapshot();
 
-/// One JSON object: {"version":1,"pools":[...],"arenas":[...],"scratches":[...]}, the elements as
-/// `to_json` of each.
+/// One JSON object: {"version":1,"pools":[...],"arenas":[...],"scratches":[...],"scopes":[...]}, the
+/// elements as `to_json` of each.
 TENSORPOOL_API std::string to_json(const Snapshot& snapshot);
-/// A report for people: that of each pool, then a table of the arenas and one of the scratches.
+/// A report for people: that of each pool, then tables of the arenas, the scratches and the scopes.
 /// What there is none of takes no line; an empty snapshot gives "".
 TENSORPOOL_API std::string to_text(const Snapshot& snapshot);
 

@@ -9,6 +9,7 @@
 
 #include "arena/scratch_state.hpp"
 #include "platform/fail.hpp"
+#include "statistics/failed_checks.hpp"
 
 namespace tensorpool {
 namespace {
@@ -47,6 +48,7 @@ void Scratch::end_operator(const ScratchScope& scope) noexcept {
 void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
     if (this->scope() != scope.self_) {
         const std::string name = arena::scratch_operators().name_of(scope.operator_);
+        statistics::count_failed_check(statistics::CheckKind::scope_order, state_->name());
         platform::fail("ScratchScope: scope '%s' of %s ended before one that began inside it",
                        name.c_str(), state_->name());
     }

@@ -64,10 +64,14 @@ struct SharedMemory {
 /// and for others to read only, as far as the system can seal it. Its descriptor is closed by exec
 /// and stands where programs do not look for theirs. No address where the system has none of this.
 SharedMemory share_memory(const char* name, std::size_t bytes) noexcept;
-/// The same in the file `<folder>/<number of this process>`, readable by this user only, whose
-/// memory is taken at once and which is locked (flock) as long as its descriptor is open. A file
+/// The same in the file `<folder>/<number of this process>`, readable by this user only, which is
+/// locked (flock) as long as its descriptor is open. A file
 /// that stands there already, of an ended process, is replaced.
 SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept;
+/// Gets the pages of shared memory from the system now, their content unchanged: one that it does
+/// not have would end the process when it is touched. False when it has not all of them; true where
+/// there is no telling.
+[[nodiscard]] bool get_shared_pages(void* address, std::size_t bytes) noexcept;
 /// Removes that file, if it is still this one.
 void remove_shared_file(const char* folder, const SharedMemory& memory) noexcept;
 /// Closes its descriptor, if that is still its own. The memory stays.

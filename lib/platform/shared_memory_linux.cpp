@@ -23,6 +23,7 @@ namespace {
 
 // From the kernel's uapi headers, which may be older than the kernel that runs: fcntl.h.
 constexpr int seal_future_write = 0x0010;
+constexpr int advice_populate_write = 23;  // mman-common.h
 constexpr int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
 
 // Programs count on low descriptors, and select(2) takes none from here on. Higher ones would make
@@ -149,12 +150,17 @@ SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept {
     if (!path.fits || !may_be_as_large(bytes) || getauxval(AT_SECURE) != 0) return {};
     File file(create_file(path.text, bytes));
     if (!file) return {};
-    // Room is taken now: a page that a full disk refuses would end the process.
     const bool ready = flock(file.number(), LOCK_EX | LOCK_NB) == 0 &&
-                       posix_fallocate(file.number(), 0, static_cast<off_t>(bytes)) == 0;
+                       ftruncate(file.number(), static_cast<off_t>(bytes)) == 0;
     const SharedMemory memory = ready ? map_file(file, bytes, [] {}) : SharedMemory{};
     if (memory.address == nullptr) ::unlink(path.text);
     return memory;
+}
+
+bool get_shared_pages(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    // Linux 5.14 and later. An older one says that it does not know the advice.
+    return madvise(address, bytes, advice_populate_write) == 0 || errno == EINVAL;
 }
 
 void remove_shared_file(const char* folder, const SharedMemory& memory) noexcept {

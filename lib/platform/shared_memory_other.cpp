@@ -10,6 +10,9 @@ SharedMemory share_memory(const char*, std::size_t) noexcept {
 SharedMemory share_memory_in(const char*, std::size_t) noexcept {
     return {};
 }
+bool get_shared_pages(void*, std::size_t) noexcept {
+    return true;
+}
 void remove_shared_file(const char*, const SharedMemory&) noexcept {}
 void close_shared_memory(const SharedMemory&) noexcept {}
 bool replace_mapping(void*, void*, std::size_t) noexcept {

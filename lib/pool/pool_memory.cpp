@@ -71,8 +71,7 @@ void Pool::count_failure(std::size_t bytes, const pages::Refusal& refusal) noexc
     // Relaxed: a figure.
     place_.totals().failures[static_cast<unsigned>(limit)].fetch_add(1, std::memory_order_relaxed);
     place_.fold(slots_);
-    const bool own = limit == LimitKind::request || limit == LimitKind::capacity;
-    write_entry(own ? EntryKind::limit : EntryKind::failure, limit, bytes, options_.name);
+    write_entry(statistics::refusal_kind(limit), limit, bytes, options_.name);
     tell(PoolEvent::Kind::failure, bytes, refusal.limit);
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
 #include "platform/fail.hpp"
 #include "platform/platform.hpp"
@@ -52,6 +53,41 @@ Record* records(SegmentHeader& header, std::size_t offset) noexcept {
     return reinterpret_cast<Record*>(reinterpret_cast<std::byte*>(&header) + offset);
 }
 
+/// Whether the system has the pages of it, which it then gives: a page that it has not would end
+/// the process at its first touch.
+bool has_pages(void* begin, std::size_t bytes) noexcept {
+    const std::size_t unit = platform::page_bytes();
+    auto* const first =
+        static_cast<std::byte*>(begin) - reinterpret_cast<std::uintptr_t>(begin) % unit;
+    const auto end = static_cast<std::byte*>(begin) + bytes;
+    return platform::get_shared_pages(first,
+                                      base::align_up(static_cast<std::size_t>(end - first), unit));
+}
+
+/// How much of a segment is in use.
+struct Used {
+    std::size_t entries = 0;
+    std::size_t scopes = 1;
+    std::size_t pools = 1;
+    std::size_t arenas = 1;
+    std::size_t slots = 0;
+
+    static Used of(const SegmentHeader& header) noexcept {
+        return {.entries = std::min<std::size_t>(read(header.entries), entry_count),
+                .scopes = read(header.scopes.used),
+                .pools = read(header.pools.used),
+                .arenas = read(header.arenas.used),
+                .slots = read(header.slots.used)};
+    }
+    bool has_pages_at(std::byte* base) const noexcept {
+        return has_pages(base, header_bytes + entries * sizeof(EntryRecord)) &&
+               has_pages(base + scopes_offset, scopes * sizeof(ScopeRecord)) &&
+               has_pages(base + pools_offset, pools * sizeof(PoolRecord)) &&
+               has_pages(base + arenas_offset, arenas * sizeof(ArenaRecord)) &&
+               (slots == 0 || has_pages(base + slots_offset, slots * sizeof(SlotRecord)));
+    }
+};
+
 /// The lowest free place but the first, which is `other`'s; nullptr when there is none.
 template <class Record>
 Record* find_place(Record* places, Region& region) noexcept {
@@ -59,7 +95,7 @@ Record* find_place(Record* places, Region& region) noexcept {
     for (std::size_t i = 1; i < used; ++i) {
         if (read(places[i].id) == 0) return places + i;
     }
-    if (used == read(region.places)) return nullptr;
+    if (used == read(region.places) || !has_pages(places + used, sizeof(Record))) return nullptr;
     write(region.used, used + 1);
     return places + used;
 }
@@ -185,7 +221,10 @@ void load_name(const Name& from, char* to) noexcept {
 // The mutex is held.
 SegmentHeader* Segment::made() noexcept {
     if (SegmentHeader* const known = base_.load(std::memory_order_relaxed)) return known;
-    const platform::SharedMemory memory = memory_.get();
+    platform::SharedMemory memory = memory_.get();
+    if (memory.file >= 0 && !Used{}.has_pages_at(static_cast<std::byte*>(memory.address))) {
+        memory = memory_.get_private_instead(memory);
+    }
     if (memory.address == nullptr) return nullptr;
     memory_.use(memory);
     auto* const header = new (memory.address) SegmentHeader;
@@ -258,7 +297,7 @@ SlotRecord* Segment::add_slot(const PoolRecord& pool) noexcept {
         write(slots[place].next, 0);
     } else {
         place = read(header->slots.used);
-        if (place == slot_count) return nullptr;
+        if (place == slot_count || !has_pages(slots + place, sizeof(SlotRecord))) return nullptr;
         write(header->slots.used, place + 1);
     }
     write(slots[place].pool, read(pool.id));
@@ -289,7 +328,7 @@ ScopeRecord* Segment::find_or_add_scope(std::string_view name) noexcept {
             return scopes + i;
         }
     }
-    if (used == scope_count) {
+    if (used == scope_count || !has_pages(scopes + used, sizeof(ScopeRecord))) {
         ++left_out_[static_cast<unsigned>(Kind::scopes)];
         show_left_out(*header);
         return scopes;
@@ -322,6 +361,15 @@ PoolRecord* Segment::other_pool() noexcept {
 ArenaRecord* Segment::other_arena() noexcept {
     SegmentHeader* const header = this->header();
     return header == nullptr ? nullptr : records<ArenaRecord>(*header, arenas_offset);
+}
+
+// Entries are written without a lock, so the pages of the first turn are got as it comes to them.
+bool Segment::has_page_of_next_entry() noexcept {
+    constexpr std::size_t entries_a_page = 4096 / sizeof(EntryRecord);
+    static_assert(timeline_offset % 4096 == 0);
+    const std::uint64_t written = read(header()->entries);
+    return written >= entry_count || written % entries_a_page != 0 ||
+           has_pages(timeline() + written, sizeof(EntryRecord));
 }
 
 EntryRecord* Segment::timeline() noexcept {
@@ -370,13 +418,15 @@ void Segment::renumber_thread(SegmentHeader& header) noexcept {
 
 void Segment::part_from_parent() noexcept {
     SegmentHeader* const header = this->header();
+    const auto& from = *static_cast<const SegmentHeader*>(copy_ != nullptr ? copy_ : header);
     platform::SharedMemory memory = memory_.get();
+    if (memory.file >= 0 && !Used::of(from).has_pages_at(static_cast<std::byte*>(memory.address))) {
+        memory = memory_.get_private_instead(memory);
+    }
     if (memory.address == nullptr) {
         memory.address = std::exchange(copy_, nullptr);
     } else {
-        const void* const from = copy_ != nullptr ? copy_ : header;
-        copy_used(static_cast<std::byte*>(memory.address),
-                  *static_cast<const SegmentHeader*>(from));
+        copy_used(static_cast<std::byte*>(memory.address), from);
     }
     const bool parted = memory.address != nullptr
                             ? platform::replace_mapping(header, memory.address, segment_bytes)

@@ -47,6 +47,8 @@ public:
     /// nullptr before anything was added, and where there is no memory for it.
     SegmentHeader* header() noexcept { return base_.load(std::memory_order_acquire); }
     EntryRecord* timeline() noexcept;
+    /// There is a header. False when the system has no page for what is written next.
+    bool has_page_of_next_entry() noexcept;
     /// The numbers of pools and arenas; never 0.
     std::uint64_t next_id() noexcept {
         return last_id_.fetch_add(1, std::memory_order_relaxed) + 1;

@@ -128,7 +128,7 @@ struct alignas(64) SegmentHeader {
     Name process_name;
     Name library_version;
     Counter epoch;
-    Counter entries;          // of the timeline, lost ones included
+    Counter entries;           // of the timeline, lost ones included
     Counter failed_checks[4];  // by CheckKind
     Region timeline;
     Region scopes;
@@ -153,5 +153,8 @@ inline constexpr std::size_t slots_offset =
     (arenas_offset + arena_count * sizeof(ArenaRecord) + 4095) / 4096 * 4096 + 256;
 static_assert(slots_offset + slot_count * sizeof(SlotRecord) <= segment_bytes);
 static_assert(Counter::is_always_lock_free);
+// A change of any of these is another version.
+static_assert(segment_version == 1 && sizeof(SegmentHeader) == 448 && sizeof(PoolRecord) == 2048 &&
+              sizeof(ArenaRecord) == 256 && sizeof(SlotRecord) == 832);
 
 }  // namespace tensorpool::statistics

@@ -30,6 +30,14 @@ platform::SharedMemory SegmentMemory::get() noexcept {
     return memory;
 }
 
+platform::SharedMemory SegmentMemory::get_private_instead(
+    const platform::SharedMemory& given) noexcept {
+    if (sharing_ == Sharing::folder) platform::remove_shared_file(folder_, given);
+    platform::close_shared_memory(given);
+    platform::unmap(given.address, segment_bytes);
+    return {.address = platform::map(segment_bytes, platform::page_bytes())};
+}
+
 // Without std::string: malloc may be served by a pool that waits for the segment.
 void SegmentMemory::look() noexcept {
     sharing_ = Sharing::memfd;

@@ -15,7 +15,9 @@ public:
 
     /// Zeros; no address when the system has no memory.
     platform::SharedMemory get() noexcept;
-    /// What `get` gave last is the segment now: its file, if it has a path, goes at exit.
+    /// The process's own memory in place of what `get` gave, of which the system has not the pages.
+    platform::SharedMemory get_private_instead(const platform::SharedMemory& given) noexcept;
+    /// What was given last is the segment now: its file, if it has a path, goes at exit.
     void use(const platform::SharedMemory& memory) noexcept;
     const platform::SharedMemory& used() const noexcept { return used_; }
     void remove_file() noexcept;

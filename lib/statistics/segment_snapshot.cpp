@@ -88,17 +88,6 @@ ScopeStatistics figures_of(const ScopeRecord& scope) noexcept {
     return figures;
 }
 
-// Places of scopes are given out in order and stay.
-void add_scopes(ProcessSnapshot& to, const SegmentImage& later) {
-    const auto add = [&](std::size_t place) {
-        const ScopeStatistics figures = figures_of(later.scopes()[place]);
-        const bool used = figures.calls + figures.open + figures.out_of_order != 0;
-        if (is_taken(place, later.scopes()[place].id, used)) to.scopes.push_back(figures);
-    };
-    for (std::size_t place = 1; place < later.scopes().size(); ++place) add(place);
-    if (!later.scopes().empty()) add(0);
-}
-
 void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
     char text[Name::bytes];
     load_text(header.process_name, text);
@@ -135,12 +124,25 @@ ProcessSnapshot figures_in(const SegmentView& view) {
     add_header(figures, view.later().header());
     add_pools(figures, view.earlier(), view.later());
     add_arenas(figures, view.later());
-    add_scopes(figures, view.later());
+    figures.scopes = scopes_in(view.later());
     figures.committed_bytes = committed_bytes_of(figures);
     return figures;
 }
 
 }  // namespace
+
+// Places of scopes are given out in order and stay.
+std::vector<ScopeStatistics> scopes_in(const SegmentImage& image) {
+    std::vector<ScopeStatistics> scopes;
+    const auto add = [&](std::size_t place) {
+        const ScopeStatistics figures = figures_of(image.scopes()[place]);
+        const bool used = figures.calls + figures.open + figures.out_of_order != 0;
+        if (is_taken(place, image.scopes()[place].id, used)) scopes.push_back(figures);
+    };
+    for (std::size_t place = 1; place < image.scopes().size(); ++place) add(place);
+    if (!image.scopes().empty()) add(0);
+    return scopes;
+}
 
 std::optional<SegmentProblem> read_segment(SegmentView& view, ProcessSnapshot& to) {
     for (unsigned look = 0; look < most_looks; ++look) {

@@ -82,6 +82,25 @@ void add_table(std::string& out, const char* title, const std::vector<ArenaStati
     for (const ArenaStatistics& one : group) add_row(out, one, width);
 }
 
+void add_scopes(std::string& out, const std::vector<ScopeStatistics>& scopes) {
+    if (scopes.empty()) return;
+    std::size_t width = 12;
+    for (const ScopeStatistics& one : scopes) width = std::max(width, columns(one.name));
+    out += "tensorpool: scopes; peaks may lag by what magazines hold\n";
+    out += "  " + padded("name", width);
+    add_line(out, " %12s %13s %10s %11s %12s", "calls", "allocations", "peak", "growth",
+             "out of order");
+    for (const ScopeStatistics& one : scopes) {
+        const std::int64_t growth = one.growth_bytes();
+        const auto size = static_cast<std::uint64_t>(growth < 0 ? -growth : growth);
+        out += "  " + padded(one.name, width);
+        add_line(out, " %12llu %13llu %10s %s%10s %12llu", static_cast<Count>(one.calls),
+                 static_cast<Count>(one.allocations), BytesText(one.peak_bytes).c_str(),
+                 growth < 0 ? "-" : " ", BytesText(size).c_str(),
+                 static_cast<Count>(one.out_of_order));
+    }
+}
+
 }  // namespace
 
 std::string to_json(const ArenaStatistics& one) {
@@ -110,7 +129,8 @@ std::string to_text(const ArenaStatistics& one) {
 std::string to_json(const Snapshot& snapshot) {
     return "{\"version\":1,\"pools\":" + array_of(snapshot.pools) +
            ",\"arenas\":" + array_of(snapshot.arenas) +
-           ",\"scratches\":" + array_of(snapshot.scratches) + '}';
+           ",\"scratches\":" + array_of(snapshot.scratches) +
+           ",\"scopes\":" + array_of(snapshot.scopes) + '}';
 }
 
 std::string to_text(const Snapshot& snapshot) {
@@ -118,6 +138,7 @@ std::string to_text(const Snapshot& snapshot) {
     for (const PoolStatistics& pool : snapshot.pools) out += to_text(pool);
     add_table(out, "arenas", snapshot.arenas);
     add_table(out, "scratches", snapshot.scratches);
+    add_scopes(out, snapshot.scopes);
     return out;
 }
 

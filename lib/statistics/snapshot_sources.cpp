@@ -1,6 +1,8 @@
 #include "statistics/snapshot_sources.hpp"
 
 #include "base/never_destroyed.hpp"
+#include "statistics/segment.hpp"
+#include "statistics/segment_snapshot.hpp"
 
 namespace tensorpool {
 namespace statistics {
@@ -58,7 +60,13 @@ bool SnapshotSources::fill(Snapshot& snapshot, std::size_t& room) const {
 }  // namespace statistics
 
 Snapshot take_snapshot() {
-    return statistics::snapshot_sources().take();
+    Snapshot snapshot = statistics::snapshot_sources().take();
+    if (const auto* const header = statistics::segment().header()) {
+        statistics::SegmentImage image(header);
+        image.count();
+        snapshot.scopes = statistics::scopes_in(image);
+    }
+    return snapshot;
 }
 
 }  // namespace tensorpool

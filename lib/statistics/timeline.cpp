@@ -9,7 +9,7 @@ namespace tensorpool {
 void statistics::write_entry(EntryKind kind, LimitKind limit, std::uint64_t bytes,
                              std::string_view name) noexcept {
     SegmentHeader* const header = segment().header();
-    if (header == nullptr) return;
+    if (header == nullptr || !segment().has_page_of_next_entry()) return;
     EntryWords words;
     words.time_ns = platform::monotonic_clock_ns();
     words.thread = platform::current_thread_id();

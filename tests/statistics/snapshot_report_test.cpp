@@ -130,7 +130,8 @@ TEST(ArenaToText, OfAnUnusedOneShowsNeitherLimitNorRefusals) {
 }
 
 TEST(SnapshotToJson, OfNothingHasThreeEmptyGroups) {
-    EXPECT_EQ(to_json(Snapshot()), "{\"version\":1,\"pools\":[],\"arenas\":[],\"scratches\":[]}");
+    EXPECT_EQ(to_json(Snapshot()),
+              "{\"version\":1,\"pools\":[],\"arenas\":[],\"scratches\":[],\"scopes\":[]}");
 }
 
 TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
@@ -138,13 +139,23 @@ TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
     snapshot.pools = {pool_named("one"), pool_named("two")};
     snapshot.arenas = {distinct_figures()};
     snapshot.scratches = {arena_named("s", Kind::scratch), arena_named("t", Kind::scratch)};
+    snapshot.scopes = {ScopeStatistics{.name = "forward", .calls = 3}};
     const std::string json = to_json(snapshot);
     ASSERT_TRUE(JsonReader::read(json)) << json;
     EXPECT_EQ(json, "{\"version\":1,\"pools\":[" + to_json(snapshot.pools[0]) + ',' +
                         to_json(snapshot.pools[1]) + "],\"arenas\":[" +
                         to_json(snapshot.arenas[0]) + "],\"scratches\":[" +
                         to_json(snapshot.scratches[0]) + ',' + to_json(snapshot.scratches[1]) +
-                        "]}");
+                        "],\"scopes\":[" + to_json(snapshot.scopes[0]) + "]}");
+}
+
+TEST(SnapshotToText, ScopesAreATableWithTheirGrowth) {
+    Snapshot snapshot;
+    snapshot.scopes = {ScopeStatistics{.name = "fall", .calls = 3, .deallocated_bytes = 2048}};
+    EXPECT_EQ(to_text(snapshot),
+              "tensorpool: scopes; peaks may lag by what magazines hold\n"
+              "  name                calls   allocations       peak      growth out of order\n"
+              "  fall                    3             0        0 B -     2 KiB            0\n");
 }
 
 TEST(SnapshotToText, OfNothingIsEmpty) {
