@@ -108,6 +108,7 @@ TEST(ArenaUnderRlimitAs, ReservesAtMostAQuarterOfWhatIsLeft) {
         for (const std::size_t max_capacity : {std::size_t{0}, 20 * gib}) {
             EXPECT_TRUE(holds_in_child([&] {
                 const ArenaOptions options{.initial_capacity = 0, .max_capacity = max_capacity};
+                { const Arena first = Arena::measuring(); }  // so that there is a segment
                 if (!leave_address_space(left)) return false;
                 const std::size_t before = platform::available_address_space();
                 const Arena arena(options);

@@ -1,4 +1,5 @@
 #include <tensorpool/statistics_reader.hpp>
+#include <tensorpool/statistics_scope.hpp>
 
 #include <gtest/gtest.h>
 
@@ -129,12 +130,8 @@ TEST(StatisticsReader, TakesNoSegmentOfAnotherProcessForThatOfOneThatHoldsItOpen
     FakeSegment foreign(FakeSegment::Sealed::yes, "tensorpool");
     testing::put(foreign.header().process, 1);
     foreign.add_pool("foreign", 3);
+    { const StatisticsScope scope("one's own segment"); }
     const auto own = static_cast<std::uint64_t>(::getpid());
-    if (failure_of(own)) {
-        EXPECT_EQ(failure_of(own), AttachFailure::no_segment);
-        EXPECT_FALSE(listed(own));
-        return;
-    }
     for (const PoolStatistics& pool : StatisticsReader::attach(own).snapshot().pools) {
         EXPECT_STRNE(pool.name, "foreign");
     }
