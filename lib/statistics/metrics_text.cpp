@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -5,6 +6,7 @@
 #include <tensorpool/metrics.hpp>
 #include <tensorpool/process_snapshot.hpp>
 
+#include "platform/platform.hpp"
 #include "statistics/number_text.hpp"
 
 namespace tensorpool {
@@ -47,11 +49,30 @@ void add_family(std::string& out, const MetricFamily& family) {
     for (const MetricSample& sample : family.samples) add_sample(out, family.name, sample);
 }
 
+bool is_of_pools(const MetricFamily& family) {
+    const auto& labels = family.samples.front().labels;
+    return std::any_of(labels.begin(), labels.end(),
+                       [](const auto& label) { return label.first == "pool"; });
+}
+
 }  // namespace
 
 std::string to_prometheus(const std::vector<ProcessSnapshot>& snapshots) {
     std::string out;
     for (const MetricFamily& family : metric_families(snapshots)) add_family(out, family);
+    return out;
+}
+
+std::string to_prometheus(const PoolStatistics& statistics) {
+    const platform::ProcessIdentity self = platform::identify_process();
+    ProcessSnapshot process;
+    process.process = self.number;
+    process.process_name = self.name;
+    process.pools = {statistics};
+    std::string out;
+    for (const MetricFamily& family : metric_families({process})) {
+        if (is_of_pools(family)) add_family(out, family);
+    }
     return out;
 }
 

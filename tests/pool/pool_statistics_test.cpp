@@ -195,6 +195,14 @@ TEST_P(PoolFigures, PrintAsOneJsonObjectAndAsText) {
     EXPECT_EQ(text.back(), '\n');
 }
 
+TEST_P(PoolFigures, PrintForPrometheusUnderThePoolsName) {
+    pool_.deallocate(pool_.allocate(100));
+    const std::string text = to_prometheus(pool_.statistics());
+    EXPECT_NE(text.find("# TYPE tensorpool_requested_bytes_total counter\n"), std::string::npos);
+    EXPECT_NE(text.find("pool=\"mine\"} 100\n"), std::string::npos) << text;
+    EXPECT_EQ(text.find("tensorpool_process"), std::string::npos) << "of the pool only";
+}
+
 // Caches -----------------------------------------------------------------------------------------
 
 TEST(PoolCaches, ThreadsWithACacheAreCountedWhileTheyLive) {
