@@ -95,8 +95,8 @@ struct PoolStatistics {
 
 /// One JSON object, the names those of the fields above.
 TENSORPOOL_API std::string to_json(const PoolStatistics& statistics);
-/// The text exposition format of Prometheus (version 0.0.4), with this process's `pid` and `process`
-/// and the pool's name as labels; HELP and TYPE once for each name.
+/// The text exposition format of Prometheus (version 0.0.4), with this process's `pid` and
+/// `process` and the pool's name as labels; HELP and TYPE once for each name.
 TENSORPOOL_API std::string to_prometheus(const PoolStatistics& statistics);
 /// A report for people: a headline, then a line for each bucket that was used. Ends with a newline.
 TENSORPOOL_API std::string to_text(const PoolStatistics& statistics);
