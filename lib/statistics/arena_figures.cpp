@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "statistics/pool_figures.hpp"
+#include "statistics/name.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -18,7 +18,7 @@ std::uint64_t read(const Counter& counter) noexcept {
 ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
     ArenaStatistics figures;
     figures.id = read(arena.id);
-    load_text(arena.name, figures.name);
+    load_name(arena.name, figures.name);
     // Another process may have scribbled there.
     figures.kind =
         static_cast<Kind>(std::min(read(arena.kind), static_cast<std::uint64_t>(Kind::scratch)));

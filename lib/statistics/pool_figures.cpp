@@ -1,7 +1,8 @@
 #include "statistics/pool_figures.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "statistics/name.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -126,7 +127,7 @@ void PoolSums::fill_in(PoolStatistics& figures) const noexcept {
 PoolStatistics PoolSums::with(const PoolRecord& pool) const noexcept {
     PoolStatistics figures;
     figures.id = read(pool.id);
-    load_text(pool.name, figures.name);
+    load_name(pool.name, figures.name);
     figures.limit_bytes = read(pool.limit_bytes);
     figures.threads = read(pool.threads);
     fill_in(figures);
@@ -152,14 +153,6 @@ std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread) noexcept {
         if (parked > 0) bytes += static_cast<std::uint64_t>(parked) * detail::bucket_bytes(bucket);
     }
     return bytes;
-}
-
-void load_text(const Name& from, char* to) noexcept {
-    for (std::size_t word = 0; word < std::size(from.words); ++word) {
-        const std::uint64_t bytes = read(from.words[word]);
-        std::memcpy(to + word * sizeof bytes, &bytes, sizeof bytes);
-    }
-    to[Name::bytes - 1] = '\0';
 }
 
 }  // namespace tensorpool::statistics

@@ -49,7 +49,4 @@ PoolStatistics figures_of(const PoolRecord& pool, const ForEach& for_each,
 /// Bytes that are free in the magazines of one thread.
 std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread) noexcept;
 
-/// What a record holds as a text, into `to` of Name::bytes. Ends with a zero whatever is there.
-void load_text(const Name& from, char* to) noexcept;
-
 }  // namespace tensorpool::statistics

@@ -197,27 +197,6 @@ Segment& segment() noexcept {
     return the_segment.get();
 }
 
-void store_name(Name& to, std::string_view name) noexcept {
-    std::size_t length = std::min(name.size(), Name::bytes - 1);
-    // Cut before a character of UTF-8 that does not fit whole.
-    while (length != 0 && length < name.size() && (name[length] & 0xC0) == 0x80) --length;
-    char text[Name::bytes] = {};
-    std::memcpy(text, name.data(), length);
-    for (std::size_t i = 0; i < std::size(to.words); ++i) {
-        std::uint64_t word;
-        std::memcpy(&word, text + i * sizeof word, sizeof word);
-        write(to.words[i], word);
-    }
-}
-
-void load_name(const Name& from, char* to) noexcept {
-    for (std::size_t i = 0; i < std::size(from.words); ++i) {
-        const std::uint64_t word = read(from.words[i]);
-        std::memcpy(to + i * sizeof word, &word, sizeof word);
-    }
-    to[Name::bytes - 1] = '\0';
-}
-
 // The mutex is held.
 SegmentHeader* Segment::made() noexcept {
     if (SegmentHeader* const known = base_.load(std::memory_order_relaxed)) return known;

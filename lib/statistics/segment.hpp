@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "statistics/name.hpp"
 #include "statistics/segment_layout.hpp"
 #include "statistics/segment_memory.hpp"
 
@@ -83,10 +84,5 @@ private:
 };
 
 Segment& segment() noexcept;
-
-/// The bytes of a name that fit, cut before a character of UTF-8 that does not fit whole.
-void store_name(Name& to, std::string_view name) noexcept;
-/// Into `to`, which has room for Name::bytes.
-void load_name(const Name& from, char* to) noexcept;
 
 }  // namespace tensorpool::statistics

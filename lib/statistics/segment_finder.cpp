@@ -6,6 +6,7 @@
 #include "platform/platform.hpp"
 #include "platform/processes.hpp"
 #include "statistics/look_problem.hpp"
+#include "statistics/name.hpp"
 #include "statistics/pool_figures.hpp"
 
 namespace tensorpool::statistics {
@@ -23,7 +24,7 @@ std::uint64_t read(const Counter& counter) noexcept {
 
 std::string text_of(const Name& name) {
     std::array<char, Name::bytes> text;
-    load_text(name, text.data());
+    load_name(name, text.data());
     return text.data();
 }
 

@@ -4,6 +4,7 @@
 
 #include "statistics/arena_figures.hpp"
 #include "statistics/failed_checks.hpp"
+#include "statistics/name.hpp"
 #include "statistics/pool_figures.hpp"
 #include "statistics/segment_threads.hpp"
 
@@ -75,7 +76,7 @@ void add_arenas(ProcessSnapshot& to, const SegmentImage& later) {
 
 ScopeStatistics figures_of(const ScopeRecord& scope) noexcept {
     ScopeStatistics figures;
-    load_text(scope.name, figures.name);
+    load_name(scope.name, figures.name);
     figures.calls = read(scope.calls);
     figures.open = read(scope.open);
     figures.allocations = read(scope.allocations);
@@ -90,9 +91,9 @@ ScopeStatistics figures_of(const ScopeRecord& scope) noexcept {
 
 void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
     char text[Name::bytes];
-    load_text(header.process_name, text);
+    load_name(header.process_name, text);
     to.process_name = text;
-    load_text(header.library_version, text);
+    load_name(header.library_version, text);
     to.library_version = text;
     to.process = read(header.process);
     to.entries = read(header.entries);

@@ -157,13 +157,5 @@ TEST(PoolFigures, ParkedOfOneThreadCountsWhatItFreedForOthers) {
     EXPECT_EQ(parked_bytes_of(*fixture.threads[1]), 0U);
 }
 
-TEST(PoolFigures, TextEndsEvenWhereARecordHoldsNoEnd) {
-    Name name;
-    for (Counter& word : name.words) put(word, 0x6161616161616161);
-    char text[Name::bytes];
-    load_text(name, text);
-    EXPECT_EQ(std::string(text), std::string(Name::bytes - 1, 'a'));
-}
-
 }  // namespace
 }  // namespace tensorpool::statistics

@@ -352,33 +352,6 @@ TEST(Segment, ScopesBeyondTheLastPlaceAreOthers) {
     EXPECT_EQ(segment.find_or_add_scope("scope 63") - other, 64);
 }
 
-// Names -----------------------------------------------------------------------------------------
-
-std::string stored(std::string_view name) {
-    Name words;
-    store_name(words, name);
-    return text(words);
-}
-
-TEST(SegmentName, HoldsWhatFitsCutBeforeACharacterThatDoesNot) {
-    EXPECT_EQ(stored(""), "");
-    EXPECT_EQ(stored("weights"), "weights");
-    const std::string a(100, 'a');
-    EXPECT_EQ(stored(a.substr(0, 47)), a.substr(0, 47));
-    EXPECT_EQ(stored(a), a.substr(0, 47));
-    EXPECT_EQ(stored(a.substr(0, 46) + "\xC3\xA4"), a.substr(0, 46));
-    EXPECT_EQ(stored(a.substr(0, 45) + "\xC3\xA4"), a.substr(0, 45) + "\xC3\xA4");
-    EXPECT_EQ(stored(a.substr(0, 44) + "\xF0\x9F\x98\x80"), a.substr(0, 44));
-    EXPECT_EQ(stored(std::string(100, '\x80')), "") << "no character at all";
-}
-
-TEST(SegmentName, LeavesNothingOfALongerOne) {
-    Name name;
-    store_name(name, std::string(47, 'x'));
-    store_name(name, "short");
-    for (std::size_t i = 1; i < std::size(name.words); ++i) EXPECT_EQ(name.words[i], 0U);
-}
-
 // Who looks on ----------------------------------------------------------------------------------
 
 /// What a reader finds at a place: pools that the test below makes have a number as their name,
