@@ -196,6 +196,9 @@ TEST(SharedSegmentVariables, FolderThatIsNoWholePathIsToldAndTheProgramGoesOn) {
               "on; used instead: figures for this machine's other processes only\n");
 }
 
+// The address sanitizer looks for leaks through descriptors and by attaching to the program, and
+// its companion for undefined behaviour tries addresses by a pipe: neither can where these tests go.
+#if !defined(__SANITIZE_ADDRESS__)
 // Who starts a program that runs with another's rights must not choose where that makes files.
 TEST(SharedSegmentVariables, ProgramWithAnothersRightsMakesNoFile) {
     if (geteuid() != 0) GTEST_SKIP() << "takes root, to give a program to another user";
@@ -214,6 +217,13 @@ TEST(SharedSegmentVariables, ProgramWithAnothersRightsMakesNoFile) {
     EXPECT_EQ(result.exit_code, 0);
 }
 
+TEST(SharedSegmentLimits, PoolWorksWithoutDescriptors) {
+    EXPECT_EQ(run({"within", "NOFILE", "3"}).exit_code, 0);
+    EXPECT_EQ(run({"within", "NOFILE", "0"}).exit_code, 0);
+    EXPECT_EQ(run({"fork_within", "NOFILE", "0"}).exit_code, 0);
+}
+#endif
+
 TEST(SharedSegmentVariables, FolderWithTooLongANameIsTold) {
     const ProgramResult result =
         run({"count", "pool"}, {{"TENSORPOOL_STATISTICS_DIR", std::string(480, 'd')}});
@@ -225,16 +235,10 @@ TEST(SharedSegmentVariables, FolderWithTooLongANameIsTold) {
 
 // Limits ----------------------------------------------------------------------------------------
 
-TEST(SharedSegmentLimits, PoolWorksWhereNothingCanBeShared) {
+TEST(SharedSegmentLimits, PoolWorksWhereFilesMayNotBeAsLarge) {
     EXPECT_EQ(run({"within", "FSIZE", "0"}).exit_code, 0);
     EXPECT_EQ(run({"within", "FSIZE", "16777215"}).exit_code, 0);
-    EXPECT_EQ(run({"within", "NOFILE", "3"}).exit_code, 0);
-    EXPECT_EQ(run({"within", "NOFILE", "0"}).exit_code, 0);
-}
-
-TEST(SharedSegmentLimits, ChildOfAForkWorksWhereNothingCanBeShared) {
     EXPECT_EQ(run({"fork_within", "FSIZE", "0"}).exit_code, 0);
-    EXPECT_EQ(run({"fork_within", "NOFILE", "0"}).exit_code, 0);
 }
 
 // Sanitizers need address space of their own.
