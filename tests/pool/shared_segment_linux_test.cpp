@@ -197,7 +197,8 @@ TEST(SharedSegmentVariables, FolderThatIsNoWholePathIsToldAndTheProgramGoesOn) {
 }
 
 // The address sanitizer looks for leaks through descriptors and by attaching to the program, and
-// its companion for undefined behaviour tries addresses by a pipe: neither can where these tests go.
+// its companion for undefined behaviour tries addresses by a pipe: neither can where these tests
+// go.
 #if !defined(__SANITIZE_ADDRESS__)
 // Who starts a program that runs with another's rights must not choose where that makes files.
 TEST(SharedSegmentVariables, ProgramWithAnothersRightsMakesNoFile) {
