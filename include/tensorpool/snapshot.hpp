@@ -26,8 +26,8 @@ struct Snapshot {
 /// std::bad_alloc when there is no memory for the figures.
 TENSORPOOL_API Snapshot take_snapshot();
 
-/// One JSON object: {"version":1,"pools":[...],"arenas":[...],"scratches":[...],"scopes":[...]}, the
-/// elements as `to_json` of each.
+/// One JSON object: {"version":1,"pools":[...],"arenas":[...],"scratches":[...],"scopes":[...]},
+/// the elements as `to_json` of each.
 TENSORPOOL_API std::string to_json(const Snapshot& snapshot);
 /// A report for people: that of each pool, then tables of the arenas, the scratches and the scopes.
 /// What there is none of takes no line; an empty snapshot gives "".

@@ -17,11 +17,11 @@ namespace tensorpool {
 
 /// Why a process cannot be read.
 enum class AttachFailure : std::uint8_t {
-    no_process,       ///< there is none of this number
-    no_segment,       ///< it holds no pool, or its figures are private (TENSORPOOL_STATISTICS=off)
-    closed,           ///< it closed the descriptor of its segment
-    other_user,       ///< it is another user's
-    not_dumpable,     ///< it forbids to be looked at (prctl PR_SET_DUMPABLE), as set-uid programs do
+    no_process,    ///< there is none of this number
+    no_segment,    ///< it holds no pool, or its figures are private (TENSORPOOL_STATISTICS=off)
+    closed,        ///< it closed the descriptor of its segment
+    other_user,    ///< it is another user's
+    not_dumpable,  ///< it forbids to be looked at (prctl PR_SET_DUMPABLE), as set-uid programs do
     more_privileged,  ///< it has capabilities, or a name space, that the reader lacks
     other_version,    ///< its tensorpool lays out its segment in another way
     damaged,          ///< what is there is no segment, or one cut short or overwritten
@@ -54,8 +54,8 @@ class TENSORPOOL_API StatisticsReader {
 public:
     /// The processes whose segments can be seen, in the order of their numbers: those of this user
     /// (root: all), through /proc, and those with a file in TENSORPOOL_STATISTICS_DIR, where that
-    /// is set. Processes that hold a segment which cannot be read are among them. Any thread. Throws
-    /// std::bad_alloc.
+    /// is set. Processes that hold a segment which cannot be read are among them. Any thread.
+    /// Throws std::bad_alloc.
     static std::vector<ObservedProcess> list();
     /// Removes from TENSORPOOL_STATISTICS_DIR the files of processes that have ended; returns how
     /// many. Does nothing where it is not set. Any thread. Throws std::bad_alloc.

@@ -195,8 +195,8 @@ private:
     std::vector<std::thread> threads_;
 };
 
-// Not under sanitizers: a fork that comes while another thread is in their malloc leaves the child a
-// lock of it which nobody gives back.
+// Not under sanitizers: a fork that comes while another thread is in their malloc leaves the child
+// a lock of it which nobody gives back.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
     {

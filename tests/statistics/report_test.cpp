@@ -84,9 +84,9 @@ TEST(ToJson, HoldsEveryFigureOnceUnderItsOwnName) {
     std::vector<std::uint64_t> expected(shown.size());
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = 1000 + i;
     EXPECT_EQ(shown, expected);
-    const auto words = (reinterpret_cast<const char*>(&figures + 1) -
-                        reinterpret_cast<const char*>(&figures.id)) /
-                       8;
+    const auto words =
+        (reinterpret_cast<const char*>(&figures + 1) - reinterpret_cast<const char*>(&figures.id)) /
+        8;
     EXPECT_EQ(shown.size(), static_cast<std::size_t>(words));
 }
 

@@ -62,7 +62,7 @@ struct alignas(64) LargeCounters {
     Counter allocated_bytes;
     Counter deallocations;
     Counter deallocated_bytes;
-    Counter cache_hits;  // allocations that the large-block cache served
+    Counter cache_hits;     // allocations that the large-block cache served
     Counter system_misses;  // allocations for which the pool had to grow
     Counter spare;
 };
