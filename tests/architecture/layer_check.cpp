@@ -6,6 +6,7 @@
 #include <regex>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 #include <tuple>
 
 #include "architecture/layer_table.hpp"
@@ -58,7 +59,11 @@ public:
     }
 
 private:
-    static constexpr const char* header_folder = "include/tensorpool/";
+    static constexpr std::string_view header_folder = "include/tensorpool/";
+
+    static std::string in_header_folder(const std::string& file) {
+        return file.substr(header_folder.size());
+    }
 
     void add(const std::string& file, int line, std::string text) {
         found_.push_back({file, line, std::move(text)});
@@ -67,8 +72,7 @@ private:
     /// The layer of a file below the root; nothing where layers.txt has none for it.
     std::optional<std::string> layer_of(const std::string& file) const {
         if (file.starts_with(header_folder)) {
-            const auto header =
-                table_.headers().find(file.substr(std::string(header_folder).size()));
+            const auto header = table_.headers().find(in_header_folder(file));
             if (header == table_.headers().end()) return std::nullopt;
             return header->second;
         }
@@ -127,7 +131,12 @@ private:
             if (is_public) say("; no public header may include Boost");
             return;
         }
-        if (is_public) return say("; a public header may include only standard headers and ours");
+        if (is_public) {
+            if (table_.may_include(in_header_folder(file), included)) return;
+            return say(
+                "; a public header may include only standard headers and ours, and of other "
+                "libraries what its line in lib/layers.txt names");
+        }
         if (layer != "platform")
             say("; only platform may include what is not standard C++ or Boost");
     }

@@ -89,6 +89,20 @@ TEST_F(PlantedFault, BoostInAPublicHeaderIsFound) {
               "public header may include Boost\n");
 }
 
+TEST_F(PlantedFault, AnotherLibraryInAPublicHeaderIsFoundUnlessItsLineNamesIt) {
+    const std::string table =
+        "layer base\nlayer platform base\nlayer pages base platform\n"
+        "layer pool base platform pages\nheader detail/bits.hpp base\n";
+    write("include/tensorpool/pool.hpp", "#include <opencv2/core.hpp>\n#include <Eigen/Core>\n");
+    write("lib/layers.txt", table + "header pool.hpp pool opencv2/\n");
+    EXPECT_EQ(found(),
+              "include/tensorpool/pool.hpp:2: layer pool includes Eigen/Core; a public header may "
+              "include only standard headers and ours, and of other libraries what its line in "
+              "lib/layers.txt names\n");
+    write("lib/layers.txt", table + "header pool.hpp pool opencv2/ Eigen/Core\n");
+    EXPECT_EQ(found(), "");
+}
+
 TEST_F(PlantedFault, PublicHeaderThatIncludesAnInternalOneIsFound) {
     write("include/tensorpool/detail/bits.hpp", "#include \"pages/span.hpp\"\n");
     EXPECT_NE(found(), "");

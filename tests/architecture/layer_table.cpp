@@ -1,5 +1,6 @@
 #include "architecture/layer_table.hpp"
 
+#include <algorithm>
 #include <sstream>
 #include <stdexcept>
 
@@ -46,11 +47,21 @@ void LayerTable::add_layer(std::istream& words) {
 void LayerTable::add_header(std::istream& words) {
     std::string file;
     std::string layer;
-    if (!(words >> file >> layer)) throw std::runtime_error("expected 'header FILE LAYER'");
+    if (!(words >> file >> layer))
+        throw std::runtime_error("expected 'header FILE LAYER FOREIGN…'");
     if (!has(layer)) throw std::runtime_error("header of an unknown layer '" + layer + "'");
     if (!headers_.emplace(file, layer).second) {
         throw std::runtime_error("header '" + file + "' stands here twice");
     }
+    for (std::string foreign; words >> foreign;) foreign_[file].insert(foreign);
+}
+
+bool LayerTable::may_include(const std::string& header, const std::string& included) const {
+    const auto line = foreign_.find(header);
+    if (line == foreign_.end()) return false;
+    return std::ranges::any_of(line->second, [&](const std::string& foreign) {
+        return foreign.ends_with('/') ? included.starts_with(foreign) : included == foreign;
+    });
 }
 
 bool LayerTable::may_use(const std::string& layer, const std::string& used) const {

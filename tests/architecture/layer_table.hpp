@@ -7,12 +7,13 @@
 
 namespace tensorpool::architecture {
 
-/// What lib/layers.txt says: the layers, what each may use, and the layer of each public header.
+/// What lib/layers.txt says: the layers, what each may use, the layer of each public header, and
+/// what of another library it may include.
 class LayerTable {
 public:
     /// Throws std::runtime_error, with the line, for what is neither `layer NAME USED…`,
-    /// `header FILE LAYER`, a comment nor blank, and for a layer that is used above its own line: a
-    /// layer may only use those below it.
+    /// `header FILE LAYER FOREIGN…`, a comment nor blank, and for a layer that is used above its
+    /// own line: a layer may only use those below it.
     static LayerTable read(std::istream& text);
 
     bool has(const std::string& layer) const { return used_by_.contains(layer); }
@@ -23,6 +24,9 @@ public:
 
     /// File below include/tensorpool to layer.
     const std::map<std::string, std::string>& headers() const { return headers_; }
+    /// True when the line of that public header names `included`, a header of another library, or a
+    /// folder, with its slash, that holds it.
+    bool may_include(const std::string& header, const std::string& included) const;
 
 private:
     void add_layer(std::istream& words);
@@ -30,6 +34,7 @@ private:
 
     std::map<std::string, std::set<std::string>> used_by_;
     std::map<std::string, std::string> headers_;
+    std::map<std::string, std::set<std::string>> foreign_;
 };
 
 }  // namespace tensorpool::architecture

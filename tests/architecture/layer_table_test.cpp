@@ -37,6 +37,15 @@ TEST(LayerTable, KnowsTheLayerOfAPublicHeader) {
     EXPECT_EQ(table.headers().at("detail/bits.hpp"), "base");
 }
 
+TEST(LayerTable, KnowsWhatAHeaderMayIncludeOfAnotherLibrary) {
+    const LayerTable table = read("layer base\nheader a.hpp base one/ two.h\nheader b.hpp base\n");
+    EXPECT_TRUE(table.may_include("a.hpp", "one/core.hpp"));
+    EXPECT_TRUE(table.may_include("a.hpp", "two.h"));
+    EXPECT_FALSE(table.may_include("a.hpp", "one"));
+    EXPECT_FALSE(table.may_include("a.hpp", "two.hpp"));
+    EXPECT_FALSE(table.may_include("b.hpp", "two.h"));
+}
+
 TEST(LayerTable, RefusesALayerThatUsesOneAboveIt) {
     EXPECT_EQ(refusal_of("layer base\nlayer pages pool\nlayer pool base\n"),
               "lib/layers.txt:2: layer 'pages' uses 'pool', expected a layer of a line above");
