@@ -3,9 +3,19 @@
 #include <algorithm>
 #include <bit>
 
+#include <tensorpool/detail/address_range.hpp>
+
 #include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_1 {
+
+constinit AddressRange pool_addresses;
+
+}  // namespace abi_1
+}  // namespace tensorpool::detail
 
 namespace tensorpool::pages {
 namespace {
@@ -148,6 +158,7 @@ bool AddressSpace::try_set_up(std::size_t bytes) noexcept {
     alignment_ = static_cast<PageCount>(alignment / page_bytes);
     map_.set_up(reinterpret_cast<std::uintptr_t>(pages), static_cast<PageCount>(bytes / page_bytes),
                 static_cast<PageMap::Word*>(entries), static_cast<PageMap::Word*>(tables));
+    detail::pool_addresses.set(reinterpret_cast<std::uintptr_t>(pages), bytes);
     return true;
 }
 

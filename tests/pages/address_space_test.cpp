@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include <tensorpool/detail/address_range.hpp>
+
 #include "pages/failing_system.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
@@ -49,6 +51,30 @@ TEST_F(AddressSpaceTest, LendsWhatIsWantedOrElseWhatIsNeeded) {
     EXPECT_EQ(space.lend(one, 5 * granule_pages, 1).count, 5 * granule_pages);
     EXPECT_EQ(space.lend(one, 1, space.map().page_count()).count, granule_pages)
         << "part of it is lent already";
+}
+
+TEST_F(AddressSpaceTest, ShowsOthersWhereItLies) {
+    const detail::AddressRange& range = detail::pool_addresses;
+    const PageRun run = lend(one, 1);
+    EXPECT_TRUE(range.contains(address_of(run.first)));
+    EXPECT_TRUE(range.contains(space.address_of(0)));
+    EXPECT_FALSE(range.contains(space.address_of(0) - 1));
+    const char* const end = space.address_of(space.map().page_count());
+    EXPECT_TRUE(range.contains(end - 1));
+    EXPECT_FALSE(range.contains(end));
+    EXPECT_FALSE(range.contains(&run));
+    EXPECT_FALSE(range.contains(nullptr));
+}
+
+TEST(AddressRange, HoldsNothingBeforeItIsSet) {
+    static constinit detail::AddressRange range;
+    EXPECT_FALSE(range.contains(nullptr));
+    EXPECT_FALSE(range.contains(&range));
+    range.set(0x1000, 16);
+    EXPECT_FALSE(range.contains(reinterpret_cast<void*>(0xFFF)));
+    EXPECT_TRUE(range.contains(reinterpret_cast<void*>(0x1000)));
+    EXPECT_TRUE(range.contains(reinterpret_cast<void*>(0x100F)));
+    EXPECT_FALSE(range.contains(reinterpret_cast<void*>(0x1010)));
 }
 
 TEST_F(AddressSpaceTest, RefusesMoreThanThereIs) {

@@ -1,0 +1,46 @@
+#pragma once
+
+/// @file
+/// Where the pools' memory lies, for those that must tell their blocks from others'. Layer `pages`.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <tensorpool/export.hpp>
+
+namespace tensorpool::detail {
+inline namespace abi_1 {
+
+/// A range of addresses that is written once, from none to what it will always be.
+class AddressRange {
+public:
+    constexpr AddressRange() noexcept = default;
+
+    /// Whether `p` lies in it. One subtraction and one comparison. Any thread.
+    bool contains(const void* p) const noexcept {
+        // Relaxed: who holds a block of the range sees it, for it was written before the block was
+        // given. For all others any mix of old and new words says no: see `begin_`.
+        const std::uintptr_t offset =
+            reinterpret_cast<std::uintptr_t>(p) - begin_.load(std::memory_order_relaxed);
+        return offset < bytes_.load(std::memory_order_relaxed);
+    }
+
+    /// Once, from one thread.
+    void set(std::uintptr_t begin, std::size_t bytes) noexcept {
+        begin_.store(begin, std::memory_order_relaxed);
+        bytes_.store(bytes, std::memory_order_relaxed);
+    }
+
+private:
+    // To begin with as far from all addresses of programs as can be: with this begin and any number
+    // of bytes that a program may reserve, the range holds none of them.
+    std::atomic<std::uintptr_t> begin_ = std::uintptr_t{1} << (sizeof(std::uintptr_t) * 8 - 1);
+    std::atomic<std::size_t> bytes_ = 0;
+};
+
+/// The address space of all pools of the process; empty before the first of them needs it.
+extern TENSORPOOL_API constinit AddressRange pool_addresses;
+
+}  // namespace abi_1
+}  // namespace tensorpool::detail
