@@ -65,6 +65,11 @@ private:
         return file.substr(header_folder.size());
     }
 
+    /// Of a file below lib, without "lib/".
+    static std::string folder_of(const std::string& file) {
+        return fs::path(file).parent_path().lexically_relative("lib").generic_string();
+    }
+
     void add(const std::string& file, int line, std::string text) {
         found_.push_back({file, line, std::move(text)});
     }
@@ -137,7 +142,7 @@ private:
                 "; a public header may include only standard headers and ours, and of other "
                 "libraries what its line in lib/layers.txt names");
         }
-        if (layer != "platform")
+        if (layer != "platform" && !table_.folder_may_include(folder_of(file), included))
             say("; only platform may include what is not standard C++ or Boost");
     }
 

@@ -103,6 +103,18 @@ TEST_F(PlantedFault, AnotherLibraryInAPublicHeaderIsFoundUnlessItsLineNamesIt) {
     EXPECT_EQ(found(), "");
 }
 
+TEST_F(PlantedFault, AnotherLibraryInAFolderIsFoundUnlessItsLineNamesIt) {
+    write("lib/pool/guest/guest.cpp", "#include <Python.h>\n#include <tensorpool/pool.hpp>\n");
+    EXPECT_EQ(found(),
+              "lib/pool/guest/guest.cpp:1: layer pool includes Python.h; only platform may include "
+              "what is not standard C++ or Boost\n");
+    write("lib/layers.txt",
+          "layer base\nlayer platform base\nlayer pages base platform\n"
+          "layer pool base platform pages\nheader pool.hpp pool\nheader detail/bits.hpp base\n"
+          "folder pool/guest Python.h\n");
+    EXPECT_EQ(found(), "");
+}
+
 TEST_F(PlantedFault, PublicHeaderThatIncludesAnInternalOneIsFound) {
     write("include/tensorpool/detail/bits.hpp", "#include \"pages/span.hpp\"\n");
     EXPECT_NE(found(), "");

@@ -18,8 +18,10 @@ LayerTable LayerTable::read(std::istream& text) {
                 table.add_layer(words);
             } else if (kind == "header") {
                 table.add_header(words);
+            } else if (kind == "folder") {
+                table.add_folder(words);
             } else {
-                throw std::runtime_error("'" + kind + "', expected 'layer' or 'header'");
+                throw std::runtime_error("'" + kind + "', expected 'layer', 'header' or 'folder'");
             }
         } catch (const std::runtime_error& error) {
             throw std::runtime_error("lib/layers.txt:" + std::to_string(number) + ": " +
@@ -54,6 +56,17 @@ void LayerTable::add_header(std::istream& words) {
         throw std::runtime_error("header '" + file + "' stands here twice");
     }
     for (std::string foreign; words >> foreign;) foreign_[file].insert(foreign);
+}
+
+void LayerTable::add_folder(std::istream& words) {
+    std::string folder;
+    std::string foreign;
+    if (!(words >> folder >> foreign))
+        throw std::runtime_error("expected 'folder FOLDER FOREIGN…'");
+    const std::string layer = folder.substr(0, folder.find('/'));
+    if (!has(layer)) throw std::runtime_error("folder of an unknown layer '" + layer + "'");
+    do foreign_[folder + '/'].insert(foreign);
+    while (words >> foreign);
 }
 
 bool LayerTable::may_include(const std::string& header, const std::string& included) const {

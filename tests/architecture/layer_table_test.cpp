@@ -46,18 +46,29 @@ TEST(LayerTable, KnowsWhatAHeaderMayIncludeOfAnotherLibrary) {
     EXPECT_FALSE(table.may_include("b.hpp", "two.h"));
 }
 
+TEST(LayerTable, KnowsWhatAFolderMayIncludeOfAnotherLibrary) {
+    const LayerTable table = read("layer base\nfolder base/one one/ two.h\n");
+    EXPECT_TRUE(table.folder_may_include("base/one", "one/core.hpp"));
+    EXPECT_TRUE(table.folder_may_include("base/one", "two.h"));
+    EXPECT_FALSE(table.folder_may_include("base/one", "two.hpp"));
+    EXPECT_FALSE(table.folder_may_include("base", "two.h"));
+}
+
 TEST(LayerTable, RefusesALayerThatUsesOneAboveIt) {
     EXPECT_EQ(refusal_of("layer base\nlayer pages pool\nlayer pool base\n"),
               "lib/layers.txt:2: layer 'pages' uses 'pool', expected a layer of a line above");
 }
 
 TEST(LayerTable, RefusesWhatItDoesNotUnderstand) {
-    EXPECT_EQ(refusal_of("layr base\n"), "lib/layers.txt:1: 'layr', expected 'layer' or 'header'");
+    EXPECT_EQ(refusal_of("layr base\n"),
+              "lib/layers.txt:1: 'layr', expected 'layer', 'header' or 'folder'");
     EXPECT_NE(refusal_of("layer\n"), "");
     EXPECT_NE(refusal_of("layer base\nlayer base\n"), "");
     EXPECT_NE(refusal_of("layer base\nheader bits.hpp\n"), "");
     EXPECT_NE(refusal_of("layer base\nheader bits.hpp pool\n"), "");
     EXPECT_NE(refusal_of("layer base\nheader a.hpp base\nheader a.hpp base\n"), "");
+    EXPECT_NE(refusal_of("layer base\nfolder base/one\n"), "");
+    EXPECT_NE(refusal_of("layer base\nfolder pool/one two.h\n"), "");
 }
 
 }  // namespace
