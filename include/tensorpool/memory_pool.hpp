@@ -71,6 +71,15 @@ public:
     /// `reserve` prepared too. Returns the bytes given back.
     std::size_t trim() noexcept;
 
+    /// From now on capacity grows to at most `bytes`, free memory included, as
+    /// `PoolOptions::max_capacity` says for a new pool; 0 means no limit. Is there more already,
+    /// free memory is given back first, as by `trim` but no more than that takes; blocks in use
+    /// stay, and nothing grows until they have gone. Throws AllocationError only where the global
+    /// pool could not be set up.
+    void set_max_capacity(std::size_t bytes);
+    /// The limit in force; 0 means none. Throws as above.
+    std::size_t max_capacity() const;
+
     /// True for any address inside a block of this pool in use. For a block that was freed it is
     /// false, unless the block waits in the cache of another thread or between threads, where to
     /// find it would mean to search; with checks it is always exact.

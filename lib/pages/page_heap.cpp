@@ -6,7 +6,12 @@ namespace tensorpool::pages {
 
 PageHeap::PageHeap(AddressSpace& space, statistics::CommitBudget& budget, unsigned pool_number,
                    const HeapOptions& options, statistics::PoolTotals& totals) noexcept
-    : space_(space), budget_(budget), number_(pool_number), options_(options), totals_(totals) {
+    : space_(space),
+      budget_(budget),
+      number_(pool_number),
+      options_(options),
+      totals_(totals),
+      max_capacity_(options.max_capacity) {
     spans_.count_in(totals.record_bytes);
     retention_.begin(options_.clock_ns(), std::uint64_t{options_.retain.milliseconds} * 1'000'000,
                      0);

@@ -70,6 +70,9 @@ public:
     bool keep_to_retention(Changes& changes) noexcept;
     /// The number of the present period.
     std::uint32_t period() const noexcept { return retention_.period(); }
+    /// How far capacity may grow from now on; 0: no limit. What `reserve` prepared above it may be
+    /// given back. The lock is held.
+    void limit_capacity(std::size_t bytes) noexcept;
 
     std::size_t capacity() const noexcept {
         return totals_.capacity_bytes.load(std::memory_order_relaxed);
@@ -136,6 +139,7 @@ private:
     Retention retention_;
     // What `reserve` prepared: retention does not take capacity below it.
     std::size_t floor_ = 0;
+    std::size_t max_capacity_;  // 0: none
 };
 
 }  // namespace tensorpool::pages

@@ -20,7 +20,7 @@ constexpr PageCount commit_unit = 16;
 bool PageHeap::reserve(std::size_t bytes, Changes& changes, Refusal& refusal) noexcept {
     const std::lock_guard guard(mutex_);
     // A limit that is no whole number of pages is reached as far as whole pages go.
-    const std::size_t limit = options_.max_capacity;
+    const std::size_t limit = max_capacity_;
     if (bytes <= limit) bytes = std::min(bytes, base::align_down(limit, page_bytes));
     if (capacity() < bytes) {
         const std::size_t missing = bytes - capacity();
@@ -44,6 +44,11 @@ bool PageHeap::reserve(std::size_t bytes, Changes& changes, Refusal& refusal) no
     });
     count_free();
     return true;
+}
+
+void PageHeap::limit_capacity(std::size_t bytes) noexcept {
+    max_capacity_ = bytes;
+    if (bytes != 0) floor_ = std::min(floor_, bytes);
 }
 
 bool PageHeap::grow(const PageRequest& request, Changes& changes, Refusal& refusal,
@@ -138,7 +143,7 @@ bool PageHeap::commit_place(Place place, Surplus surplus, Changes& changes, Refu
 std::size_t PageHeap::wanted_bytes(Place place, Surplus surplus, Refusal& refusal,
                                    std::size_t& shortage) const noexcept {
     const std::size_t needed = bytes_of(place.pages);
-    const std::size_t limit = options_.max_capacity == 0 ? SIZE_MAX : options_.max_capacity;
+    const std::size_t limit = max_capacity_ == 0 ? SIZE_MAX : max_capacity_;
     const std::size_t room = limit - std::min(limit, capacity());
     if (needed > room) {
         refusal = {"max_capacity", limit};

@@ -115,6 +115,14 @@ std::size_t MemoryPool::trim() noexcept {
     return pool == nullptr ? 0 : pool->trim();
 }
 
+void MemoryPool::set_max_capacity(std::size_t bytes) {
+    pool().set_max_capacity(bytes);
+}
+
+std::size_t MemoryPool::max_capacity() const {
+    return pool().max_capacity();
+}
+
 bool MemoryPool::owns(const void* p) const noexcept {
     detail::Pool* const pool = pool_if_set_up();
     return pool != nullptr && pool->owns(p);

@@ -45,6 +45,8 @@ public:
 
     bool reserve(std::size_t capacity, pages::Refusal& refusal) noexcept;
     std::size_t trim() noexcept;
+    void set_max_capacity(std::size_t bytes) noexcept;
+    std::size_t max_capacity() const noexcept;
     bool owns(const void* p) noexcept;
     std::size_t usable_size(const void* p) noexcept;
 
