@@ -40,6 +40,9 @@ public:
 
     /// By how much the blocks in use of this thread have grown since the scope began.
     ScopeGrowth growth() const noexcept;
+    /// What this scope has counted so far, on the thread where it began: `calls` is 0 and `open` 1.
+    /// All 0 without memory for its records, and once its thread has ended.
+    ScopeStatistics statistics() const noexcept;
 
 private:
     detail::ScopeFrame* frame_;

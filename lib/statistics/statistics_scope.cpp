@@ -62,8 +62,8 @@ ScopeFrame* begin_frame(std::string_view name) noexcept {
     return frame;
 }
 
-/// What remains of a scope that has ended.
-struct Ended {
+/// What remains of a scope that has ended, or what an open one has so far.
+struct Counted {
     ScopeRecord* record;
     bool in_order = false;  // on its own thread, and innermost
     ThreadSums counted = {};
@@ -88,7 +88,7 @@ void unlink(ThreadSlots& owner, ScopeFrame& frame) noexcept {
 }
 
 /// The mutex of the calling thread's own slots is held.
-void end_own_frame(ThreadSlots& own, ScopeFrame& frame, Ended& ended) noexcept {
+void end_own_frame(ThreadSlots& own, ScopeFrame& frame, Counted& ended) noexcept {
     ended.counted = own.sums();
     own.innermost.load(std::memory_order_relaxed)->raise(ended.counted.net_bytes());
     ended.counted.subtract(frame.begin);
@@ -105,8 +105,8 @@ void count_closed(const ScopeFrame& frame) noexcept {
     frame.record->open.fetch_sub(1, std::memory_order_relaxed);
 }
 
-Ended end_frame(ScopeFrame& frame) noexcept {
-    Ended ended{.record = frame.record};
+Counted end_frame(ScopeFrame& frame) noexcept {
+    Counted ended{.record = frame.record};
     // Acquire pairs with the store in ThreadSlots::leave: then the frame is nobody's but ours.
     while (ThreadSlots* const owner = frame.owner.load(std::memory_order_acquire)) {
         const std::lock_guard guard(owner->mutex);
@@ -124,16 +124,46 @@ Ended end_frame(ScopeFrame& frame) noexcept {
     return ended;
 }
 
+/// What an open frame and those inside it saw, its thread's sums now among it. The mutex of its
+/// thread is held.
+std::uint64_t peak_so_far(const ThreadSlots& owner, const ScopeFrame& frame,
+                          const ThreadSums& now) noexcept {
+    ScopeFrame seen;
+    seen.begin_net = frame.begin_net;
+    seen.raise(now.net_bytes());
+    for (const ScopeFrame* one = owner.innermost.load(std::memory_order_relaxed); one != &frame;
+         one = one->outer) {
+        seen.take_over(*one);
+    }
+    seen.take_over(frame);
+    return static_cast<std::uint64_t>(seen.highest);
+}
+
 /// Since the frame began, on its thread; nothing when that has gone.
-ThreadSums counted_since(const ScopeFrame& frame) noexcept {
+Counted counted_since(const ScopeFrame& frame) noexcept {
+    Counted so_far{.record = frame.record};
     while (ThreadSlots* const owner = frame.owner.load(std::memory_order_acquire)) {
         const std::lock_guard guard(owner->mutex);
         if (frame.owner.load(std::memory_order_relaxed) != owner) continue;
-        ThreadSums counted = owner->sums();
-        counted.subtract(frame.begin);
-        return counted;
+        so_far.counted = owner->sums();
+        so_far.peak = peak_so_far(*owner, frame, so_far.counted);
+        so_far.counted.subtract(frame.begin);
+        break;
     }
-    return {};
+    return so_far;
+}
+
+ScopeStatistics statistics_of(const Counted& so_far) noexcept {
+    const ThreadSums& counted = so_far.counted;
+    ScopeStatistics figures{.open = 1,
+                            .allocations = counted.allocation_count(),
+                            .deallocations = counted.deallocation_count(),
+                            .requested_bytes = counted.requested_bytes,
+                            .allocated_bytes = counted.allocated_bytes(),
+                            .deallocated_bytes = counted.deallocated_bytes(),
+                            .peak_bytes = so_far.peak};
+    if (so_far.record != nullptr) load_name(so_far.record->name, figures.name);
+    return figures;
 }
 
 /// The peaks of which the timeline was told, by the place of the name.
@@ -156,7 +186,7 @@ void tell_peak(const ScopeRecord& record, std::uint64_t peak, std::string_view n
 }
 
 // Relaxed: figures, each of its own.
-void add_up(const Ended& ended) noexcept {
+void add_up(const Counted& ended) noexcept {
     ScopeRecord& record = *ended.record;
     const ThreadSums& counted = ended.counted;
     const auto add = [](Counter& sum, std::uint64_t more) {
@@ -206,13 +236,18 @@ StatisticsScope::StatisticsScope(std::string_view name) noexcept
 
 StatisticsScope::~StatisticsScope() {
     if (frame_ == nullptr) return;
-    const statistics::Ended ended = statistics::end_frame(*frame_);
+    const statistics::Counted ended = statistics::end_frame(*frame_);
     if (ended.record != nullptr) statistics::add_up(ended);
 }
 
 ScopeGrowth StatisticsScope::growth() const noexcept {
     return frame_ == nullptr ? ScopeGrowth{}
-                             : statistics::growth_of(statistics::counted_since(*frame_));
+                             : statistics::growth_of(statistics::counted_since(*frame_).counted);
+}
+
+ScopeStatistics StatisticsScope::statistics() const noexcept {
+    return frame_ == nullptr ? ScopeStatistics{}
+                             : statistics::statistics_of(statistics::counted_since(*frame_));
 }
 
 }  // namespace tensorpool

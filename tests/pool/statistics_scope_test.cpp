@@ -172,6 +172,39 @@ TEST_P(PoolInScope, PeakLagsByWhatTheMagazinesHoldAtMost) {
     EXPECT_GE(figures_of_scope(own_name("small peak ")).peak_bytes, true_peak - most_in_magazines);
 }
 
+TEST_P(PoolInScope, OpenScopeTellsWhatItCountedSoFar) {
+    MemoryPool pool(options());
+    const StatisticsScope scope(own_name("so far "));
+    void* const one = pool.allocate(mib);
+    {
+        const StatisticsScope inner(other_name);
+        pool.deallocate(pool.allocate(3 * mib));
+        EXPECT_EQ(inner.statistics().allocations, 1U);
+        EXPECT_EQ(inner.statistics().peak_bytes, 3 * mib);
+        // The inner scope is the one that is looked at, and the outer one knows of it.
+        EXPECT_EQ(scope.statistics().peak_bytes, 4 * mib);
+    }
+    pool.deallocate(one);
+    const ScopeStatistics figures = scope.statistics();
+    EXPECT_EQ(figures.name, own_name("so far "));
+    EXPECT_EQ(figures.open, 1U);
+    EXPECT_EQ(figures.allocations, 2U);
+    EXPECT_EQ(figures.deallocations, 2U);
+    EXPECT_EQ(figures.requested_bytes, 4 * mib);
+    EXPECT_EQ(figures.growth_bytes(), 0);
+    EXPECT_EQ(figures.peak_bytes, 4 * mib);
+}
+
+TEST_P(PoolInScope, ScopeOfAThreadThatHasGoneTellsNothing) {
+    MemoryPool pool(options());
+    std::optional<StatisticsScope> scope;
+    std::thread([&] {
+        scope.emplace(name);
+        pool.deallocate(pool.allocate(mib));
+    }).join();
+    EXPECT_EQ(scope->statistics().allocations, 0U);
+}
+
 TEST_P(PoolInScope, ChildOfAForkGoesOnInside) {
     MemoryPool pool(options());
     use(pool);
