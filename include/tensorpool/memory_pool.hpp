@@ -50,6 +50,8 @@ public:
     void* try_allocate(std::size_t bytes, std::size_t alignment = 64) noexcept;
     /// A block of `count * element_bytes` zeros. Throws AllocationError when the product overflows.
     void* allocate_zeroed(std::size_t count, std::size_t element_bytes);
+    /// As above, but returns nullptr instead of throwing.
+    void* try_allocate_zeroed(std::size_t count, std::size_t element_bytes) noexcept;
     /// Makes a block of default alignment hold `new_bytes`, moving it if need be; the first
     /// min(old_bytes, new_bytes) bytes are kept. With nullptr and 0 it allocates; with `new_bytes`
     /// 0 it frees and returns nullptr. When it throws, the old block stands.

@@ -4,15 +4,24 @@
 #include <bit>
 
 #include <tensorpool/detail/address_range.hpp>
+#include <tensorpool/detail/buckets.hpp>
 
 #include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
+#include "pages/span.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_1 {
 
 constinit AddressRange pool_addresses;
+
+// Its holder may read the entries of a span in use: they do not change.
+std::size_t bytes_of_block_in_use(const void* p) noexcept {
+    const pages::PageEntry entry = pages::address_space().map().at(p);
+    if (entry.is_bucket()) return bucket_bytes(entry.bucket());
+    return entry.kind() == pages::PageKind::large_in_use ? entry.span()->bytes() : 0;
+}
 
 }  // namespace abi_1
 }  // namespace tensorpool::detail

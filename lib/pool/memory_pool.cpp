@@ -32,6 +32,12 @@ detail::Pool& make_pool(const PoolOptions& options) {
     return *pool;
 }
 
+// More than any pool has where the product overflows.
+std::size_t product_or_most(std::size_t count, std::size_t element_bytes) noexcept {
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    return element_bytes != 0 && count > most / element_bytes ? most : count * element_bytes;
+}
+
 PoolOptions options_with(std::size_t initial_capacity) {
     PoolOptions options;
     options.initial_capacity = initial_capacity;
@@ -74,9 +80,16 @@ void* MemoryPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcep
 }
 
 void* MemoryPool::allocate_zeroed(std::size_t count, std::size_t element_bytes) {
-    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
-    const bool overflows = element_bytes != 0 && count > most / element_bytes;
-    return pool().allocate_zeroed(overflows ? most : count * element_bytes);
+    return pool().allocate_zeroed(product_or_most(count, element_bytes));
+}
+
+void* MemoryPool::try_allocate_zeroed(std::size_t count, std::size_t element_bytes) noexcept {
+    try {
+        pages::Refusal refusal;
+        return pool().allocate_zeroed(product_or_most(count, element_bytes), refusal);
+    } catch (...) {
+        return nullptr;  // the global pool could not be set up
+    }
 }
 
 void* MemoryPool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {

@@ -234,7 +234,14 @@ void Pool::free_block(unsigned bucket, void* p, Changes& changes) noexcept {
 }
 
 void* Pool::allocate_zeroed(std::size_t bytes) {
-    void* const block = allocate_or_throw(bytes, smallest_block_bytes);
+    Refusal refusal;
+    void* const block = allocate_zeroed(bytes, refusal);
+    if (block == nullptr && bytes != 0) fail(bytes, refusal);
+    return block;
+}
+
+void* Pool::allocate_zeroed(std::size_t bytes, Refusal& refusal) noexcept {
+    void* const block = allocate(bytes, smallest_block_bytes, refusal);
     if (block == nullptr) return nullptr;
     const pages::PageEntry entry = heap_.space().map().at(block);
     // Pages that come fresh from the system are zeros already.

@@ -35,6 +35,7 @@ public:
     void* allocate(std::size_t bytes, std::size_t alignment, pages::Refusal& refusal) noexcept;
     /// As above; throws AllocationError instead.
     void* allocate_or_throw(std::size_t bytes, std::size_t alignment);
+    void* allocate_zeroed(std::size_t bytes, pages::Refusal& refusal) noexcept;
     void* allocate_zeroed(std::size_t bytes);
     void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes);
     [[noreturn]] void fail(std::size_t bytes, const pages::Refusal& refusal) const;

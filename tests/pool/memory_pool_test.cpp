@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,8 @@
 #include <thread>
 #include <type_traits>
 #include <vector>
+
+#include <tensorpool/detail/address_range.hpp>
 
 #include "pool/check_levels.hpp"
 #include "statistics/commit_budget.hpp"
@@ -183,6 +186,27 @@ TEST(MemoryPool, LimitOfARequestIs8GiBUnlessTold) {
     MemoryPool pool;
     const std::string text = text_of_failure(pool, (std::size_t{8} << 30) + 1);
     EXPECT_NE(text.find("limit met: max_allocation (8 GiB)"), std::string::npos) << text;
+}
+
+TEST(MemoryPool, TryAllocateZeroedReturnsNothingWhereAllocateZeroedThrows) {
+    MemoryPool pool(PoolOptions{.max_allocation = 64 * mib});
+    constexpr std::size_t most = SIZE_MAX;
+    EXPECT_EQ(pool.try_allocate_zeroed(64 * mib + 1, 1), nullptr);
+    EXPECT_EQ(pool.try_allocate_zeroed(most, most), nullptr);
+    EXPECT_EQ(pool.try_allocate_zeroed(0, most), nullptr);
+    EXPECT_EQ(pool.get_allocation_count(), 0U);
+    auto* const block = static_cast<unsigned char*>(pool.try_allocate_zeroed(100, 10));
+    ASSERT_NE(block, nullptr);
+    std::memset(block, 1, 1000);
+    pool.deallocate(block);
+    auto* const again = static_cast<unsigned char*>(pool.try_allocate_zeroed(10, 100));
+    EXPECT_EQ(std::count(again, again + 1000, 0), 1000);
+    EXPECT_EQ(pool.usable_size(again), detail::bytes_of_block_in_use(again));
+    pool.deallocate(again);
+    void* const large = pool.allocate(mib + 1);
+    EXPECT_EQ(pool.usable_size(large), detail::bytes_of_block_in_use(large));
+    pool.deallocate(large);
+    EXPECT_EQ(detail::bytes_of_block_in_use(&pool), 0U);
 }
 
 TEST(MemoryPool, TryAllocateReturnsNothingWhereAllocateThrows) {

@@ -42,5 +42,10 @@ private:
 /// The address space of all pools of the process; empty before the first of them needs it.
 extern TENSORPOOL_API constinit AddressRange pool_addresses;
 
+/// Bytes that may be used of the block in use that begins at `p`, of whichever pool; 0 where `p` is
+/// no pool's. A look-up without a lock, and no check: of another pointer it means nothing. Any
+/// thread, also one that holds a pool's lock.
+TENSORPOOL_API std::size_t bytes_of_block_in_use(const void* p) noexcept;
+
 }  // namespace abi_1
 }  // namespace tensorpool::detail
