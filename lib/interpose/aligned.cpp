@@ -1,0 +1,75 @@
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+
+#include <tensorpool/export.hpp>
+
+#include "interpose/requests.hpp"
+#include "platform/errno_keeper.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::interpose {
+
+int allocate_aligned(void** to, std::size_t alignment, std::size_t bytes) noexcept {
+    if (!is_for_pool(bytes)) return next_posix_memalign(to, alignment, bytes);
+    const platform::ErrnoKeeper errno_keeper;
+    void* const block = allocate_aligned_in_pool(bytes, alignment);
+    if (block == nullptr) return ENOMEM;
+    *to = block;
+    return 0;
+}
+
+namespace {
+
+constexpr std::size_t most_alignment = SIZE_MAX / 2 + 1;
+// What every block has: two pointers.
+constexpr std::size_t least_alignment = 2 * sizeof(void*);
+
+/// As the C library's: an alignment that is no power of two counts as the next one.
+void* aligned_or_null(std::size_t alignment, std::size_t bytes) noexcept {
+    if (alignment <= least_alignment) return allocate(bytes);
+    if (alignment > most_alignment) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    void* block = nullptr;
+    const int error = allocate_aligned(&block, std::bit_ceil(alignment), bytes);
+    if (error == 0) return block;
+    errno = error;
+    return nullptr;
+}
+
+}  // namespace
+}  // namespace tensorpool::interpose
+
+namespace interpose = tensorpool::interpose;
+namespace platform = tensorpool::platform;
+
+extern "C" {
+
+TENSORPOOL_API int posix_memalign(void** to, std::size_t alignment, std::size_t bytes) noexcept {
+    if (!std::has_single_bit(alignment) || alignment < sizeof(void*)) return EINVAL;
+    return interpose::allocate_aligned(to, alignment, bytes);
+}
+
+TENSORPOOL_API void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+    return interpose::aligned_or_null(alignment, bytes);
+}
+
+TENSORPOOL_API void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+    return interpose::aligned_or_null(alignment, bytes);
+}
+
+TENSORPOOL_API void* valloc(std::size_t bytes) noexcept {
+    return interpose::aligned_or_null(platform::page_bytes(), bytes);
+}
+
+TENSORPOOL_API void* pvalloc(std::size_t bytes) noexcept {
+    const std::size_t page = platform::page_bytes();
+    if (bytes > SIZE_MAX - page) {
+        errno = ENOMEM;
+        return nullptr;
+    }
+    return interpose::aligned_or_null(page, (bytes + page - 1) / page * page);
+}
+}

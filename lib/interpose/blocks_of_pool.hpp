@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+
+#include <tensorpool/detail/address_range.hpp>
+
+/// The pool as malloc needs it: nothing throws, and a request that is refused sets `errno`.
+namespace tensorpool::interpose {
+
+inline bool is_of_pool(const void* p) noexcept {
+    return detail::pool_addresses.contains(p);
+}
+
+// Not of 0 bytes. From inside of the pool they come from the next allocator.
+void* allocate_in_pool(std::size_t bytes) noexcept;
+void* allocate_zeroed_in_pool(std::size_t bytes) noexcept;
+/// `alignment` is a power of two.
+void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcept;
+
+// REQUIRES: `p` is of the pool.
+void free_in_pool(void* p) noexcept;
+std::size_t usable_size_in_pool(void* p) noexcept;
+
+}  // namespace tensorpool::interpose

@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <tensorpool/export.hpp>
+
+#include "interpose/requests.hpp"
+
+namespace tensorpool::interpose {
+namespace {
+
+void* out_of_memory() noexcept {
+    errno = ENOMEM;
+    return nullptr;
+}
+
+/// A block stays where it has room for the new size and would not waste half.
+bool may_stay(std::size_t usable, std::size_t bytes) noexcept {
+    return bytes <= usable && bytes >= usable / 2;
+}
+
+/// Another block with the same content. Where that is refused, a block that was to shrink stays.
+void* move(void* p, std::size_t usable, std::size_t bytes) noexcept {
+    void* const moved = allocate(bytes);
+    if (moved == nullptr) return bytes <= usable ? p : nullptr;
+    std::memcpy(moved, p, std::min(usable, bytes));
+    deallocate(p);
+    return moved;
+}
+
+void* reallocate(void* p, std::size_t bytes) noexcept {
+    const bool of_pool = is_of_pool(p);
+    if (p == nullptr || bytes == 0 || (!of_pool && !is_for_pool(bytes))) {
+        if (!of_pool) return p == nullptr ? allocate(bytes) : next_realloc(p, bytes);
+        free_in_pool(p);
+        return nullptr;
+    }
+    const std::size_t usable = usable_size(p);
+    return may_stay(usable, bytes) ? p : move(p, usable, bytes);
+}
+
+}  // namespace
+}  // namespace tensorpool::interpose
+
+namespace interpose = tensorpool::interpose;
+
+extern "C" {
+
+TENSORPOOL_API void* malloc(std::size_t bytes) noexcept {
+    return interpose::allocate(bytes);
+}
+
+TENSORPOOL_API void free(void* p) noexcept {
+    interpose::deallocate(p);
+}
+
+TENSORPOOL_API void* calloc(std::size_t count, std::size_t bytes) noexcept {
+    std::size_t product = 0;
+    if (__builtin_mul_overflow(count, bytes, &product)) return interpose::out_of_memory();
+    return interpose::is_for_pool(product) ? interpose::allocate_zeroed_in_pool(product)
+                                           : interpose::next_calloc(count, bytes);
+}
+
+TENSORPOOL_API void* realloc(void* p, std::size_t bytes) noexcept {
+    return interpose::reallocate(p, bytes);
+}
+
+TENSORPOOL_API void* reallocarray(void* p, std::size_t count, std::size_t bytes) noexcept {
+    std::size_t product = 0;
+    if (__builtin_mul_overflow(count, bytes, &product)) return interpose::out_of_memory();
+    return interpose::reallocate(p, product);
+}
+
+TENSORPOOL_API std::size_t malloc_usable_size(void* p) noexcept {
+    return interpose::usable_size(p);
+}
+}

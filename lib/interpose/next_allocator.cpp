@@ -1,0 +1,118 @@
+#include "interpose/next_allocator.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "interpose/bootstrap_buffer.hpp"
+#include "platform/fail.hpp"
+#include "platform/next_function_linux.hpp"
+
+namespace tensorpool::interpose {
+namespace {
+
+constinit thread_local bool looking [[gnu::tls_model("initial-exec")]] = false;
+
+// What was found, for those below that look at the bootstrap buffer first.
+constinit ReallocFunction found_realloc = nullptr;
+constinit FreeFunction found_free = nullptr;
+constinit UsableSizeFunction found_usable_size = nullptr;
+
+void free_beside_buffer(void* p) noexcept {
+    if (!is_in_bootstrap_buffer(p)) found_free(p);
+}
+std::size_t usable_size_beside_buffer(void* p) noexcept {
+    return is_in_bootstrap_buffer(p) ? bytes_in_bootstrap_buffer(p) : found_usable_size(p);
+}
+void* realloc_beside_buffer(void* p, std::size_t bytes) noexcept {
+    if (!is_in_bootstrap_buffer(p)) return found_realloc(p, bytes);
+    void* const moved = next_malloc(bytes);
+    if (moved != nullptr) std::memcpy(moved, p, std::min(bytes, bytes_in_bootstrap_buffer(p)));
+    return moved;
+}
+
+template <class Function>
+Function find(const char* name) noexcept {
+    const auto found = reinterpret_cast<Function>(platform::next_function(name));
+    if (found == nullptr) {
+        platform::fail("interpose: no library behind this one has %s; expected a C library", name);
+    }
+    return found;
+}
+
+template <class Function>
+void set(std::atomic<Function>& function, Function found) noexcept {
+    function.store(found, std::memory_order_relaxed);
+}
+
+void find_all() noexcept {
+    const auto malloc = find<MallocFunction>("malloc");
+    const auto calloc = find<CallocFunction>("calloc");
+    const auto posix_memalign = find<PosixMemalignFunction>("posix_memalign");
+    found_realloc = find<ReallocFunction>("realloc");
+    found_free = find<FreeFunction>("free");
+    found_usable_size = find<UsableSizeFunction>("malloc_usable_size");
+    // Asked after the last look-up: only where one allocated, frees must look at the buffer.
+    const bool used = bootstrap_buffer_is_used();
+    set(next_allocator.free, used ? free_beside_buffer : found_free);
+    set(next_allocator.realloc, used ? realloc_beside_buffer : found_realloc);
+    set(next_allocator.usable_size, used ? usable_size_beside_buffer : found_usable_size);
+    set(next_allocator.malloc, malloc);
+    set(next_allocator.calloc, calloc);
+    set(next_allocator.posix_memalign, posix_memalign);
+}
+
+/// False inside of the look-up itself.
+bool is_found() noexcept {
+    if (looking) return false;
+    looking = true;
+    find_all();
+    looking = false;
+    return true;
+}
+
+void* or_enomem(void* block) noexcept {
+    if (block == nullptr) errno = ENOMEM;
+    return block;
+}
+
+// The first call of each kind comes here.
+
+void* first_malloc(std::size_t bytes) noexcept {
+    return is_found() ? next_malloc(bytes) : or_enomem(take_from_bootstrap_buffer(bytes, 1));
+}
+void* first_calloc(std::size_t count, std::size_t bytes) noexcept {
+    if (is_found()) return next_calloc(count, bytes);
+    std::size_t product = 0;
+    if (__builtin_mul_overflow(count, bytes, &product)) return or_enomem(nullptr);
+    return or_enomem(take_from_bootstrap_buffer(product, 1));
+}
+void* first_realloc(void* p, std::size_t bytes) noexcept {
+    if (is_found()) return next_realloc(p, bytes);
+    void* const moved = or_enomem(take_from_bootstrap_buffer(bytes, 1));
+    if (moved != nullptr && p != nullptr && is_in_bootstrap_buffer(p)) {
+        std::memcpy(moved, p, std::min(bytes, bytes_in_bootstrap_buffer(p)));
+    }
+    return moved;
+}
+void first_free(void* p) noexcept {
+    if (p != nullptr && !is_in_bootstrap_buffer(p) && is_found()) next_free(p);
+}
+int first_posix_memalign(void** to, std::size_t alignment, std::size_t bytes) noexcept {
+    if (is_found()) return next_posix_memalign(to, alignment, bytes);
+    void* const block = take_from_bootstrap_buffer(bytes, alignment);
+    if (block == nullptr) return ENOMEM;
+    *to = block;
+    return 0;
+}
+std::size_t first_usable_size(void* p) noexcept {
+    if (is_in_bootstrap_buffer(p)) return bytes_in_bootstrap_buffer(p);
+    return is_found() ? next_usable_size(p) : 0;
+}
+
+}  // namespace
+
+constinit NextAllocator next_allocator = {first_malloc, first_calloc,         first_realloc,
+                                          first_free,   first_posix_memalign, first_usable_size};
+
+}  // namespace tensorpool::interpose
