@@ -1,0 +1,45 @@
+// A program that stays below the minimum: it has no segment and nothing reserved. One block more,
+// and it has both.
+
+#include <string>
+#include <vector>
+
+#include "interpose/interposed.hpp"
+
+namespace {
+
+using namespace tensorpool::testing;
+
+/// The largest mapping without access, in bytes: what is reserved.
+std::size_t reserved() {
+    std::ifstream maps("/proc/self/maps");
+    std::size_t largest = 0;
+    for (std::string line; std::getline(maps, line);) {
+        std::size_t begin = 0;
+        std::size_t end = 0;
+        char rights[5] = {};
+        if (std::sscanf(line.c_str(), "%zx-%zx %4s", &begin, &end, rights) != 3) continue;
+        if (std::strcmp(rights, "---p") == 0 && end - begin > largest) largest = end - begin;
+    }
+    return largest;
+}
+
+constexpr std::size_t gib = std::size_t{1} << 30;
+
+}  // namespace
+
+int main() {
+    expect_interposed();
+    {
+        std::vector<std::string> many;
+        many.reserve(1000);
+        for (int i = 0; i < 1000; ++i) many.emplace_back(60'000, 'x');
+    }
+    expect(!maps_have("memfd:tensorpool"), "no segment");
+    expect(reserved() < gib, "nothing reserved", reserved());
+    void* const p = hidden(std::malloc(65'536));
+    expect(maps_have("memfd:tensorpool"), "a segment");
+    expect(reserved() > gib, "a reservation", reserved());
+    std::free(p);
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,81 @@
+#pragma once
+
+// What the programs of tests/interpose share. They run with the library in LD_PRELOAD and link
+// nothing of ours.
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <source_location>
+#include <string>
+
+#include <tensorpool/detail/address_range.hpp>
+
+namespace tensorpool::testing {
+
+inline int failures = 0;
+
+inline void expect(bool holds, const char* what, std::size_t value = 0,
+                   std::source_location place = std::source_location::current()) {
+    if (holds) return;
+    ++failures;
+    std::fprintf(stderr, "%s:%u: expected %s (%zu)\n", place.file_name(),
+                 static_cast<unsigned>(place.line()), what, value);
+}
+
+/// Out of sight of a compiler that knows what malloc does.
+template <class T>
+T hidden(T value) {
+    asm volatile("" : "+r"(value) : : "memory");
+    return value;
+}
+
+/// Whether a mapping of this process has this in its line.
+inline bool maps_have(const char* text) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        if (line.find(text) != std::string::npos) return true;
+    }
+    return false;
+}
+
+/// A wrong path in LD_PRELOAD would test the C library.
+inline void expect_interposed() {
+    if (maps_have("libtensorpool_interpose")) return;
+    std::fputs("libtensorpool_interpose is not in this process: see LD_PRELOAD\n", stderr);
+    std::_Exit(2);
+}
+
+/// By the words that the library shows.
+inline bool is_of_pool(const void* p) {
+    static const auto* const range = static_cast<const detail::AddressRange*>(
+        dlsym(RTLD_DEFAULT, "_ZN10tensorpool6detail5abi_114pool_addressesE"));
+    return range != nullptr && range->contains(p);
+}
+
+/// The minimum that the test has set, in bytes.
+inline std::size_t minimum() {
+    const char* const text = std::getenv("TENSORPOOL_INTERPOSE_MIN");
+    return text == nullptr ? 65'536 : std::strtoull(text, nullptr, 10);
+}
+
+inline unsigned char pattern_of(std::size_t seed, std::size_t at) {
+    return static_cast<unsigned char>(seed * 31 + at * 7 + (at >> 8));
+}
+inline void fill(void* p, std::size_t bytes, std::size_t seed) {
+    auto* const to = static_cast<unsigned char*>(p);
+    for (std::size_t i = 0; i < bytes; ++i) to[i] = pattern_of(seed, i);
+}
+inline bool is_filled(const void* p, std::size_t bytes, std::size_t seed) {
+    const auto* const from = static_cast<const unsigned char*>(p);
+    for (std::size_t i = 0; i < bytes; ++i) {
+        if (from[i] != pattern_of(seed, i)) return false;
+    }
+    return true;
+}
+
+}  // namespace tensorpool::testing
