@@ -55,8 +55,11 @@ namespace {
 
 }  // namespace
 
+/// A thread's caches: those that it has, and what its inline paths see of them, which is the empty
+/// one for all while they are hidden.
 struct ThreadRegistry::Table {
     detail::ThreadTable view;
+    std::array<Cache*, detail::cached_pool_count> own = {};
     Table* next = nullptr;
 };
 
@@ -94,6 +97,7 @@ void ThreadRegistry::leave(BucketSet& set) noexcept {
     if (!set.may_cache()) return;
     for (Table* table = tables_; table != nullptr; table = table->next) {
         table->view.caches[set.number()].store(&detail::empty_cache, std::memory_order_relaxed);
+        table->own[set.number()] = nullptr;
     }
 }
 
@@ -108,9 +112,15 @@ bool ThreadRegistry::name_of(unsigned number, char* name, std::size_t bytes) noe
 }
 
 Cache* ThreadRegistry::attached(const BucketSet& set) noexcept {
-    if (!set.may_cache()) return nullptr;
-    detail::ThreadCache& cache = detail::thread_cache(set.number());
-    return &cache == &detail::empty_cache ? nullptr : static_cast<Cache*>(&cache);
+    if (!set.may_cache() || detail::thread_table == &detail::no_caches) return nullptr;
+    Table& table = *reinterpret_cast<Table*>(detail::thread_table);
+    Cache* const cache = table.own[set.number()];
+    if (cache != nullptr && &detail::thread_cache(set.number()) == &detail::empty_cache &&
+        !hidden_.load(std::memory_order_relaxed)) {
+        const std::lock_guard guard(mutex_);
+        show(table, set.number());
+    }
+    return cache;
 }
 
 Cache* ThreadRegistry::attach(BucketSet& set) noexcept {
@@ -120,8 +130,30 @@ Cache* ThreadRegistry::attach(BucketSet& set) noexcept {
     Table* const table = set_up_handlers() ? own_table() : nullptr;
     Cache* const cache = table == nullptr ? nullptr : make_cache(set);
     if (cache == nullptr) return nullptr;
-    table->view.caches[set.number()].store(cache, std::memory_order_relaxed);
+    table->own[set.number()] = cache;
+    show(*table, set.number());
     return cache;
+}
+
+// Under the mutex: whoever hides meanwhile hides this one too.
+void ThreadRegistry::show(Table& table, unsigned number) noexcept {
+    if (hidden_.load(std::memory_order_relaxed)) return;
+    table.view.caches[number].store(table.own[number], std::memory_order_relaxed);
+}
+
+void ThreadRegistry::hide_caches() noexcept {
+    const std::lock_guard guard(mutex_);
+    hidden_.store(true, std::memory_order_relaxed);
+    for (Table* table = tables_; table != nullptr; table = table->next) {
+        for (auto& entry : table->view.caches) {
+            entry.store(&detail::empty_cache, std::memory_order_relaxed);
+        }
+    }
+}
+
+void ThreadRegistry::show_caches() noexcept {
+    const std::lock_guard guard(mutex_);
+    hidden_.store(false, std::memory_order_relaxed);
 }
 
 ThreadRegistry::Table* ThreadRegistry::own_table() noexcept {
@@ -161,11 +193,11 @@ Cache* ThreadRegistry::make_cache(BucketSet& set) noexcept {
 
 template <class Function>
 void ThreadRegistry::for_each_cache(Table& table, Function function) noexcept {
-    for (auto& entry : table.view.caches) {
-        detail::ThreadCache* const cache = entry.load(std::memory_order_relaxed);
-        if (cache == &detail::empty_cache) continue;
-        entry.store(&detail::empty_cache, std::memory_order_relaxed);
-        function(static_cast<Cache&>(*cache));
+    for (unsigned number = 0; number < detail::cached_pool_count; ++number) {
+        Cache* const cache = std::exchange(table.own[number], nullptr);
+        if (cache == nullptr) continue;
+        table.view.caches[number].store(&detail::empty_cache, std::memory_order_relaxed);
+        function(*cache);
     }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -35,7 +36,13 @@ public:
     /// when the thread is in its last destructors, or when memory is short: calls then go direct.
     Cache* attach(BucketSet& set) noexcept;
     /// The same, but never makes one.
-    static Cache* attached(const BucketSet& set) noexcept;
+    Cache* attached(const BucketSet& set) noexcept;
+
+    /// From now on every call of every thread takes the slow path, where its cache is still used:
+    /// for who wants to see each call. A call that is under way may be the last one unseen.
+    void hide_caches() noexcept;
+    /// Each thread finds its caches again on its next slow path.
+    void show_caches() noexcept;
 
     /// Copies the name of the pool with this number, cut to what fits. False when there is none.
     bool name_of(unsigned number, char* name, std::size_t bytes) noexcept;
@@ -55,6 +62,7 @@ private:
 
     bool set_up_handlers() noexcept;
     Table* own_table() noexcept;
+    void show(Table& table, unsigned number) noexcept;
     Cache* make_cache(BucketSet& set) noexcept;
     void detach(Cache& cache) noexcept;
     void abandon_others() noexcept;
@@ -71,6 +79,8 @@ private:
     BucketSet* sets_ = nullptr;
     // Written before the first thread asks for it, so one that ends may read it without the mutex.
     platform::ExitHandler exit_handler_ = platform::no_exit_handler;
+    // Read without the mutex too: who sees an old value finds it out under the mutex.
+    std::atomic<bool> hidden_ = false;
     bool fork_handlers_set_ = false;
     std::array<std::uint64_t, most_pools / 64 + 1> numbers_ = {};
     unsigned lowest_free_ = global_number + 1;

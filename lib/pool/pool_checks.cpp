@@ -30,7 +30,7 @@ Pool::Finding Pool::find(const void* p) noexcept {
                     .bucket = entry.bucket(),
                     .usable = bucket.block_bytes(),
                     .requested = found.requested};
-    const blocks::Cache* const cache = blocks::ThreadRegistry::attached(buckets_);
+    const blocks::Cache* const cache = blocks::thread_registry().attached(buckets_);
     if (found.home || (cache != nullptr && cache->parks(entry.bucket(), found.block))) {
         finding.what = Finding::What::freed;
     }

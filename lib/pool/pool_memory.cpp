@@ -28,7 +28,7 @@ bool Pool::reserve(std::size_t capacity, pages::Refusal& refusal) noexcept {
 
 std::size_t Pool::trim() noexcept {
     Changes changes;
-    if (blocks::Cache* const cache = blocks::ThreadRegistry::attached(buckets_)) {
+    if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
         cache->give_back_all();
     }
     buckets_.drain(Bucket::Magazines::destroy, changes);
@@ -40,7 +40,7 @@ std::size_t Pool::trim() noexcept {
 
 // Everything that is free, into the page heap, so that what was freed in one size serves another.
 void Pool::gather(Changes& changes) noexcept {
-    if (blocks::Cache* const cache = blocks::ThreadRegistry::attached(buckets_)) {
+    if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
         cache->give_back_all();
     }
     buckets_.drain(Bucket::Magazines::keep, changes);
@@ -93,6 +93,10 @@ PoolStatistics Pool::statistics() const noexcept {
 
 void Pool::add_to(Snapshot& snapshot) const {
     snapshot.pools.push_back(statistics());
+}
+
+statistics::SnapshotSource::Identity Pool::identify() const noexcept {
+    return {TraceSource::pool, id(), options_.name};
 }
 
 }  // namespace abi_1

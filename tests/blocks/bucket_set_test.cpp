@@ -141,7 +141,7 @@ TEST_F(BucketSetThreads, EveryBlockHasOneHolderWhileThreadsExchangeAndTrim) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         while (void* const block = exchanges_[bucket].take()) free(bucket, block);
     }
-    Cache* const cache = ThreadRegistry::attached(pool_.set);
+    Cache* const cache = thread_registry().attached(pool_.set);
     ASSERT_NE(cache, nullptr);
     cache->give_back_all();
     pool_.drain();

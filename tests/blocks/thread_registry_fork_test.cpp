@@ -61,11 +61,11 @@ TEST_F(Fork, ChildGoesOnWithItsOwnCacheAndBlocks) {
     const std::size_t parked = pool_.parked_bytes();
     EXPECT_EQ(exit_code_of_child([&] {
                   if (pool_.in_use_bytes() != 1024 || pool_.parked_bytes() != parked) return 1;
-                  if (ThreadRegistry::attached(pool_.set) == nullptr) return 2;
+                  if (thread_registry().attached(pool_.set) == nullptr) return 2;
                   if (pool_.totals.lost_bytes != 0) return 3;
                   pool_.deallocate(bucket_1k, block);
                   use(1000);
-                  ThreadRegistry::attached(pool_.set)->give_back_all();
+                  thread_registry().attached(pool_.set)->give_back_all();
                   pool_.drain();
                   return pool_.held_bytes() == 0 && pool_.capacity_of(bucket_1k) == 0 ? 0 : 4;
               }),
@@ -112,7 +112,7 @@ TEST_F(Fork, ChildOfAThreadWithoutACacheGetsOne) {
     std::thread([this] {
         EXPECT_EQ(exit_code_of_child([this] {
                       use(100);
-                      return ThreadRegistry::attached(pool_.set) != nullptr &&
+                      return thread_registry().attached(pool_.set) != nullptr &&
                                      pool_.in_use_bytes() == 0
                                  ? 0
                                  : 1;
@@ -183,7 +183,7 @@ private:
         std::vector<void*> blocks(500);
         for (void*& block : blocks) block = pool_.allocate(bucket_1k);
         for (void* const block : blocks) pool_.deallocate(bucket_1k, block);
-        ThreadRegistry::attached(pool_.set)->give_back_all();
+        thread_registry().attached(pool_.set)->give_back_all();
         pool_.drain();
     }
     void live_shortly() {
@@ -209,7 +209,7 @@ TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
                           }
                           use(1000);
                           use_another_pool();
-                          ThreadRegistry::attached(pool_.set)->give_back_all();
+                          thread_registry().attached(pool_.set)->give_back_all();
                           pool_.drain();
                           // Whatever a thread was about when the fork came, no figure fell below
                           // zero.

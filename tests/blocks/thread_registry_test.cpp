@@ -59,12 +59,12 @@ TEST(ThreadRegistry, GivesEachNumberOnceUntilThereAreNone) {
 TEST(ThreadRegistry, GivesAThreadOneCacheForEachPool) {
     PoolParts pool;
     PoolParts other;
-    EXPECT_EQ(ThreadRegistry::attached(pool.set), nullptr);
+    EXPECT_EQ(thread_registry().attached(pool.set), nullptr);
     Cache* const cache = thread_registry().attach(pool.set);
     ASSERT_NE(cache, nullptr);
     EXPECT_EQ(&cache->set(), &pool.set);
     EXPECT_EQ(thread_registry().attach(pool.set), cache);
-    EXPECT_EQ(ThreadRegistry::attached(pool.set), cache);
+    EXPECT_EQ(thread_registry().attached(pool.set), cache);
     EXPECT_EQ(&detail::thread_cache(pool.set.number()), cache);
     EXPECT_NE(thread_registry().attach(other.set), cache);
     EXPECT_EQ(pool.slots.taken_count(), 1U);
@@ -114,7 +114,7 @@ TEST(ThreadRegistry, LivingThreadHasNoStaleCacheForAPoolThatTookAnEndedOnesNumbe
     pool.emplace();
     ASSERT_EQ(pool->set.number(), number);
     worker.does([&] {
-        EXPECT_EQ(ThreadRegistry::attached(pool->set), nullptr);
+        EXPECT_EQ(thread_registry().attached(pool->set), nullptr);
         EXPECT_EQ(detail::thread_cache(number).pop(bucket_1k, 1), nullptr);
         void* const block = pool->allocate(bucket_1k);
         EXPECT_TRUE(pool->set[bucket_1k].find(block).in_span);
