@@ -152,6 +152,8 @@ private:
         std::size_t end;
     };
     using Lock = std::unique_lock<std::mutex>;
+    void* allocate_told(std::size_t bytes, std::size_t alignment,
+                        detail::Refusal& refusal) noexcept;
     void* settle(std::uint64_t claim, std::size_t bytes, detail::Refusal& refusal) noexcept;
     void* find_place(std::size_t bytes, std::size_t alignment, detail::Refusal& refusal) noexcept;
     Place place_at(std::size_t top, std::size_t bytes, std::size_t alignment) const noexcept;
@@ -174,7 +176,9 @@ private:
     alignas(64) std::byte* base_ = nullptr;
     std::size_t granule_mask_ = 0;
     // A larger request takes the slow path; in an arena of one thread with checks all do.
-    std::size_t quick_bytes_ = 0;
+    // Atomic, for another thread may begin to record calls, which sends all there. Relaxed: a call
+    // that is under way may be the last one unseen.
+    std::atomic<std::size_t> quick_bytes_ = 0;
     bool shared_ = true;
     std::atomic<std::size_t> end_ = 0;  // bytes from base_ that may be used
     // Written by every allocation. It lies in a line of its own, in the record of the arena, where
@@ -206,7 +210,7 @@ inline void* Arena::take_one_threads(std::size_t size) noexcept {
 
 inline void* Arena::allocate(std::size_t bytes, std::size_t alignment) {
     // 0 wraps round and leaves by the same comparison, for bytes as for alignment.
-    if (bytes - 1 >= quick_bytes_ || alignment - 1 > granule_mask_ ||
+    if (bytes - 1 >= quick_bytes_.load(std::memory_order_relaxed) || alignment - 1 > granule_mask_ ||
         !std::has_single_bit(alignment)) [[unlikely]] {
         return allocate_slow(bytes, alignment);
     }

@@ -148,7 +148,8 @@ private:
     // or since the innermost named scope began.
     std::atomic<std::uint64_t>* high_ = nullptr;
     std::size_t chunk_ = 0;
-    std::size_t quick_bytes_ = 0;
+    // Atomic, for another thread may begin to record calls, which sends all to the slow path.
+    std::atomic<std::size_t> quick_bytes_ = 0;
     // The innermost open scope; scopes are numbered as they begin. Atomic only so that the compiler
     // does not load both at once: a wide load waits for narrow stores just made, some 10 cycles.
     std::atomic<std::uint64_t> scope_ = 0;
@@ -218,7 +219,7 @@ inline Scratch& Scratch::local() {
 
 inline void* Scratch::allocate(std::size_t bytes, std::size_t alignment) {
     // 0 wraps round and leaves by the same comparison, for bytes as for alignment.
-    if (bytes - 1 < quick_bytes_ && alignment - 1 < 64 && std::has_single_bit(alignment))
+    if (bytes - 1 < quick_bytes_.load(std::memory_order_relaxed) && alignment - 1 < 64 && std::has_single_bit(alignment))
         [[likely]] {
         const std::size_t size = (bytes + 63) & ~std::size_t{63};
         const std::size_t before = used();

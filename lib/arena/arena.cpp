@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "arena/arena_registry.hpp"
 #include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
@@ -112,7 +113,8 @@ void Arena::set_up(std::byte* base) noexcept {
     shared_ = options.sharing == Sharing::any_thread;
     const bool checked = !shared_ && options.checks != Checks::off;
     const bool quick = !checked && options.alignment <= most_quick_bytes;
-    quick_bytes_ = quick ? std::min(options.max_allocation, most_quick_bytes) : 0;
+    arena::arena_registry().set_quick_bytes(
+        *state_, quick ? std::min(options.max_allocation, most_quick_bytes) : 0);
 }
 
 std::size_t Arena::used() const noexcept {

@@ -11,6 +11,7 @@
 #include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
+#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
 
@@ -30,12 +31,21 @@ void* Arena::allocate_slow(std::size_t bytes, std::size_t alignment) {
     }
     if (bytes == 0) return nullptr;
     Refusal refusal;
-    void* const block = find_place(bytes, alignment, refusal);
+    void* const block = allocate_told(bytes, alignment, refusal);
     if (block == nullptr) state_->fail(bytes, refusal);
     return block;
 }
 
+void* Arena::allocate_told(std::size_t bytes, std::size_t alignment, Refusal& refusal) noexcept {
+    statistics::look_for_recorder();
+    void* const block = find_place(bytes, alignment, refusal);
+    const auto action = block == nullptr ? TraceAction::refuse : TraceAction::arena_allocate;
+    statistics::record(action, state_->id(), block, bytes, alignment);
+    return block;
+}
+
 void* Arena::settle_or_throw(std::uint64_t claim, std::size_t bytes) {
+    statistics::look_for_recorder();
     Refusal refusal;
     void* const block = settle(claim, bytes, refusal);
     if (block == nullptr) state_->fail(bytes, refusal);
@@ -45,7 +55,7 @@ void* Arena::settle_or_throw(std::uint64_t claim, std::size_t bytes) {
 void* Arena::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
     if (bytes == 0 || !std::has_single_bit(alignment)) return nullptr;
     Refusal refusal;
-    return find_place(bytes, alignment, refusal);
+    return allocate_told(bytes, alignment, refusal);
 }
 
 // Claims nothing before it knows that there is room: for sizes and alignments that the inline path

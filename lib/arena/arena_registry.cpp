@@ -37,6 +37,28 @@ void ArenaRegistry::leave(detail::ArenaState& arena) noexcept {
     *link = arena.next_of_all;
 }
 
+void ArenaRegistry::set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept {
+    const std::lock_guard guard(mutex_);
+    arena.quick_bytes = bytes;
+    arena.show_quick_path(!hidden_);
+}
+
+void ArenaRegistry::hide_quick_paths() noexcept {
+    const std::lock_guard guard(mutex_);
+    hidden_ = true;
+    for (auto* arena = arenas_; arena != nullptr; arena = arena->next_of_all) {
+        arena->show_quick_path(false);
+    }
+}
+
+void ArenaRegistry::show_quick_paths() noexcept {
+    const std::lock_guard guard(mutex_);
+    hidden_ = false;
+    for (auto* arena = arenas_; arena != nullptr; arena = arena->next_of_all) {
+        arena->show_quick_path(true);
+    }
+}
+
 void ArenaRegistry::before_fork() noexcept {
     mutex_.lock();
     for (auto* arena = arenas_; arena != nullptr; arena = arena->next_of_all) arena->lock();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <mutex>
 
 namespace tensorpool::detail {
@@ -17,6 +18,12 @@ public:
     void enter(detail::ArenaState& arena) noexcept;
     void leave(detail::ArenaState& arena) noexcept;
 
+    /// What the arena's inline path takes: requests of so many bytes at most.
+    void set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept;
+    /// From now on every allocation from every arena takes the slow path.
+    void hide_quick_paths() noexcept;
+    void show_quick_paths() noexcept;
+
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
@@ -24,6 +31,7 @@ public:
 private:
     std::mutex mutex_;
     detail::ArenaState* arenas_ = nullptr;
+    bool hidden_ = false;
 };
 
 ArenaRegistry& arena_registry() noexcept;

@@ -8,6 +8,7 @@
 
 #include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
+#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
 
@@ -27,6 +28,7 @@ Arena::Mark Arena::mark() const noexcept {
         mark.offset_ = top_->load(std::memory_order_relaxed) & offset_mask;
         if (mark.offset_ > end) wait_for_change(lock);
     }
+    statistics::record_offset(TraceAction::arena_mark, state_->id(), mark.offset_);
     return mark;
 }
 
@@ -78,6 +80,8 @@ std::uint64_t Arena::top_outside_forks() const noexcept {
 
 void Arena::end_above(std::size_t offset) noexcept {
     state_->check_thread("release_to or reset");
+    statistics::look_for_recorder();
+    statistics::record_offset(TraceAction::arena_release, state_->id(), offset);
     base::raise_to(state_->totals.peak_used_bytes, used());
     std::uint64_t top;
     do {

@@ -53,6 +53,14 @@ void ArenaState::add_to(Snapshot& snapshot) const {
     snapshot.arenas.push_back(statistics());
 }
 
+statistics::SnapshotSource::Identity ArenaState::identify() const noexcept {
+    return {TraceSource::arena, id_, options_.name};
+}
+
+void ArenaState::show_quick_path(bool shown) noexcept {
+    arena_.quick_bytes_.store(shown ? quick_bytes : 0, std::memory_order_relaxed);
+}
+
 ArenaStatistics ArenaState::statistics() const noexcept {
     return statistics::figures_of(*record);
 }

@@ -48,6 +48,7 @@ public:
     std::uint64_t id() const noexcept { return id_; }
 
     void add_to(Snapshot& snapshot) const override;
+    Identity identify() const noexcept override;
     ArenaStatistics statistics() const noexcept;
     std::size_t capacity() const noexcept;
     /// With `used` bytes in use now.
@@ -92,7 +93,11 @@ public:
     arena::ReleaseHistory history;
     std::unique_ptr<arena::ObjectRegister> objects;  ///< null: none is kept
 
-    ArenaState* next_of_all = nullptr;  ///< of the registry
+    // Of the registry, under its mutex.
+    ArenaState* next_of_all = nullptr;
+    std::size_t quick_bytes = 0;
+    /// Whether the arena's inline path takes what it can.
+    void show_quick_path(bool shown) noexcept;
 
 private:
     void close_top() noexcept;

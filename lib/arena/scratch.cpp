@@ -13,6 +13,7 @@
 #include "base/alignment.hpp"
 #include "base/multiply.hpp"
 #include "platform/platform.hpp"
+#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
 
@@ -25,8 +26,6 @@ struct Scratch::Over {
 
 namespace {
 
-// Requests above take the slow path, so that rounding cannot overflow.
-constexpr std::size_t most_quick_bytes = std::size_t{1} << 30;
 constexpr std::size_t cache_line_bytes = 64;
 // A first-level cache has 64 sets of 64 bytes, on all x86-64 processors and most others: rows that
 // are a multiple of 4096 apart all begin in one set, and those that are a multiple of this in eight
@@ -51,7 +50,6 @@ Scratch& Scratch::make_local() {
 Scratch::Scratch()
     : state_(std::make_unique<ScratchState>(
           *this, "thread " + std::to_string(platform::current_thread_id()))) {
-    quick_bytes_ = std::min(detail::arena_defaults().max_allocation, most_quick_bytes);
     Refusal refusal;
     if (!state_->prepare(ScratchState::first_chunk_bytes, refusal)) {
         refuse(*state_, ScratchState::first_chunk_bytes, refusal);
@@ -64,7 +62,7 @@ Scratch Scratch::over(std::span<std::byte> buffer) {
 }
 
 Scratch::Scratch(Over over) : state_(std::make_unique<ScratchState>(*this, "a caller's buffer")) {
-    quick_bytes_ = std::min(detail::arena_defaults().max_allocation, most_quick_bytes);
+    state_->show_quick_path(!statistics::is_recording());
     const auto address = reinterpret_cast<std::uintptr_t>(over.buffer.data());
     const std::size_t skipped = base::align_up(address, cache_line_bytes) - address;
     state_->set_buffer(over.buffer.subspan(std::min(skipped, over.buffer.size())));
@@ -79,11 +77,15 @@ void* Scratch::allocate_slow(std::size_t bytes, std::size_t alignment) {
                                     " B; expected a power of two");
     }
     if (bytes == 0) return nullptr;
+    statistics::look_for_recorder();
     Refusal refusal;
     void* const block = state_->allocate(bytes, alignment, refusal);
-    if (block == nullptr) {
-        refuse(*state_, bytes, refusal);
+    if (statistics::is_recording()) {
+        state_->end_scope_slowly();
+        const auto action = block == nullptr ? TraceAction::refuse : TraceAction::scratch_allocate;
+        statistics::record(action, state_->number, block, bytes, alignment);
     }
+    if (block == nullptr) refuse(*state_, bytes, refusal);
     return block;
 }
 

@@ -49,6 +49,7 @@ void ScratchRegistry::enter(detail::ScratchState& scratch) noexcept {
     const std::lock_guard guard(mutex_);
     scratch.next_of_all = scratches_;
     scratches_ = &scratch;
+    scratch.show_quick_path(!hidden_);
 }
 
 void ScratchRegistry::leave(detail::ScratchState& scratch) noexcept {
@@ -56,6 +57,19 @@ void ScratchRegistry::leave(detail::ScratchState& scratch) noexcept {
     detail::ScratchState** link = &scratches_;
     while (*link != nullptr && *link != &scratch) link = &(*link)->next_of_all;
     if (*link != nullptr) *link = scratch.next_of_all;
+}
+
+void ScratchRegistry::hide_quick_paths() noexcept {
+    const std::lock_guard guard(mutex_);
+    hidden_ = true;
+    for (auto* one = scratches_; one != nullptr; one = one->next_of_all)
+        one->show_quick_path(false);
+}
+
+void ScratchRegistry::show_quick_paths() noexcept {
+    const std::lock_guard guard(mutex_);
+    hidden_ = false;
+    for (auto* one = scratches_; one != nullptr; one = one->next_of_all) one->show_quick_path(true);
 }
 
 void ScratchRegistry::before_fork() noexcept {

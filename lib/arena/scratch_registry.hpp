@@ -23,6 +23,10 @@ public:
     void enter(detail::ScratchState& scratch) noexcept;
     void leave(detail::ScratchState& scratch) noexcept;
 
+    /// From now on every allocation from every thread's scratch takes the slow path.
+    void hide_quick_paths() noexcept;
+    void show_quick_paths() noexcept;
+
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 
@@ -33,6 +37,7 @@ public:
 private:
     std::mutex mutex_;
     detail::ScratchState* scratches_ = nullptr;
+    bool hidden_ = false;
 };
 
 ScratchRegistry& scratch_registry() noexcept;

@@ -10,6 +10,7 @@
 #include "arena/scratch_state.hpp"
 #include "platform/fail.hpp"
 #include "statistics/failed_checks.hpp"
+#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
 namespace {
@@ -53,6 +54,7 @@ void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
                        name.c_str(), state_->name());
     }
     raise_high();
+    statistics::record_offset(TraceAction::scratch_release, state_->number, scope.used_before_);
     if (scope.operator_ != nullptr) end_operator(scope);
     state_->go_back_to(scope.chunk_, scope.used_before_);
     scope_.store(scope.outer_, std::memory_order_relaxed);
@@ -85,6 +87,7 @@ void Scratch::release_to(const Mark& mark, const char* call) {
         refuse(*state_, call, "the mark is stale: a release went below it since");
     }
     raise_high();
+    statistics::record_offset(TraceAction::scratch_release, state_->number, mark.offset_);
     state_->go_back_to(mark.chunk_, mark.offset_);
     state_->history.add(mark.offset_);
 }
@@ -92,6 +95,7 @@ void Scratch::release_to(const Mark& mark, const char* call) {
 void Scratch::reset() {
     if (is_in_scope()) refuse(*state_, "reset", "inside an open ScratchScope");
     raise_high();
+    statistics::record_offset(TraceAction::scratch_release, state_->number, 0);
     state_->go_back_to(0, 0);
     state_->history.add(0);
     if (unsettled_) state_->settle();

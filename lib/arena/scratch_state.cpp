@@ -71,6 +71,17 @@ void ScratchState::add_to(Snapshot& snapshot) const {
     snapshot.scratches.push_back(statistics());
 }
 
+statistics::SnapshotSource::Identity ScratchState::identify() const noexcept {
+    return {TraceSource::scratch, number, name_};
+}
+
+// Requests above take the slow path anyway, so that rounding cannot overflow.
+void ScratchState::show_quick_path(bool shown) noexcept {
+    constexpr std::size_t most_quick_bytes = std::size_t{1} << 30;
+    const std::size_t bytes = std::min(arena_defaults().max_allocation, most_quick_bytes);
+    scratch_.quick_bytes_.store(shown ? bytes : 0, std::memory_order_relaxed);
+}
+
 ArenaStatistics ScratchState::statistics() const noexcept {
     return statistics::figures_of(*record);
 }

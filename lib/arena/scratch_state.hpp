@@ -30,6 +30,7 @@ public:
     const char* name() const noexcept { return name_.c_str(); }
 
     void add_to(Snapshot& snapshot) const override;
+    Identity identify() const noexcept override;
     ArenaStatistics statistics() const noexcept;
     std::size_t capacity() const noexcept;
     std::size_t peak() const noexcept;
@@ -71,6 +72,10 @@ public:
     arena::ReleaseHistory history;
 
     ScratchState* next_of_all = nullptr;  ///< of the registry
+    /// Whether the scratch's inline path takes what it can. Any thread.
+    void show_quick_path(bool shown) noexcept;
+    /// The scope in which something was told to a recorder shall tell its end.
+    void end_scope_slowly() noexcept { scratch_.unsettled_ = true; }
 
 private:
     [[nodiscard]] bool grow(std::size_t bytes, std::size_t alignment,

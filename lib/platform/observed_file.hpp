@@ -29,6 +29,13 @@ public:
     /// platform.hpp ends it.
     const void* map(std::size_t bytes) const noexcept;
 
+    /// The same file, open for writing too; none where that is refused.
+    ObservedFile reopen_for_writing() const;
+    /// As `map`, for reading and writing.
+    void* map_for_writing(std::size_t bytes) const noexcept;
+    /// Holds its lock from now on, as long as the descriptor is open. False where somebody does.
+    [[nodiscard]] bool hold_lock() const noexcept;
+
     /// Whether somebody holds its lock (flock), as the process does that made it.
     enum class Lock { held, free, unknown };
     Lock lock() const noexcept;

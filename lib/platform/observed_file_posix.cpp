@@ -85,6 +85,22 @@ const void* ObservedFile::map(std::size_t bytes) const noexcept {
     return address == MAP_FAILED ? nullptr : address;
 }
 
+// Through /proc, for a file may have no path.
+ObservedFile ObservedFile::reopen_for_writing() const {
+    const std::string path = "/proc/self/fd/" + std::to_string(descriptor_);
+    return ObservedFile(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY));
+}
+
+void* ObservedFile::map_for_writing(std::size_t bytes) const noexcept {
+    void* const address =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+    return address == MAP_FAILED ? nullptr : address;
+}
+
+bool ObservedFile::hold_lock() const noexcept {
+    return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+}
+
 // A shared lock, for a moment: readers do not meet, and who holds an exclusive one is found.
 ObservedFile::Lock ObservedFile::lock() const noexcept {
     if (::flock(descriptor_, LOCK_SH | LOCK_NB) == 0) {

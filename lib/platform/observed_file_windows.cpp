@@ -17,6 +17,15 @@ std::size_t ObservedFile::read(std::uint64_t, void*, std::size_t) const noexcept
 const void* ObservedFile::map(std::size_t) const noexcept {
     return nullptr;
 }
+ObservedFile ObservedFile::reopen_for_writing() const {
+    return {};
+}
+void* ObservedFile::map_for_writing(std::size_t) const noexcept {
+    return nullptr;
+}
+bool ObservedFile::hold_lock() const noexcept {
+    return false;
+}
 ObservedFile::Lock ObservedFile::lock() const noexcept {
     return Lock::unknown;
 }

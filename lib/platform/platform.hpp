@@ -60,10 +60,20 @@ struct SharedMemory {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
 };
+/// Who else may write shared memory.
+enum class Writers : bool { none, same_user };
 /// `bytes` of zeros in a file without a path, which other processes see as `name`: of a fixed size,
-/// and for others to read only, as far as the system can seal it. Its descriptor is closed by exec
-/// and stands where programs do not look for theirs. No address where the system has none of this.
-SharedMemory share_memory(const char* name, std::size_t bytes) noexcept;
+/// and, without other writers, for them to read only, as far as the system can seal it. Its
+/// descriptor is closed by exec and stands where programs do not look for theirs. No address where
+/// the system has none of this.
+SharedMemory share_memory(const char* name, std::size_t bytes,
+                          Writers writers = Writers::none) noexcept;
+/// The child of a fork shall not have this mapping. A wish.
+void keep_from_forks(void* address, std::size_t bytes) noexcept;
+/// Sends descriptors of files to the process of this user that listens on a socket of this name in
+/// the abstract name space (unix(7), SOCK_SEQPACKET), as one message of one byte. False where
+/// nobody does, or another user.
+bool hand_files_over(const char* socket_name, const int* files, unsigned count) noexcept;
 /// The same in the file `<folder>/<number of this process>`, readable by this user only, which is
 /// locked (flock) as long as its descriptor is open. A file
 /// that stands there already, of an ended process, is replaced.

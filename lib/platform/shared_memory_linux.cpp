@@ -130,14 +130,15 @@ std::uint64_t process_name_space() noexcept {
 
 }  // namespace
 
-SharedMemory share_memory(const char* name, std::size_t bytes) noexcept {
+SharedMemory share_memory(const char* name, std::size_t bytes, Writers writers) noexcept {
     const ErrnoKeeper errno_keeper;
     if (!may_be_as_large(bytes)) return {};
     File file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!file || ftruncate(file.number(), static_cast<off_t>(bytes)) != 0) return {};
     return map_file(file, bytes, [&] {
         // Linux 5.1 and later can keep others from writing; our mapping stands.
-        if (fcntl(file.number(), F_ADD_SEALS, seals | seal_future_write) != 0) {
+        if (writers == Writers::same_user ||
+            fcntl(file.number(), F_ADD_SEALS, seals | seal_future_write) != 0) {
             fcntl(file.number(), F_ADD_SEALS, seals);
         }
     });
@@ -161,6 +162,11 @@ bool get_shared_pages(void* address, std::size_t bytes) noexcept {
     const ErrnoKeeper errno_keeper;
     // Linux 5.14 and later. An older one says that it does not know the advice.
     return madvise(address, bytes, advice_populate_write) == 0 || errno == EINVAL;
+}
+
+void keep_from_forks(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    madvise(address, bytes, MADV_DONTFORK);
 }
 
 void remove_shared_file(const char* folder, const SharedMemory& memory) noexcept {

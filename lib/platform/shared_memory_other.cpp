@@ -4,8 +4,12 @@
 
 namespace tensorpool::platform {
 
-SharedMemory share_memory(const char*, std::size_t) noexcept {
+SharedMemory share_memory(const char*, std::size_t, Writers) noexcept {
     return {};
+}
+void keep_from_forks(void*, std::size_t) noexcept {}
+bool hand_files_over(const char*, const int*, unsigned) noexcept {
+    return false;
 }
 SharedMemory share_memory_in(const char*, std::size_t) noexcept {
     return {};

@@ -8,6 +8,7 @@
 #include "base/alignment.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
+#include "statistics/recorder_hooks.hpp"
 #include "statistics/timeline.hpp"
 
 namespace tensorpool::detail {
@@ -120,12 +121,17 @@ Pool::~Pool() {
     blocks::thread_registry().leave(buckets_);
 }
 
+std::uint64_t Pool::id() const noexcept {
+    return place_.record().id.load(std::memory_order_relaxed);
+}
+
 unsigned Pool::table_number() const noexcept {
     return std::min(heap_.pool_number(), cached_pool_count);
 }
 
 void* Pool::allocate(std::size_t bytes, std::size_t alignment, Refusal& refusal) noexcept {
     if (bytes == 0) return nullptr;
+    statistics::look_for_recorder();
     Changes changes;
     void* block = nullptr;
     if (bytes > options_.max_allocation) {
@@ -143,6 +149,8 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, Refusal& refusal)
     }
     tell(changes);
     if (block == nullptr) count_failure(bytes, refusal);
+    const auto action = block == nullptr ? TraceAction::refuse : TraceAction::allocate;
+    statistics::record(action, id(), block, bytes, alignment);
     return block;
 }
 
@@ -181,6 +189,7 @@ void* Pool::allocate_block(unsigned bucket, std::size_t bytes, Changes& changes,
 }
 
 void Pool::deallocate(void* p) noexcept {
+    tell_recorder_of_end(p);
     Changes changes;
     if (checked()) {
         check(p);
@@ -198,6 +207,7 @@ void Pool::deallocate(void* p) noexcept {
 }
 
 void Pool::deallocate(void* p, std::size_t bytes) noexcept {
+    tell_recorder_of_end(p);
     Changes changes;
     if (checked()) {
         check(p, bytes, std::min(bucket_of(bytes), bucket_count));
@@ -213,6 +223,7 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
 void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
     const unsigned bucket = bucket_for(bytes, alignment);
     if (checked()) {
+        tell_recorder_of_end(p);
         Changes changes;
         check(p, bytes, bucket);
         deallocate_checked(p, changes);
@@ -222,6 +233,20 @@ void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcep
     } else {
         deallocate(p);
     }
+}
+
+// Before the block can be another's.
+void Pool::tell_recorder_of_end(void* p) noexcept {
+    statistics::look_for_recorder();
+    if (!statistics::is_recording()) [[likely]]
+        return;
+    const pages::PageEntry entry = heap_.space().map().at(p);
+    std::size_t bytes = 0;  // of what is no block of ours, which is found out later
+    if (entry.pool_number() == heap_.pool_number()) {
+        if (entry.is_bucket()) bytes = bucket_bytes(entry.bucket());
+        if (entry.kind() == pages::PageKind::large_in_use) bytes = entry.span()->bytes();
+    }
+    statistics::record(TraceAction::deallocate, id(), p, bytes);
 }
 
 void Pool::free_block(unsigned bucket, void* p, Changes& changes) noexcept {
@@ -259,6 +284,7 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
                       (new_bucket < bucket_count || new_bytes >= old.usable / 2);
     if (fits) {
         if (options_.checks == Checks::full) remember(p, old, new_bytes);
+        statistics::record(TraceAction::resize, id(), p, new_bytes);
         return p;
     }
     void* const moved = allocate_or_throw(new_bytes, smallest_block_bytes);

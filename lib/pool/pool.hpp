@@ -67,6 +67,7 @@ private:
                    pages::Refusal& refusal) noexcept;
     void* allocate_block(unsigned bucket, std::size_t bytes, pages::Changes& changes,
                          pages::Refusal& refusal) noexcept;
+    void tell_recorder_of_end(void* p) noexcept;
     void free_block(unsigned bucket, void* p, pages::Changes& changes) noexcept;
 
     // pool_large.cpp: blocks of whole pages
@@ -87,6 +88,8 @@ private:
     void count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept;
     void tell(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept;
     void add_to(Snapshot& snapshot) const override;
+    Identity identify() const noexcept override;
+    std::uint64_t id() const noexcept;
 
     // pool_checks.cpp: what a pointer is
     struct Finding {

@@ -1,6 +1,7 @@
 #include "statistics/snapshot_sources.hpp"
 
 #include "base/never_destroyed.hpp"
+#include "statistics/recorder_hooks.hpp"
 #include "statistics/segment.hpp"
 #include "statistics/segment_snapshot.hpp"
 
@@ -17,15 +18,21 @@ SnapshotSources& snapshot_sources() noexcept {
 }
 
 void SnapshotSources::enter(SnapshotSource& source) noexcept {
-    const std::lock_guard guard(mutex_);
-    source.previous_ = last_;
-    source.next_ = nullptr;
-    (last_ != nullptr ? last_->next_ : first_) = &source;
-    last_ = &source;
-    ++count_;
+    {
+        const std::lock_guard guard(mutex_);
+        source.previous_ = last_;
+        source.next_ = nullptr;
+        (last_ != nullptr ? last_->next_ : first_) = &source;
+        last_ = &source;
+        ++count_;
+    }
+    // A recorder that begins meanwhile finds it in the list.
+    const SnapshotSource::Identity identity = source.identify();
+    name_source(identity.kind, identity.number, identity.name);
 }
 
 void SnapshotSources::leave(SnapshotSource& source) noexcept {
+    record(TraceAction::gone, source.identify().number, nullptr, 0);
     const std::lock_guard guard(mutex_);
     (source.previous_ != nullptr ? source.previous_->next_ : first_) = source.next_;
     (source.next_ != nullptr ? source.next_->previous_ : last_) = source.previous_;

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
+#include <string_view>
 
 #include <tensorpool/snapshot.hpp>
+#include <tensorpool/trace_format.hpp>
 
 namespace tensorpool::statistics {
 
@@ -16,6 +19,15 @@ public:
     /// Adds its figures to one of the vectors: one element, for which there is room. Called on any
     /// thread, under the lock of the sources, so it takes no lock and allocates nothing.
     virtual void add_to(Snapshot& snapshot) const = 0;
+
+    /// What a trace calls it. The number is unlike that of anything else in the process.
+    struct Identity {
+        TraceSource kind;
+        std::uint64_t number;
+        std::string_view name;
+    };
+    /// As `add_to`.
+    virtual Identity identify() const noexcept = 0;
 
 protected:
     SnapshotSource() noexcept = default;
@@ -44,6 +56,14 @@ public:
 
     /// The figures of all sources, in the order in which they entered.
     Snapshot take() const;
+    /// Calls `function` with each, in that order, under the lock.
+    template <class Function>
+    void for_each(Function function) const {
+        const std::lock_guard guard(mutex_);
+        for (const SnapshotSource* source = first_; source != nullptr; source = source->next_) {
+            function(*source);
+        }
+    }
 
     /// Around a fork: the child finds the list whole and the lock free.
     void lock() noexcept { mutex_.lock(); }

@@ -9,6 +9,7 @@
 
 #include "base/atomics.hpp"
 #include "statistics/failed_checks.hpp"
+#include "statistics/recorder_hooks.hpp"
 #include "statistics/scope_frame.hpp"
 #include "statistics/segment.hpp"
 #include "statistics/thread_slots.hpp"
@@ -34,13 +35,23 @@ ScopeRecord* record_of(ThreadSlots& own, std::string_view name) noexcept {
     ScopeRecord*& known = own.known_names[hash % own.known_names.size()];
     Name wanted{};
     store_name(wanted, name);
-    if (known == nullptr || !has_name(*known, wanted)) known = segment().find_or_add_scope(name);
+    if (known == nullptr || !has_name(*known, wanted)) {
+        known = segment().find_or_add_scope(name);
+        if (known != nullptr) {
+            name_source(TraceSource::scope, known->id.load(std::memory_order_relaxed), name);
+        }
+    }
     return known;
 }
 
 ScopeFrame* take_frame(ThreadSlots& own) noexcept {
     if (own.free_frames == nullptr) return free_scope_frames().take();
     return std::exchange(own.free_frames, own.free_frames->next_free);
+}
+
+void tell_recorder(TraceAction action, const ScopeRecord* scope) noexcept {
+    if (scope == nullptr || !is_recording()) return;
+    record(action, scope->id.load(std::memory_order_relaxed), nullptr, 0);
 }
 
 ScopeFrame* begin_frame(std::string_view name) noexcept {
@@ -59,6 +70,7 @@ ScopeFrame* begin_frame(std::string_view name) noexcept {
     frame->outer = own->innermost.load(std::memory_order_relaxed);
     own->innermost.store(frame, std::memory_order_relaxed);
     if (record != nullptr) record->open.fetch_add(1, std::memory_order_relaxed);
+    tell_recorder(TraceAction::scope_begin, record);
     return frame;
 }
 
@@ -237,6 +249,7 @@ StatisticsScope::StatisticsScope(std::string_view name) noexcept
 StatisticsScope::~StatisticsScope() {
     if (frame_ == nullptr) return;
     const statistics::Counted ended = statistics::end_frame(*frame_);
+    statistics::tell_recorder(TraceAction::scope_end, ended.record);
     if (ended.record != nullptr) statistics::add_up(ended);
 }
 

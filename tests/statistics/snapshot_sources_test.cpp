@@ -29,6 +29,7 @@ public:
         std::snprintf(figures.name, sizeof figures.name, "%s", name_.c_str());
         group.push_back(figures);
     }
+    Identity identify() const noexcept override { return {TraceSource::arena, 7, name_}; }
     bool had_room() const { return had_room_; }
 
 private:

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <tensorpool/trace_format.hpp>
+
+namespace tensorpool::statistics {
+
+/// What a recorder of calls sets, and what pools, arenas and scratches look at. The layer `trace`
+/// implements it.
+///
+/// While nobody records, calls that take no slow path see nothing of this. While somebody does, all
+/// take it: caches and arenas hide what their inline paths need.
+struct RecorderHooks {
+    using Record = void (*)(TraceAction action, std::uint64_t source, const void* address,
+                            std::size_t bytes, std::size_t alignment) noexcept;
+    using Name = void (*)(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;
+    /// Null: nobody records.
+    std::atomic<Record> record = nullptr;
+    /// Told of pools, arenas, scratches and scopes that come to be while somebody records.
+    std::atomic<Name> name = nullptr;
+
+    /// How often recording was asked for or asked to end, by this process or by another one, and
+    /// how much of that was answered. The first slow path of a process finds them different.
+    std::atomic<const std::atomic<std::uint64_t>*> asked = nullptr;
+    std::atomic<std::uint64_t> answered = 0;
+};
+
+extern constinit RecorderHooks recorder_hooks;
+
+/// For the child of a fork: its next slow path is again its first.
+void look_at_environment_again() noexcept;
+
+/// Begins to record, or ends it. Takes locks of its own, and all others after them; called with
+/// none held.
+void answer_recorder() noexcept;
+
+/// For slow paths, before anything else: three loads.
+inline void look_for_recorder() noexcept {
+    const std::uint64_t asked =
+        recorder_hooks.asked.load(std::memory_order_acquire)->load(std::memory_order_relaxed);
+    if (asked != recorder_hooks.answered.load(std::memory_order_relaxed)) [[unlikely]]
+        answer_recorder();
+}
+
+inline bool is_recording() noexcept {
+    return recorder_hooks.record.load(std::memory_order_relaxed) != nullptr;
+}
+
+/// Tells a recorder, if there is one. What comes to be is told after it did, and what goes before
+/// it does: so the order of times is that of lives.
+inline void record(TraceAction action, std::uint64_t source, const void* address, std::size_t bytes,
+                   std::size_t alignment = 1) noexcept {
+    if (const auto told = recorder_hooks.record.load(std::memory_order_acquire)) [[unlikely]]
+        told(action, source, address, bytes, alignment);
+}
+
+/// Tells it what a number stands for, before any call is told of that.
+inline void name_source(TraceSource kind, std::uint64_t source, std::string_view name) noexcept {
+    if (const auto told = recorder_hooks.name.load(std::memory_order_acquire)) [[unlikely]]
+        told(kind, source, name);
+}
+
+/// As `record`, for a place in an arena or a scratch.
+inline void record_offset(TraceAction action, std::uint64_t source, std::size_t offset) noexcept {
+    record(action, source, reinterpret_cast<const void*>(offset), 0);
+}
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,181 @@
+#include <tensorpool/live_trace.hpp>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "platform/processes.hpp"
+#include "statistics/look_problem.hpp"
+#include "trace/ring_view.hpp"
+
+namespace tensorpool {
+namespace {
+
+using namespace trace;
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+[[noreturn]] void fail(std::uint64_t process, AttachFailure failure, const std::string& what) {
+    const std::string who = process == 0 ? "a process" : "process " + std::to_string(process);
+    throw AttachError(failure, "tensorpool: " + who + ": " + what);
+}
+
+template <class T>
+std::span<const std::byte> bytes_of(const T* first, std::size_t count) noexcept {
+    return {reinterpret_cast<const std::byte*>(first), count * sizeof(T)};
+}
+
+}  // namespace
+
+struct LiveTrace::State {
+    std::uint64_t process = 0;  // its number as we see it
+    RingView view;
+    bool told_process = false;
+    std::size_t names = 0;  // told
+    std::size_t modules = 0;
+
+    bool find_rings();
+    void tell_tables(const std::function<void(const TracePart&)>& use);
+    std::size_t tell_entries(std::size_t ring, std::uint64_t until,
+                             const std::function<void(const TracePart&)>& use);
+};
+
+// Those of the recording that was asked for: their process closes the descriptor when one ends.
+bool LiveTrace::State::find_rings() {
+    if (view.has_rings()) return true;
+    const std::uint64_t own = platform::own_name_of(process).number;
+    auto held = platform::memory_files_of(process, "tensorpool-rings");
+    for (auto& [descriptor, file] : held.files) {
+        RingView found;
+        if (found.open_rings(std::move(file)) || found.header().process.process != own) continue;
+        view.take_rings_of(found);
+        return true;
+    }
+    return false;
+}
+
+void LiveTrace::State::tell_tables(const std::function<void(const TracePart&)>& use) {
+    if (!std::exchange(told_process, true)) {
+        use({.kind = TraceChunkKind::process, .payload = bytes_of(&view.header().process, 1)});
+    }
+    if (const std::size_t now = view.names(); now > names) {
+        use({.kind = TraceChunkKind::names,
+             .payload = bytes_of(view.name_table() + names, now - names)});
+        names = now;
+    }
+    if (const std::size_t now = view.modules(); now > modules) {
+        use({.kind = TraceChunkKind::modules,
+             .payload = bytes_of(view.module_table() + modules, now - modules)});
+        modules = now;
+    }
+}
+
+std::size_t LiveTrace::State::tell_entries(std::size_t ring, std::uint64_t until,
+                                           const std::function<void(const TracePart&)>& use) {
+    const RingHead& head = view.head(ring);
+    Counter& tail = view.control().tails[ring];
+    std::uint64_t from = tail.load(relaxed);
+    if (until - from > ring_entries) {
+        fail(process, AttachFailure::damaged,
+             "ring " + std::to_string(ring) + " has " + std::to_string(until - from) +
+                 " entries to read; expected " + std::to_string(ring_entries) + " at most");
+    }
+    const std::size_t count = until - from;
+    while (from != until) {
+        const std::size_t begin = from % ring_entries;
+        const std::size_t piece = std::min<std::size_t>(until - from, ring_entries - begin);
+        use({.kind = TraceChunkKind::entries,
+             .ring = static_cast<std::uint32_t>(ring),
+             .dropped = head.dropped.load(relaxed),
+             .payload = bytes_of(view.entries(ring) + begin, piece)});
+        from += piece;
+        // Pairs with the writer's acquire: what it overwrites was read.
+        tail.store(from, std::memory_order_release);
+    }
+    return count;
+}
+
+LiveTrace::LiveTrace(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+LiveTrace::LiveTrace(LiveTrace&&) noexcept = default;
+LiveTrace& LiveTrace::operator=(LiveTrace&&) noexcept = default;
+LiveTrace::~LiveTrace() = default;
+
+LiveTrace LiveTrace::ask(std::uint64_t process, std::uint64_t stack_interval) {
+    auto held = platform::memory_files_of(process, "tensorpool-control");
+    if (held.files.empty()) {
+        const statistics::SegmentProblem problem = statistics::problem_of(held.look);
+        fail(process, problem.failure, problem.what);
+    }
+    auto state = std::make_unique<State>();
+    state->process = process;
+    if (const auto problem = state->view.open_control(std::move(held.files.front().file))) {
+        fail(process, AttachFailure::system, *problem);
+    }
+    Control& control = state->view.control();
+    control.stack_interval.store(stack_interval, relaxed);
+    control.beats.fetch_add(1, relaxed);
+    // Odd: wanted. One that a killed recorder left so is asked for anew.
+    const std::uint64_t asked = control.asked.load(relaxed);
+    control.asked.store(asked + (asked % 2 == 0 ? 1 : 2), std::memory_order_release);
+    return LiveTrace(std::move(state));
+}
+
+LiveTrace LiveTrace::take_over(int control, int rings) {
+    platform::ObservedFile control_file(control);
+    platform::ObservedFile rings_file(rings);
+    auto state = std::make_unique<State>();
+    auto problem = state->view.open_control(std::move(control_file));
+    if (!problem) problem = state->view.open_rings(std::move(rings_file));
+    if (problem) fail(0, AttachFailure::damaged, *problem);
+    state->process = state->view.header().process.process;
+    return LiveTrace(std::move(state));
+}
+
+bool LiveTrace::has_begun() const noexcept {
+    return state_->view.has_rings();
+}
+
+std::size_t LiveTrace::look(const std::function<void(const TracePart&)>& use) {
+    State& state = *state_;
+    state.view.control().beats.fetch_add(1, relaxed);
+    if (!state.find_rings()) return 0;
+    // Counted before the tables are read: what an entry needs stands in them.
+    std::array<std::uint64_t, ring_count> until{};
+    const std::size_t rings = state.view.rings();
+    for (std::size_t ring = 0; ring < rings; ++ring) {
+        until[ring] = state.view.head(ring).written.load(std::memory_order_acquire);
+    }
+    state.tell_tables(use);
+    std::size_t count = 0;
+    for (std::size_t ring = 0; ring < rings; ++ring) {
+        count += state.tell_entries(ring, until[ring], use);
+    }
+    return count;
+}
+
+void LiveTrace::stop() noexcept {
+    Control& control = state_->view.control();
+    const std::uint64_t asked = control.asked.load(relaxed);
+    if (asked % 2 != 0) control.asked.store(asked + 1, std::memory_order_release);
+}
+
+bool LiveTrace::has_ended() const noexcept {
+    return state_->view.has_rings() &&
+           state_->view.header().ended.load(std::memory_order_acquire) != 0;
+}
+
+std::uint64_t LiveTrace::process() const noexcept {
+    return state_->process;
+}
+
+std::uint64_t LiveTrace::threads_left_out() const noexcept {
+    return has_begun() ? state_->view.header().left_out.load(relaxed) : 0;
+}
+
+std::uint64_t LiveTrace::names_left_out() const noexcept {
+    return has_begun() ? state_->view.header().names_dropped.load(relaxed) : 0;
+}
+
+}  // namespace tensorpool

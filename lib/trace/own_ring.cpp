@@ -1,0 +1,120 @@
+// What a thread does with its ring: the fast path of a recorder, and where it finds no room.
+
+#include <bit>
+
+#include <tensorpool/export.hpp>
+
+#include "trace/own_ring.hpp"
+#include "trace/recorder.hpp"
+
+namespace tensorpool::trace {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+// A thread that found no ring looks again after so many calls: another may have ended.
+constexpr std::uint64_t calls_between_looks = 1024;
+// So long a ring may be full while the reader does not show itself, until it counts as gone.
+constexpr std::uint64_t most_silence_ns = 10'000'000'000;
+
+constinit thread_local OwnRing own_ring TENSORPOOL_INITIAL_EXEC;
+
+}  // namespace
+
+void Recorder::record(TraceAction action, std::uint64_t source, const void* address,
+                      std::size_t bytes, std::size_t alignment) noexcept {
+    OwnRing& own = own_ring;
+    if (own.next == own.room_until || own.recording != recording_.load(relaxed)) [[unlikely]] {
+        if (!make_room(own)) return;
+    }
+    TraceEntry& entry = own.begin_entry();
+    entry.cycles = platform::cycle_counter();
+    entry.address = reinterpret_cast<std::uintptr_t>(address);
+    entry.bytes = bytes;
+    entry.source = static_cast<std::uint32_t>(source);
+    entry.action = action;
+    entry.alignment_log2 = static_cast<std::uint8_t>(std::countr_zero(alignment));
+    entry.reserved = 0;
+    own.end_entry();
+}
+
+bool Recorder::make_room(OwnRing& own) noexcept {
+    const std::uint64_t recording = recording_.load(std::memory_order_acquire);
+    if (own.recording != recording) own = {.recording = recording};
+    if (own.entries == nullptr && !take_ring(own)) return false;
+    if (own.next != own.room_until || find_room(own)) return true;
+    own.head->dropped.store(own.head->dropped.load(relaxed) + 1, relaxed);
+    return false;
+}
+
+bool Recorder::take_ring(OwnRing& own) noexcept {
+    if (own.calls_until_look != 0) {
+        --own.calls_until_look;
+        return false;
+    }
+    const std::size_t ring = rings_.take();
+    if (ring == ring_count) {
+        own.calls_until_look = calls_between_looks;
+        return false;
+    }
+    // Without the handler the ring stays this thread's when it has ended, which loses a ring.
+    (void)platform::call_at_thread_exit(exit_handler_);
+    own.ring = ring;
+    own.entries = rings_.entries(ring);
+    own.head = &rings_.head(ring);
+    own.next = own.room_until = own.head->written.load(relaxed);
+    if (!find_room(own)) {
+        rings_.give_back(ring);
+        own = {.recording = own.recording, .calls_until_look = calls_between_looks};
+        return false;
+    }
+    const std::uint64_t thread = platform::current_thread_id();
+    own.head->thread.store(thread, relaxed);
+    own.write({.cycles = platform::cycle_counter(),
+               .address = thread,
+               .bytes = 0,
+               .source = 0,
+               .action = TraceAction::thread,
+               .alignment_log2 = 0,
+               .reserved = 0});
+    return own.next != own.room_until || find_room(own);
+}
+
+// What the reader says it has read is believed only where it can be true.
+bool Recorder::find_room(OwnRing& own) noexcept {
+    if (target_.load(relaxed) == Target::file && !write_out(own.ring)) return false;
+    const Control* const control = control_.load(relaxed);
+    const std::uint64_t tail = target_.load(relaxed) == Target::file
+                                   ? own.next
+                                   : control->tails[own.ring].load(std::memory_order_acquire);
+    const std::uint64_t unread = own.next - tail;
+    if (unread < ring_entries) {
+        own.room_until = tail + ring_entries;
+        own.full_since_ns = 0;
+        return true;
+    }
+    if (!is_read(own)) statistics::recorder_hooks.record.store(nullptr, relaxed);
+    return false;
+}
+
+// Where nobody reads any more, recording ends.
+bool Recorder::is_read(OwnRing& own) noexcept {
+    if (own.head->dropped.load(relaxed) % ring_entries != 0) return true;
+    const std::uint64_t beats = control_.load(relaxed)->beats.load(relaxed);
+    const std::uint64_t now = platform::monotonic_clock_ns();
+    if (own.full_since_ns == 0 || beats != own.beats_seen) {
+        own.full_since_ns = now;
+        own.beats_seen = beats;
+    }
+    return now - own.full_since_ns < most_silence_ns;
+}
+
+void Recorder::end_thread() noexcept {
+    OwnRing& own = own_ring;
+    if (own.entries != nullptr && own.recording == recording_.load(relaxed)) {
+        rings_.give_back(own.ring);
+    }
+    own = {};
+}
+
+}  // namespace tensorpool::trace

@@ -1,0 +1,150 @@
+#include "trace/recorder.hpp"
+
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "base/alignment.hpp"
+#include "base/never_destroyed.hpp"
+#include "blocks/thread_registry.hpp"
+#include "platform/fail.hpp"
+#include "statistics/segment.hpp"
+
+namespace tensorpool::trace {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+constinit base::NeverDestroyed<Recorder> the_recorder;
+
+// Where nobody can ask.
+constinit const Counter nobody_asks = 0;
+
+}  // namespace
+
+Recorder& recorder() noexcept {
+    return the_recorder.get();
+}
+
+void Recorder::answer() noexcept {
+    if (!set_handlers()) return;
+    const std::lock_guard guard(mutex_);
+    auto& hooks = statistics::recorder_hooks;
+    if (!looked_) {
+        looked_ = true;
+        look_at_environment();
+        return;
+    }
+    const std::uint64_t asked = hooks.asked.load(relaxed)->load(relaxed);
+    if (asked == hooks.answered.load(relaxed)) return;
+    hooks.answered.store(asked, relaxed);
+    const bool wanted = asked % 2 != 0;
+    if (!wanted && target_.load(relaxed) == Target::reader) end();
+    if (wanted && target_.load(relaxed) == Target::none) (void)begin(Target::reader, false);
+}
+
+// False while another thread sets them: that one goes on with what was asked.
+bool Recorder::set_handlers() noexcept {
+    if (handlers_.load(std::memory_order_acquire) == Handlers::set) return true;
+    Handlers none = Handlers::none;
+    if (!handlers_.compare_exchange_strong(none, Handlers::being_set, relaxed)) return false;
+    exit_handler_ = platform::add_thread_exit_handler([] { recorder().end_thread(); });
+    (void)platform::set_fork_handlers([] { recorder().before_fork(); },
+                                      [] { recorder().after_fork_in_parent(); },
+                                      [] { recorder().after_fork_in_child(); });
+    handlers_.store(Handlers::set, std::memory_order_release);
+    return true;
+}
+
+void Recorder::look_at_environment() noexcept {
+    auto& hooks = statistics::recorder_hooks;
+    const char* const trace = platform::environment_variable("TENSORPOOL_TRACE");
+    const std::string_view wanted = trace == nullptr ? "" : trace;
+    Target target = Target::none;
+    if (wanted == "observer") {
+        target = Target::reader;
+    } else if (wanted.starts_with('/')) {
+        target = Target::file;
+    } else if (!wanted.empty()) {
+        platform::say(
+            "TENSORPOOL_TRACE is '%.200s'; expected a path from the root on, or observer; used "
+            "instead: no recording",
+            trace);
+    }
+    hooks.asked.store(&nobody_asks, relaxed);
+    hooks.answered.store(0, relaxed);
+    if (target != Target::file) share_control();
+    if (target != Target::none && !begin(target, true)) {
+        platform::say("TENSORPOOL_TRACE: there is no memory for a recording; used instead: none");
+    }
+    hand_over();
+}
+
+// With private figures nobody can ask either.
+void Recorder::share_control() noexcept {
+    if (statistics::segment().memory().used().file < 0) return;
+    control_memory_ =
+        platform::share_memory("tensorpool-control", control_bytes, platform::Writers::same_user);
+    if (control_memory_.address == nullptr ||
+        !platform::get_shared_pages(control_memory_.address, control_bytes)) {
+        return;
+    }
+    platform::keep_from_forks(control_memory_.address, control_bytes);
+    auto* const control = new (control_memory_.address) Control{};
+    control->version.store(control_version, relaxed);
+    control->magic.store(control_magic, std::memory_order_release);
+    control_.store(control, std::memory_order_release);
+    statistics::recorder_hooks.asked.store(&control->asked, std::memory_order_release);
+}
+
+void Recorder::hand_over() noexcept {
+    const char* const observer = platform::environment_variable("TENSORPOOL_OBSERVER");
+    if (observer == nullptr || *observer == '\0') return;
+    int files[3];
+    unsigned count = 0;
+    for (const int file : {statistics::segment().memory().used().file, control_memory_.file,
+                           rings_.is_made() ? rings_.file() : -1}) {
+        if (file >= 0) files[count++] = file;
+    }
+    // Where nobody listens any more, nobody misses it.
+    (void)platform::hand_files_over(observer, files, count);
+}
+
+void Recorder::before_fork() noexcept {
+    mutex_.lock();
+    output_mutex_.lock();
+    rings_.lock();
+}
+
+void Recorder::after_fork_in_parent() noexcept {
+    rings_.unlock();
+    output_mutex_.unlock();
+    mutex_.unlock();
+}
+
+// The child has none of the memory that it would record into. Its first slow path begins anew.
+void Recorder::after_fork_in_child() noexcept {
+    statistics::recorder_hooks.record.store(nullptr, relaxed);
+    statistics::recorder_hooks.name.store(nullptr, relaxed);
+    target_.store(Target::none, relaxed);
+    recording_.fetch_add(1, relaxed);
+    rings_.forget();
+    output_.close();
+    platform::close_shared_memory(control_memory_);
+    control_memory_ = {};
+    control_.store(nullptr, relaxed);
+    looked_ = false;
+    statistics::look_at_environment_again();
+    after_fork_in_parent();
+}
+
+}  // namespace tensorpool::trace
+
+namespace tensorpool::statistics {
+
+// What the layers below call: see recorder_hooks.hpp.
+void answer_recorder() noexcept {
+    trace::recorder().answer();
+}
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "platform/platform.hpp"
+#include "platform/trace_output.hpp"
+#include "statistics/recorder_hooks.hpp"
+#include "trace/own_ring.hpp"
+#include "trace/rings.hpp"
+
+namespace tensorpool::trace {
+
+/// Records the calls of this process when somebody asks for it:
+///  - `TENSORPOOL_TRACE=<path>`: from the first call on, into that file. The thread whose ring is
+///    full writes it out.
+///  - `TENSORPOOL_TRACE=observer`: from the first call on, into rings that the observer reads.
+///  - another process, through the control: into rings that it reads. A full ring drops and counts.
+///
+/// Whoever made `TENSORPOOL_OBSERVER` gets the descriptors of segment, control and rings, so that
+/// it can read them when the process is gone. There is no thread of ours: a request is seen by the
+/// first thread that takes a slow path, and from then on holds for all.
+class Recorder {
+public:
+    constexpr Recorder() noexcept = default;
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+
+    /// Sees what is wanted, and does it.
+    void answer() noexcept;
+    /// Puts one entry into the calling thread's ring.
+    void record(TraceAction action, std::uint64_t source, const void* address, std::size_t bytes,
+                std::size_t alignment) noexcept;
+    void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;
+    /// At exit: what is in the rings goes into the file.
+    void finish() noexcept;
+    /// The calling thread gives its ring to the next.
+    void end_thread() noexcept;
+
+    void before_fork() noexcept;
+    void after_fork_in_parent() noexcept;
+    void after_fork_in_child() noexcept;
+
+private:
+    enum class Target : std::uint8_t { none, file, reader };
+
+    // recorder.cpp
+    bool set_handlers() noexcept;
+    // recorder.cpp, recorder_begin.cpp: under mutex_
+    void look_at_environment() noexcept;
+    bool begin(Target target, bool from_start) noexcept;
+    bool open_output() noexcept;
+    void end() noexcept;
+    void name_everything() noexcept;
+    void share_control() noexcept;
+    Control* make_private_control() noexcept;
+    void hand_over() noexcept;
+
+    // own_ring.cpp
+    bool make_room(OwnRing& own) noexcept;
+    bool take_ring(OwnRing& own) noexcept;
+    bool find_room(OwnRing& own) noexcept;
+    bool is_read(OwnRing& own) noexcept;
+
+    // write_out.cpp
+    bool write_out(std::size_t ring) noexcept;
+    bool write_names() noexcept;
+    bool write_chunk(TraceChunkKind kind, std::size_t ring, const void* data,
+                     std::size_t bytes) noexcept;
+    void stop_writing() noexcept;
+
+    // Before any other lock: a fork takes it first, so its handlers are set when all others are.
+    enum class Handlers : std::uint8_t { none, being_set, set };
+    std::atomic<Handlers> handlers_ = Handlers::none;
+    std::mutex mutex_;
+    Rings rings_;
+    // Counts recordings; 0: there was none yet. A thread's ring is of one of them.
+    std::atomic<std::uint64_t> recording_ = 0;
+    std::atomic<Target> target_ = Target::none;
+    std::atomic<Control*> control_ = nullptr;
+    // Below: under mutex_.
+    platform::SharedMemory control_memory_;
+    bool looked_ = false;
+    platform::ExitHandler exit_handler_ = platform::no_exit_handler;
+    // Of a recording into a file. A flag for each ring: set by who writes it out.
+    platform::TraceOutput output_;
+    std::atomic<bool> writes_[ring_count] = {};
+    std::mutex output_mutex_;
+    std::uint64_t names_written_ = 0;  // under output_mutex_
+    std::uint64_t modules_written_ = 0;
+};
+
+Recorder& recorder() noexcept;
+
+}  // namespace tensorpool::trace

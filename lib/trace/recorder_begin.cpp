@@ -1,0 +1,149 @@
+// How a recording begins and ends.
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "arena/arena_registry.hpp"
+#include "arena/scratch_registry.hpp"
+#include "blocks/thread_registry.hpp"
+#include "platform/cycle_counter.hpp"
+#include "platform/fail.hpp"
+#include "statistics/segment.hpp"
+#include "statistics/snapshot_sources.hpp"
+#include "trace/recorder.hpp"
+
+namespace tensorpool::trace {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+TraceProcess describe_process(bool from_start) noexcept {
+    const platform::ProcessIdentity self = platform::identify_process();
+    TraceProcess process{.process = self.number,
+                         .name_space = self.name_space,
+                         .start_ticks = self.start_ticks,
+                         .begun_cycles = platform::cycle_counter(),
+                         .begun_unix_ns = platform::wall_clock_ns(),
+                         .page_bytes = platform::page_bytes(),
+                         .stack_interval = 0,
+                         .from_start = from_start ? 1U : 0U,
+                         .name = {}};
+    std::memcpy(process.name, self.name, sizeof self.name);
+    return process;
+}
+
+void name_scopes(Rings& rings) noexcept {
+    const auto* const header = statistics::segment().header();
+    if (header == nullptr) return;
+    const auto* const scopes = reinterpret_cast<const statistics::ScopeRecord*>(
+        reinterpret_cast<const std::byte*>(header) + statistics::scopes_offset);
+    const std::size_t used = header->scopes.used.load(std::memory_order_acquire);
+    for (std::size_t i = 1; i < used; ++i) {
+        char name[statistics::Name::bytes];
+        statistics::load_name(scopes[i].name, name);
+        rings.name(TraceSource::scope, scopes[i].id.load(relaxed), name);
+    }
+}
+
+}  // namespace
+
+// First whatever may fail; then names, so that no call is told of what has none; then the hook; and
+// last all calls are sent where it is looked at.
+bool Recorder::begin(Target target, bool from_start) noexcept {
+    if (target == Target::reader && control_.load(relaxed) == nullptr) return false;
+    if (target == Target::file && make_private_control() == nullptr) return false;
+    const auto sharing = target == Target::reader ? Rings::Sharing::yes : Rings::Sharing::no;
+    if (!rings_.make(sharing, describe_process(from_start))) return false;
+    if (target == Target::file && !open_output()) return true;  // told on stderr
+    if (target == Target::reader) {
+        for (Counter& tail : control_.load(relaxed)->tails) tail.store(0, relaxed);
+    }
+    target_.store(target, relaxed);
+    recording_.fetch_add(1, std::memory_order_release);
+    auto& hooks = statistics::recorder_hooks;
+    hooks.name.store([](TraceSource kind, std::uint64_t source,
+                        std::string_view name) noexcept { recorder().name(kind, source, name); },
+                     std::memory_order_release);
+    name_everything();
+    hooks.record.store(
+        [](TraceAction action, std::uint64_t source, const void* address, std::size_t bytes,
+           std::size_t alignment) noexcept {
+            recorder().record(action, source, address, bytes, alignment);
+        },
+        std::memory_order_release);
+    blocks::thread_registry().hide_caches();
+    arena::arena_registry().hide_quick_paths();
+    arena::scratch_registry().hide_quick_paths();
+    return true;
+}
+
+void Recorder::end() noexcept {
+    auto& hooks = statistics::recorder_hooks;
+    hooks.record.store(nullptr, relaxed);
+    hooks.name.store(nullptr, relaxed);
+    arena::scratch_registry().show_quick_paths();
+    arena::arena_registry().show_quick_paths();
+    blocks::thread_registry().show_caches();
+    rings_.end();
+    target_.store(Target::none, relaxed);
+}
+
+void Recorder::name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept {
+    rings_.name(kind, source, name);
+}
+
+void Recorder::name_everything() noexcept {
+    statistics::snapshot_sources().for_each([this](const statistics::SnapshotSource& source) {
+        const auto identity = source.identify();
+        rings_.name(identity.kind, identity.number, identity.name);
+    });
+    name_scopes(rings_);
+}
+
+Control* Recorder::make_private_control() noexcept {
+    if (Control* const known = control_.load(relaxed)) return known;
+    void* const memory = platform::map(control_bytes, platform::page_bytes());
+    if (memory == nullptr) return nullptr;
+    platform::keep_from_forks(memory, control_bytes);
+    auto* const control = new (memory) Control{};
+    control_.store(control, std::memory_order_release);
+    return control;
+}
+
+bool Recorder::open_output() noexcept {
+    const char* const path = platform::environment_variable("TENSORPOOL_TRACE");
+    if (!output_.open(path)) {
+        platform::say(
+            "TENSORPOOL_TRACE is '%.200s', which cannot be written: %s; used instead: no recording",
+            path, output_.problem());
+        return false;
+    }
+    TraceHeader header{
+        .magic = {}, .version = trace_version, .header_bytes = sizeof(TraceHeader), .reserved = {}};
+    std::memcpy(header.magic, trace_magic, sizeof trace_magic);
+    names_written_ = modules_written_ = 0;
+    const TraceProcess& process = rings_.header().process;
+    if (!output_.append({&header, sizeof header}, {nullptr, 0}) ||
+        !write_chunk(TraceChunkKind::process, 0, &process, sizeof process)) {
+        platform::say(
+            "TENSORPOOL_TRACE is '%.200s', which takes nothing; used instead: no recording", path);
+        output_.close();
+        return false;
+    }
+    std::atexit([] { recorder().finish(); });
+    return true;
+}
+
+// Other threads may go on meanwhile: what they still record is lost.
+void Recorder::finish() noexcept {
+    const std::lock_guard guard(mutex_);
+    if (target_.load(relaxed) != Target::file || !output_.is_open()) return;
+    const bool was_on = statistics::recorder_hooks.record.exchange(nullptr, relaxed) != nullptr;
+    const std::size_t rings = rings_.header().rings.load(std::memory_order_acquire);
+    bool done = was_on;
+    for (std::size_t ring = 0; done && ring < rings; ++ring) done = write_out(ring);
+    if (done) (void)write_chunk(TraceChunkKind::end, 0, nullptr, 0);
+}
+
+}  // namespace tensorpool::trace

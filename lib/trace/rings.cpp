@@ -1,0 +1,116 @@
+#include "trace/rings.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <iterator>
+#include <new>
+
+namespace tensorpool::trace {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+// Text as records hold it: cut, then zeros.
+template <std::size_t Bytes>
+void store_text(char (&to)[Bytes], std::string_view text) noexcept {
+    const std::size_t length = std::min(text.size(), Bytes - 1);
+    std::memcpy(to, text.data(), length);
+    std::memset(to + length, 0, Bytes - length);
+}
+
+template <std::size_t Bytes>
+bool has_text(const char (&stored)[Bytes], std::string_view text) noexcept {
+    const std::string_view cut = text.substr(0, Bytes - 1);
+    return std::string_view(stored, strnlen(stored, Bytes)) == cut;
+}
+
+}  // namespace
+
+bool Rings::make(Sharing sharing, const TraceProcess& process) noexcept {
+    platform::SharedMemory memory;
+    if (sharing == Sharing::yes) {
+        memory = platform::share_memory("tensorpool-rings", rings_bytes);
+    } else {
+        memory.address = platform::map(rings_bytes, platform::page_bytes());
+    }
+    if (memory.address == nullptr || !platform::get_shared_pages(memory.address, rings_offset)) {
+        return false;
+    }
+    platform::keep_from_forks(memory.address, rings_bytes);
+    auto* const header = new (memory.address) RingsHeader{};
+    header->version.store(rings_version, relaxed);
+    header->bytes.store(rings_bytes, relaxed);
+    header->process = process;
+    header->magic.store(rings_magic, std::memory_order_release);
+    const std::lock_guard guard(mutex_);
+    memory_ = memory;
+    std::fill(std::begin(taken_), std::end(taken_), 0);
+    return true;
+}
+
+void Rings::end() noexcept {
+    header().ended.store(1, std::memory_order_release);
+    platform::close_shared_memory(memory_);
+    memory_.file = -1;
+}
+
+void Rings::forget() noexcept {
+    platform::close_shared_memory(memory_);
+    memory_ = {};
+}
+
+std::size_t Rings::take() noexcept {
+    const std::lock_guard guard(mutex_);
+    std::size_t ring = ring_count;
+    for (std::size_t word = 0; word < std::size(taken_) && ring == ring_count; ++word) {
+        if (~taken_[word] == 0) continue;
+        ring = word * 64 + static_cast<std::size_t>(std::countr_one(taken_[word]));
+    }
+    // A page that the system has not would end the process when it is touched.
+    if (ring == ring_count || !platform::get_shared_pages(entries(ring), ring_bytes)) {
+        header().left_out.fetch_add(1, relaxed);
+        return ring_count;
+    }
+    taken_[ring / 64] |= std::uint64_t{1} << ring % 64;
+    if (ring >= header().rings.load(relaxed)) {
+        header().rings.store(ring + 1, std::memory_order_release);
+    }
+    return ring;
+}
+
+void Rings::give_back(std::size_t ring) noexcept {
+    const std::lock_guard guard(mutex_);
+    taken_[ring / 64] &= ~(std::uint64_t{1} << ring % 64);
+}
+
+void Rings::name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept {
+    const std::lock_guard guard(mutex_);
+    const std::size_t count = header().names.load(relaxed);
+    const auto* const known = std::find_if(
+        names(), names() + count, [&](const TraceName& one) { return one.source == source; });
+    if (known != names() + count) return;
+    if (count == name_count) {
+        header().names_dropped.fetch_add(1, relaxed);
+        return;
+    }
+    TraceName& added = names()[count];
+    added = {.source = source, .kind = kind, .reserved = 0, .text = {}};
+    store_text(added.text, name);
+    header().names.store(count + 1, std::memory_order_release);
+}
+
+std::uint64_t Rings::number_of_module(std::string_view path) noexcept {
+    const std::lock_guard guard(mutex_);
+    const std::size_t count = header().modules.load(relaxed);
+    for (std::size_t i = 0; i < count; ++i) {
+        if (has_text(modules()[i].path, path)) return i + 1;
+    }
+    if (count == module_count) return 0;
+    modules()[count].number = count + 1;
+    store_text(modules()[count].path, path);
+    header().modules.store(count + 1, std::memory_order_release);
+    return count + 1;
+}
+
+}  // namespace tensorpool::trace
