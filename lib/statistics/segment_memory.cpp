@@ -8,6 +8,14 @@
 #include "statistics/segment.hpp"
 
 namespace tensorpool::statistics {
+namespace {
+
+// While the library is loaded. Later it would be under the segment's lock, and atexit has a lock of
+// its own, under which it calls a malloc that a pool may serve.
+[[maybe_unused]] const bool removes_file_at_exit =
+    std::atexit([] { segment().memory().remove_file(); }) == 0;
+
+}  // namespace
 
 platform::SharedMemory SegmentMemory::get() noexcept {
     if (sharing_ == Sharing::unknown) look();
@@ -73,11 +81,7 @@ void SegmentMemory::look() noexcept {
 }
 
 void SegmentMemory::use(const platform::SharedMemory& memory) noexcept {
-    const bool first = used_.address == nullptr;
     used_ = memory;
-    if (first && sharing_ == Sharing::folder) {
-        std::atexit([] { segment().memory().remove_file(); });
-    }
 }
 
 void SegmentMemory::remove_file() noexcept {
