@@ -16,6 +16,7 @@ namespace {
 /// The records of all threads, those of ended ones for the next.
 class AllThreadSlots {
 public:
+    bool add_exit_handler() noexcept;
     ThreadSlots* take() noexcept;
     void give_back(ThreadSlots& one) noexcept;
 
@@ -55,13 +56,22 @@ void end_thread() noexcept {
     all_thread_slots->give_back(*own);
 }
 
-ThreadSlots* AllThreadSlots::take() noexcept {
-    // Without it a child of a fork might find a lock taken.
-    if (!watch_forks()) return nullptr;
+bool AllThreadSlots::add_exit_handler() noexcept {
     const std::lock_guard guard(mutex_);
     if (exit_handler_ == platform::no_exit_handler) {
         exit_handler_ = platform::add_thread_exit_handler(end_thread);
     }
+    return exit_handler_ != platform::no_exit_handler;
+}
+
+// While the library is loaded, when the system still has those of its keys for which a thread needs
+// no memory: it is asked for under locks, and malloc may be served by a pool.
+[[maybe_unused]] const bool has_exit_handler_from_the_start = all_thread_slots->add_exit_handler();
+
+ThreadSlots* AllThreadSlots::take() noexcept {
+    // Without it a child of a fork might find a lock taken.
+    if (!watch_forks() || !add_exit_handler()) return nullptr;
+    const std::lock_guard guard(mutex_);
     if (free_ == nullptr) {
         ThreadSlots* const fresh = memory_.take();
         if (fresh == nullptr) return nullptr;
