@@ -131,6 +131,10 @@ struct TENSORPOOL_API GlobalPool {
     ~GlobalPool() {}
     /// Makes it ready for use, once, whichever thread comes first.
     static Pool& set_up();
+
+private:
+    /// nullptr when the system has no memory for its records.
+    static Pool* set_up_under_lock();
 };
 extern TENSORPOOL_API constinit GlobalPool global_pool;
 }  // namespace abi_1

@@ -34,15 +34,23 @@ constinit GlobalPool global_pool;
 static_assert(GlobalPool::number == blocks::ThreadRegistry::global_number);
 
 Pool& GlobalPool::set_up() {
-    blocks::ThreadRegistry& registry = blocks::thread_registry();
-    registry.watch_forks();
-    const std::lock_guard guard(registry.set_up_mutex());
-    if (Pool* const pool = global_pool.pool.pool_if_set_up()) return *pool;
-    const PoolOptions options = global_options();
-    Pool* const pool = Pool::make(options, number);
+    // Both before the lock and the failure after it: what the C library does for them, with locks
+    // of its own, may be a malloc that this pool serves.
+    statistics::report_at_exit_where_wanted();
+    blocks::thread_registry().watch_forks();
+    Pool* const pool = set_up_under_lock();
     if (pool == nullptr) {
         throw AllocationError("global", 0, 0, 0, "memory for the pool's records", 0);
     }
+    return *pool;
+}
+
+Pool* GlobalPool::set_up_under_lock() {
+    const std::lock_guard guard(blocks::thread_registry().set_up_mutex());
+    if (Pool* const pool = global_pool.pool.pool_if_set_up()) return pool;
+    const PoolOptions options = global_options();
+    Pool* const pool = Pool::make(options, number);
+    if (pool == nullptr) return nullptr;
     pages::Refusal refusal;
     if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, refusal)) {
         platform::say(
@@ -50,9 +58,8 @@ Pool& GlobalPool::set_up() {
             "instead: 0 B",
             base::BytesText(options.initial_capacity).c_str(), refusal.limit);
     }
-    statistics::report_at_exit_where_wanted();
     global_pool.pool.pool_.store(pool, std::memory_order_release);
-    return *pool;
+    return pool;
 }
 
 }  // namespace abi_1

@@ -1,5 +1,6 @@
 #include "statistics/report_at_exit.hpp"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -28,10 +29,11 @@ bool report_wanted_by_environment() {
 }
 
 void report_at_exit_where_wanted() {
-    [[maybe_unused]] static const bool looked = [] {
-        if (report_wanted_by_environment()) std::atexit(print_report);
-        return true;
-    }();
+    // No static variable's initialisation: its lock would be held while atexit waits for its own,
+    // whose holder may be in a malloc that comes here. Relaxed: whoever is first does it.
+    static constinit std::atomic<bool> looked = false;
+    if (looked.exchange(true, std::memory_order_relaxed)) return;
+    if (report_wanted_by_environment()) std::atexit(print_report);
 }
 
 }  // namespace tensorpool::statistics
