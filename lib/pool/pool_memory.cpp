@@ -12,7 +12,7 @@ using pages::Changes;
 using statistics::write_entry;
 
 // A callback may use the pool; what it does there is not told again.
-constinit thread_local bool telling = false;
+constinit thread_local bool telling TENSORPOOL_INITIAL_EXEC = false;
 
 }  // namespace
 
