@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "as_default.hpp"
+#include "support/as_default.hpp"
 #include "mat_scopes.hpp"
 
 namespace tensorpool {

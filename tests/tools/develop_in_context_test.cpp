@@ -7,7 +7,7 @@
 #include <new>
 #include <vector>
 
-#include "as_default.hpp"
+#include "support/as_default.hpp"
 #include "develop.hpp"
 #include "mat_scopes.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "as_default.hpp"
+#include "support/as_default.hpp"
 #include "mat_scopes.hpp"
 
 namespace tensorpool::photos {

@@ -7,7 +7,7 @@
 
 #include <tensorpool/scratch_report.hpp>
 
-#include "as_default.hpp"
+#include "support/as_default.hpp"
 
 namespace tensorpool {
 namespace {

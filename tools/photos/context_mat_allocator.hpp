@@ -10,8 +10,8 @@
 #include <opencv2/core.hpp>
 
 #include <tensorpool/context.hpp>
+#include <tensorpool/mat_layout.hpp>
 
-#include "mat_layout.hpp"
 #include "mat_lot.hpp"
 
 namespace tensorpool {

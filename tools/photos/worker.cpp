@@ -13,6 +13,7 @@
 
 #include <tensorpool/context.hpp>
 #include <tensorpool/memory_pool.hpp>
+#include <tensorpool/opencv.hpp>
 #include <tensorpool/scratch_report.hpp>
 #include <tensorpool/statistics.hpp>
 
@@ -23,7 +24,6 @@
 #include "mapped_file.hpp"
 #include "mat_scopes.hpp"
 #include "pictures.hpp"
-#include "pooled_mat_allocator.hpp"
 #include "worker_line.hpp"
 
 namespace tensorpool::photos {

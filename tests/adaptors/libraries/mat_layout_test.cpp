@@ -1,4 +1,4 @@
-#include "mat_layout.hpp"
+#include <tensorpool/mat_layout.hpp>
 
 #include <gtest/gtest.h>
 

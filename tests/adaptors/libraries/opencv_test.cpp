@@ -1,14 +1,16 @@
-#include "pooled_mat_allocator.hpp"
+#include <tensorpool/opencv.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <vector>
 
-#include "as_default.hpp"
-#include "develop.hpp"
+#include <opencv2/imgproc.hpp>
+
+#include "support/as_default.hpp"
 
 namespace tensorpool {
 namespace {
@@ -127,13 +129,66 @@ TEST_F(PooledMatAllocatorTest, MoreThanThereIsThrowsAndLeavesTheMatEmpty) {
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
+TEST_F(PooledMatAllocatorTest, AMatOfItsOwnFallsBackOnTheDefaultWhereThePoolIsFull) {
+    MemoryPool small(PoolOptions{.max_capacity = 8U << 20});
+    PooledMatAllocator allocator(small);
+    cv::Mat mat;
+    mat.allocator = &allocator;
+    mat.create(1 << 12, 1 << 12, CV_8U);  // 16 MiB
+    ASSERT_NE(mat.data, nullptr);
+    EXPECT_FALSE(small.owns(mat.data));
+    mat.setTo(1);
+    mat.create(16, 16, CV_8U);
+    EXPECT_TRUE(small.owns(mat.data));
+    mat.release();
+    EXPECT_EQ(small.get_total_allocated(), 0U);
+}
+
+TEST_F(PooledMatAllocatorTest, AsTheDefaultItThrowsWhereThePoolIsFull) {
+    MemoryPool small(PoolOptions{.max_capacity = 8U << 20});
+    PooledMatAllocator allocator(small);
+    const AsDefault scope(allocator);
+    EXPECT_THROW(cv::Mat(1 << 12, 1 << 12, CV_8U), AllocationError);
+    cv::Mat mat(16, 16, CV_8U, cv::Scalar(3));
+    EXPECT_THROW(mat.create(1 << 12, 1 << 12, CV_8U), AllocationError);
+    EXPECT_EQ(mat.data, nullptr);
+    EXPECT_EQ(small.get_total_allocated(), 0U);
+}
+
+TEST_F(PooledMatAllocatorTest, ManyThreadsMakeAndHandOverMats) {
+    const AsDefault scope(allocator_);
+    std::vector<cv::Mat> made(4);
+    std::vector<std::thread> workers;
+    for (cv::Mat& result : made) {
+        workers.emplace_back([&result] {
+            for (int round = 0; round < 100; ++round) {
+                result = cv::Mat(60, 70, CV_32F, cv::Scalar(1)) + 1;
+            }
+        });
+    }
+    for (std::thread& worker : workers) worker.join();
+    for (const cv::Mat& result : made) EXPECT_EQ(cv::sum(result)[0], 2.0 * 60 * 70);
+    made.clear();
+    EXPECT_EQ(blocks_in_use(), blocks_before_);
+}
+
 TEST_F(PooledMatAllocatorTest, AsTheDefaultItServesAWholePipelineWithTheSameResult) {
+    const auto sharpen = [](const cv::Mat& picture) {
+        cv::Mat blurred;
+        cv::Mat small;
+        cv::GaussianBlur(picture, blurred, {}, 3);
+        cv::pyrDown(2 * picture - blurred, small);
+        return small;
+    };
     cv::Mat picture(61, 83, CV_8UC3);
     cv::randu(picture, 0, 256);
-    const cv::Mat expected = photos::develop(picture);
+    const cv::Mat expected = sharpen(picture);
 
     const AsDefault scope(global_mat_allocator());
-    cv::Mat result = photos::develop(picture);
+    const std::size_t made_before = pool_.get_allocation_count();
+    cv::Mat result = sharpen(picture);
+
+    EXPECT_GE(pool_.get_allocation_count(), made_before + 3);
 
     EXPECT_TRUE(pool_.owns(result.data));
     ASSERT_EQ(result.size(), expected.size());

@@ -1,25 +1,26 @@
 #pragma once
 
 /// @file
-/// Storage of cv::Mat from a pool. Header-only: needs OpenCV's core, which the library does not.
+/// OpenCV: storage of cv::Mat from a pool, once for the process,
+/// `cv::Mat::setDefaultAllocator(&tensorpool::global_mat_allocator())`. Needs OpenCV 4's core,
+/// which the library does not.
 
 #include <cstddef>
 #include <memory>
 
 #include <opencv2/core.hpp>
 
+#include <tensorpool/mat_layout.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/pooled_allocation.hpp>
-
-#include "mat_layout.hpp"
 
 namespace tensorpool {
 
 /// Serves the pixels of every cv::Mat made after `cv::Mat::setDefaultAllocator(&allocator)`, or of
 /// one by `mat.allocator = &allocator`; that one OpenCV takes to the default allocator when it
-/// grows by push_back or when the pool has no memory. The records that OpenCV keeps for each
-/// cv::Mat still come from `new`. Any thread. The allocator and the pool must outlive each cv::Mat
-/// they served.
+/// grows by push_back or when the pool has no memory. Each begins at a multiple of 64 bytes. The
+/// records that OpenCV keeps for each cv::Mat, and buffers within its functions, still come from
+/// `new`. Any thread. The allocator and the pool must outlive each cv::Mat they served.
 ///
 /// Copying, mapping and uploading are what cv::MatAllocator does by default: plain memory.
 class PooledMatAllocator final : public cv::MatAllocator {

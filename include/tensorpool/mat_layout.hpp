@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// How the elements of a cv::Mat lie, for allocators of cv::Mat.
+/// How the elements of a cv::Mat lie, for allocators of cv::Mat: those of opencv.hpp and your own.
 
 #include <cstddef>
 
