@@ -1,0 +1,75 @@
+#pragma once
+
+/// @file
+/// DLPack's names for the types of elements and for devices.
+
+#include <complex>
+#include <concepts>
+#include <cstdint>
+#include <iterator>
+#include <string>
+
+#include <dlpack/dlpack.h>
+
+namespace tensorpool {
+
+/// How DLPack tells the type T: `value`. Known are integers, floating point and std::complex; for a
+/// half or a bfloat16 of your own, specialise it. There is none for bool: DLPack 0.6 has no such
+/// type.
+template <class T>
+struct DlpackType;
+
+template <std::integral T>
+struct DlpackType<T> {
+    static constexpr DLDataType value = {std::signed_integral<T> ? kDLInt : kDLUInt, 8 * sizeof(T),
+                                         1};
+};
+template <>
+struct DlpackType<bool>;
+template <std::floating_point T>
+struct DlpackType<T> {
+    static constexpr DLDataType value = {kDLFloat, 8 * sizeof(T), 1};
+};
+template <>
+struct DlpackType<std::complex<float>> {
+    static constexpr DLDataType value = {kDLComplex, 64, 1};
+};
+template <>
+struct DlpackType<std::complex<double>> {
+    static constexpr DLDataType value = {kDLComplex, 128, 1};
+};
+
+/// A type that DLPack can tell.
+template <class T>
+concept DlpackElement = requires {
+    { DlpackType<T>::value } -> std::convertible_to<DLDataType>;
+};
+static_assert(DlpackElement<float> && DlpackElement<std::uint8_t> && !DlpackElement<bool>);
+
+namespace detail {
+
+/// As "float32", with the lanes of a vector behind: "float32x4".
+inline std::string dlpack_text(DLDataType type) {
+    static constexpr const char* names[] = {"int", "uint", "float", "opaque", "bfloat", "complex"};
+    std::string text = type.code < std::size(names) ? names[type.code] : "code ";
+    if (type.code >= std::size(names)) text.append(std::to_string(type.code)).append(" of ");
+    text.append(std::to_string(type.bits));
+    if (type.lanes != 1) text.append("x").append(std::to_string(type.lanes));
+    return text;
+}
+
+/// As "CUDA 1".
+inline std::string dlpack_text(DLDevice device) {
+    static constexpr const char* names[] = {
+        "device type 0", "CPU",           "CUDA",      "pinned CUDA", "OpenCL",
+        "device type 5", "device type 6", "Vulkan",    "Metal",       "VPI",
+        "ROCm",          "pinned ROCm",   "extension", "managed CUDA"};
+    const auto type = static_cast<unsigned>(device.device_type);
+    std::string text = type < std::size(names) ? names[type] : "device type ";
+    if (type >= std::size(names)) text.append(std::to_string(type));
+    return text.append(" ").append(std::to_string(device.device_id));
+}
+
+}  // namespace detail
+
+}  // namespace tensorpool

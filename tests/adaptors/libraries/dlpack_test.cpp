@@ -1,0 +1,286 @@
+#include <tensorpool/dlpack.hpp>
+
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace tensorpool {
+namespace {
+
+template <class Action>
+std::string refusal_of(const Action& action) {
+    try {
+        action();
+        return "";
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+}
+
+void drop(DLManagedTensor* tensor) {
+    tensor->deleter(tensor);
+}
+
+TEST(ToDlpack, TellsTheBlockAsItIsAndGivesItBack) {
+    MemoryPool pool;
+    PooledArray<float> array(pool, 6);
+    const float* const data = array.data();
+    DLManagedTensor* const tensor = to_dlpack(std::move(array), {2, 3});
+    EXPECT_EQ(tensor->dl_tensor.data, data);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % 64, 0U);
+    EXPECT_EQ(tensor->dl_tensor.device.device_type, kDLCPU);
+    EXPECT_EQ(tensor->dl_tensor.ndim, 2);
+    EXPECT_EQ(tensor->dl_tensor.shape[0], 2);
+    EXPECT_EQ(tensor->dl_tensor.shape[1], 3);
+    EXPECT_EQ(tensor->dl_tensor.strides[0], 3);
+    EXPECT_EQ(tensor->dl_tensor.strides[1], 1);
+    EXPECT_EQ(tensor->dl_tensor.byte_offset, 0U);
+    EXPECT_TRUE(array.empty());  // NOLINT: what moving leaves is what is looked at
+    EXPECT_GT(pool.get_total_allocated(), 0U);
+    drop(tensor);
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST(ToDlpack, WithoutAShapeHasOneDimension) {
+    DLManagedTensor* const tensor = to_dlpack(PooledArray<int>(7));
+    EXPECT_EQ(tensor->dl_tensor.ndim, 1);
+    EXPECT_EQ(tensor->dl_tensor.shape[0], 7);
+    drop(tensor);
+}
+
+TEST(ToDlpack, TakesABlockToo) {
+    MemoryPool pool;
+    PooledAllocation block(pool, 100 * sizeof(double), 256);
+    DLManagedTensor* const tensor = to_dlpack<double>(std::move(block), {10, 10});
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor->dl_tensor.data) % 256, 0U);
+    EXPECT_EQ(tensor->dl_tensor.dtype.bits, 64);
+    drop(tensor);
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST(ToDlpack, StridesTellAnotherOrder) {
+    DLManagedTensor* const tensor = to_dlpack(PooledArray<float>(6), {2, 3}, {1, 2});
+    EXPECT_EQ(tensor->dl_tensor.strides[0], 1);
+    EXPECT_EQ(tensor->dl_tensor.strides[1], 2);
+    drop(tensor);
+    drop(to_dlpack(PooledArray<float>(1), {1000, 1000}, {0, 0}));  // one element, broadcast
+}
+
+TEST(ToDlpack, NoElementsAndNoDimensionsAreTensorsToo) {
+    drop(to_dlpack(PooledArray<float>(0), {0, 5}));
+    DLManagedTensor* const scalar = to_dlpack(PooledArray<float>(1), {});
+    EXPECT_EQ(scalar->dl_tensor.ndim, 0);
+    drop(scalar);
+}
+
+TEST(ToDlpack, RefusesWhatTheArrayDoesNotHoldAndLeavesIt) {
+    MemoryPool pool;
+    PooledArray<float> array(pool, 6);
+    const auto refused = [&](std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
+        return refusal_of([&] {
+            static_cast<void>(to_dlpack(std::move(array), std::move(shape), std::move(strides)));
+        });
+    };
+    EXPECT_EQ(refused({2, 4}, {}),
+              "tensorpool: to_dlpack: 6 elements, expected the 8 of shape (2, 4)");
+    EXPECT_EQ(refused({2, -3}, {}),
+              "tensorpool: to_dlpack: shape (2, -3), expected no negative extent");
+    EXPECT_EQ(refused({2, 3}, {1}),
+              "tensorpool: to_dlpack: 1 strides, expected 2 as of shape (2, 3)");
+    EXPECT_EQ(refused({2, 3}, {4, 1}),
+              "tensorpool: to_dlpack: strides (4, 1) of shape (2, 3), expected to stay within the "
+              "6 elements");
+    EXPECT_NE(refused({2, 3}, {-1, 1}), "");
+    EXPECT_NE(refused({3, 3}, {INT64_MAX, 1}), "");
+    EXPECT_NE(refused({INT64_MAX, INT64_MAX}, {}), "");
+    EXPECT_EQ(array.size(), 6U);
+    EXPECT_TRUE(pool.owns(array.data()));
+}
+
+TEST(ToDlpack, AnyThreadMayGiveItBack) {
+    MemoryPool pool;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+        std::vector<DLManagedTensor*> made;
+        for (int i = 0; i < 100; ++i) made.push_back(to_dlpack(PooledArray<float>(pool, 1000)));
+        threads.emplace_back([made] {
+            for (DLManagedTensor* const tensor : made) drop(tensor);
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+    EXPECT_EQ(pool.get_deallocation_count(), 400U);
+}
+
+/// A tensor as another library makes it; counts its deleter's calls.
+struct Foreign {
+    std::vector<float> values = std::vector<float>(24);
+    std::vector<std::int64_t> shape = {2, 3};
+    std::vector<std::int64_t> strides = {3, 1};
+    int dropped = 0;
+    DLManagedTensor managed{
+        {values.data(), {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape.data(), strides.data(), 0},
+        this,
+        [](DLManagedTensor* self) { ++static_cast<Foreign*>(self->manager_ctx)->dropped; }};
+    DLTensor& tensor = managed.dl_tensor;
+
+    Foreign() { std::iota(values.begin(), values.end(), 0.0F); }
+
+    template <class T = float>
+    std::string refusal() {
+        const std::string text = refusal_of([&] { static_cast<void>(from_dlpack<T>(&managed)); });
+        EXPECT_EQ(dropped, 0) << "what is refused stays the caller's";
+        return text;
+    }
+};
+
+TEST(FromDlpack, ShowsElementsShapeAndStridesAndDropsOnce) {
+    Foreign foreign;
+    {
+        DlpackTensor<float> first = from_dlpack<float>(&foreign.managed);
+        const DlpackTensor<float> tensor = std::move(first);
+        EXPECT_FALSE(first);  // NOLINT: what moving leaves is what is looked at
+        EXPECT_TRUE(tensor);
+        EXPECT_EQ(tensor.data(), foreign.values.data());
+        EXPECT_EQ(tensor.size(), 6U);
+        EXPECT_EQ(tensor.shape()[1], 3);
+        EXPECT_EQ(tensor.strides()[0], 3);
+        EXPECT_TRUE(tensor.is_contiguous());
+        EXPECT_EQ(tensor.elements()[5], 5.0F);
+        EXPECT_EQ(foreign.dropped, 0);
+    }
+    EXPECT_EQ(foreign.dropped, 1);
+}
+
+TEST(FromDlpack, ReleasingHandsTheTensorBackUndropped) {
+    Foreign foreign;
+    DlpackTensor<float> tensor = from_dlpack<float>(&foreign.managed);
+    EXPECT_EQ(tensor.release(), &foreign.managed);
+    EXPECT_FALSE(tensor);
+    EXPECT_EQ(tensor.data(), nullptr);
+    EXPECT_EQ(tensor.size(), 0U);
+    EXPECT_EQ(tensor.release(), nullptr);
+    EXPECT_EQ(foreign.dropped, 0);
+}
+
+TEST(FromDlpack, CountsTheByteOffsetIn) {
+    Foreign foreign;
+    foreign.tensor.byte_offset = 8;
+    const auto tensor = from_dlpack<const float>(&foreign.managed);
+    EXPECT_EQ(tensor.data(), foreign.values.data() + 2);
+    EXPECT_EQ(tensor.elements()[5], 7.0F);
+}
+
+TEST(FromDlpack, NoStridesMeanACompactTensor) {
+    Foreign foreign;
+    foreign.tensor.strides = nullptr;
+    const auto tensor = from_dlpack<float>(&foreign.managed);
+    EXPECT_EQ(tensor.strides()[0], 3);
+    EXPECT_EQ(tensor.strides()[1], 1);
+    EXPECT_TRUE(tensor.is_contiguous());
+}
+
+TEST(FromDlpack, ATensorWithoutADeleterIsNeverFreed) {
+    Foreign foreign;
+    foreign.managed.deleter = nullptr;
+    EXPECT_EQ(from_dlpack<float>(&foreign.managed).size(), 6U);
+}
+
+TEST(FromDlpack, ElementsOfATransposedTensorAreRefusedItsStridesAreNot) {
+    Foreign foreign;
+    foreign.strides = {1, 2};
+    foreign.tensor.strides = foreign.strides.data();
+    const auto tensor = from_dlpack<float>(&foreign.managed);
+    EXPECT_FALSE(tensor.is_contiguous());
+    EXPECT_EQ(tensor.strides()[1], 2);
+    EXPECT_EQ(refusal_of([&] { static_cast<void>(tensor.elements()); }),
+              "tensorpool: from_dlpack: strides (1, 2) of shape (2, 3), expected (3, 1)");
+}
+
+TEST(FromDlpack, StridesOfASingleElementDoNotMatter) {
+    Foreign foreign;
+    foreign.shape = {1, 3};
+    foreign.tensor.shape = foreign.shape.data();
+    foreign.tensor.strides[0] = 77;
+    EXPECT_TRUE(from_dlpack<float>(&foreign.managed).is_contiguous());
+}
+
+TEST(FromDlpack, NoElementsNeedNoData) {
+    Foreign foreign;
+    foreign.shape = {0, 3};
+    foreign.tensor.shape = foreign.shape.data();
+    foreign.tensor.data = nullptr;
+    const auto tensor = from_dlpack<float>(&foreign.managed);
+    EXPECT_EQ(tensor.data(), nullptr);
+    EXPECT_TRUE(tensor.elements().empty());
+}
+
+TEST(FromDlpack, RefusesAnotherDevice) {
+    Foreign foreign;
+    foreign.tensor.device = {kDLCUDA, 1};
+    EXPECT_EQ(foreign.refusal(), "tensorpool: from_dlpack: memory of CUDA 1, expected CPU");
+    foreign.tensor.device.device_type = static_cast<DLDeviceType>(15);
+    EXPECT_EQ(foreign.refusal(),
+              "tensorpool: from_dlpack: memory of device type 15 1, expected CPU");
+}
+
+TEST(FromDlpack, RefusesAnotherType) {
+    Foreign foreign;
+    EXPECT_EQ(foreign.refusal<std::complex<float>>(),
+              "tensorpool: from_dlpack: elements of type float32, expected complex64");
+    EXPECT_EQ(foreign.refusal<const std::int8_t>(),
+              "tensorpool: from_dlpack: elements of type float32, expected int8");
+    foreign.tensor.dtype = {kDLBfloat, 16, 4};
+    EXPECT_EQ(foreign.refusal(),
+              "tensorpool: from_dlpack: elements of type bfloat16x4, expected float32");
+    foreign.tensor.dtype = {17, 32, 1};
+    EXPECT_EQ(foreign.refusal(),
+              "tensorpool: from_dlpack: elements of type code 17 of 32, expected float32");
+}
+
+TEST(FromDlpack, RefusesAnAddressThatTheTypeCannotHave) {
+    Foreign foreign;
+    foreign.tensor.byte_offset = 2;
+    EXPECT_EQ(
+        foreign.refusal(),
+        "tensorpool: from_dlpack: an address 2 bytes past a multiple of 4, expected a multiple");
+}
+
+TEST(FromDlpack, RefusesATensorThatMakesNoSense) {
+    EXPECT_EQ(refusal_of([] { static_cast<void>(from_dlpack<float>(nullptr)); }),
+              "tensorpool: from_dlpack: nullptr, expected a DLManagedTensor");
+    Foreign foreign;
+    foreign.tensor.data = nullptr;
+    EXPECT_EQ(foreign.refusal(), "tensorpool: from_dlpack: no data, expected that of 6 elements");
+    foreign.shape[0] = -2;
+    EXPECT_EQ(foreign.refusal(),
+              "tensorpool: from_dlpack: shape (-2, 3), expected no negative extent");
+    foreign.shape = {INT64_MAX, INT64_MAX};
+    foreign.tensor.shape = foreign.shape.data();
+    EXPECT_NE(foreign.refusal(), "");
+    foreign.tensor.shape = nullptr;
+    EXPECT_EQ(foreign.refusal(),
+              "tensorpool: from_dlpack: 2 dimensions without a shape, expected one");
+    foreign.tensor.ndim = -1;
+    EXPECT_NE(foreign.refusal(), "");
+}
+
+TEST(FromDlpack, TakesWhatToDlpackMade) {
+    MemoryPool pool;
+    PooledArray<std::complex<double>> array(pool, 12);
+    const auto* const data = array.data();
+    {
+        const auto tensor = from_dlpack<std::complex<double>>(to_dlpack(std::move(array), {3, 4}));
+        EXPECT_EQ(tensor.data(), data);
+    }
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool
