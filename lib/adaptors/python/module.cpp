@@ -1,0 +1,90 @@
+// The extension module _tensorpool: what tensorpool/__init__.py is made of.
+
+#include <pybind11/pybind11.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <tensorpool/memory_pool.hpp>
+#include <tensorpool/snapshot.hpp>
+#include <tensorpool/statistics_scope.hpp>
+
+#include "adaptors/python/numpy_handler.hpp"
+
+namespace tensorpool::python {
+namespace {
+
+namespace py = pybind11;
+
+// A new reference, or the exception that was raised.
+py::object owned(PyObject* object) {
+    if (object == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(object);
+}
+
+// Bytes, for names are bytes: what is none of UTF-8 is for Python to replace.
+py::bytes snapshot_json() {
+    std::string text;
+    {
+        const py::gil_scoped_release release;
+        text = to_json(take_snapshot());
+    }
+    return text;
+}
+
+std::size_t trim() {
+    const py::gil_scoped_release release;
+    return get_global_memory_pool().trim();
+}
+
+void set_limit(std::size_t bytes) {
+    const py::gil_scoped_release release;
+    get_global_memory_pool().set_max_capacity(bytes);
+}
+
+std::size_t limit() {
+    return get_global_memory_pool().max_capacity();
+}
+
+/// A StatisticsScope that begins when it is made, and is ended by a call.
+class OpenScope {
+public:
+    explicit OpenScope(const std::string& name) : scope_(std::in_place, name) {}
+
+    /// allocations, deallocations, requested, allocated and deallocated bytes, peak.
+    py::tuple figures() const {
+        const ScopeStatistics so_far = scope_ ? scope_->statistics() : ScopeStatistics{};
+        return py::make_tuple(so_far.allocations, so_far.deallocations, so_far.requested_bytes,
+                              so_far.allocated_bytes, so_far.deallocated_bytes, so_far.peak_bytes);
+    }
+    void end() { scope_.reset(); }
+
+private:
+    std::optional<StatisticsScope> scope_;
+};
+
+}  // namespace
+
+PYBIND11_MODULE(_tensorpool, module) {
+    module.doc() = "What the package tensorpool is made of; use that.";
+    module.attr("handler") = py::reinterpret_borrow<py::object>(numpy_handler());
+    module.def("is_numpy_enabled", [] {
+        const int enabled = is_numpy_enabled();
+        if (enabled < 0) throw py::error_already_set();
+        return enabled != 0;
+    });
+    module.def("set_numpy_handler",
+               [](const py::object& wanted) { return owned(set_numpy_handler(wanted.ptr())); });
+    module.def("snapshot_json", snapshot_json);
+    module.def("trim", trim);
+    module.def("limit", limit);
+    module.def("set_limit", set_limit);
+    py::class_<OpenScope>(module, "OpenScope")
+        .def(py::init<const std::string&>())
+        .def("figures", &OpenScope::figures)
+        .def("end", &OpenScope::end);
+}
+
+}  // namespace tensorpool::python
