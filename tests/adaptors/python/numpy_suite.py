@@ -1,0 +1,38 @@
+"""NumPy's own tests with their arrays from the pool; arguments are pytest's. Each test begins with the
+pool enabled and must leave it so. Needs the Debian packages python3-pytest and python3-hypothesis."""
+
+import sys
+
+from support import handler_name, tensorpool
+
+try:
+    import hypothesis  # NumPy's tests import it
+    import pytest
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+MODULES = ["core", "lib", "linalg", "fft", "ma", "random", "matrixlib", "polynomial"]
+# It sets handlers of its own and expects NumPy's where it set none.
+LEFT_OUT = ["--deselect=core/tests/test_mem_policy.py", "--ignore-glob=*/test_mem_policy.py"]
+
+
+class Enabled:
+    @pytest.fixture(autouse=True)
+    def from_the_pool(self):
+        tensorpool.enable_numpy()
+        yield
+        assert handler_name() == "tensorpool"
+
+
+def main(arguments):
+    tensorpool.enable_numpy()
+    chosen = arguments or ["--pyargs", *(f"numpy.{module}" for module in MODULES), *LEFT_OUT]
+    status = pytest.main(["-q", "-p", "no:cacheprovider", *chosen], plugins=[Enabled()])
+    figures = tensorpool.statistics()["pools"][0]
+    print(f"{figures['allocations']} allocations of {figures['requested_bytes']} bytes")
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
