@@ -1,9 +1,11 @@
 // What a thread does with its ring: the fast path of a recorder, and where it finds no room.
 
+#include <algorithm>
 #include <bit>
 
 #include <tensorpool/export.hpp>
 
+#include "platform/call_stack.hpp"
 #include "trace/own_ring.hpp"
 #include "trace/recorder.hpp"
 
@@ -16,6 +18,14 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr std::uint64_t calls_between_looks = 1024;
 // So long a ring may be full while the reader does not show itself, until it counts as gone.
 constexpr std::uint64_t most_silence_ns = 10'000'000'000;
+
+// A deeper stack is cut where it began.
+constexpr std::size_t most_frames = 30;
+
+constexpr bool is_allocation(TraceAction action) noexcept {
+    return action == TraceAction::allocate || action == TraceAction::arena_allocate ||
+           action == TraceAction::scratch_allocate;
+}
 
 constinit thread_local OwnRing own_ring TENSORPOOL_INITIAL_EXEC;
 
@@ -36,6 +46,36 @@ void Recorder::record(TraceAction action, std::uint64_t source, const void* addr
     entry.alignment_log2 = static_cast<std::uint8_t>(std::countr_zero(alignment));
     entry.reserved = 0;
     own.end_entry();
+    if (is_allocation(action) && own.sampling.takes(bytes)) [[unlikely]]
+        write_stack(own);
+}
+
+// As many entries as the stack needs, or none: half a stack would be another one.
+void Recorder::write_stack(OwnRing& own) noexcept {
+    std::uintptr_t frames[most_frames];
+    const std::size_t count = platform::capture_stack(frames, most_frames);
+    const std::size_t entries = (count + 2) / 3;
+    if (own.room_until - own.next < entries && !find_room(own)) return;
+    if (own.room_until - own.next < entries) return;
+    for (std::size_t i = 0; i < count; i += 3) {
+        TraceFrames some{};
+        some.action = TraceAction::frames;
+        some.count = static_cast<std::uint8_t>(std::min<std::size_t>(3, count - i));
+        some.last = i + 3 >= count ? 1 : 0;
+        for (std::size_t k = 0; k < some.count; ++k) some.frames[k] = name_frame(frames[i + k]);
+        own.write(std::bit_cast<TraceEntry>(some));
+    }
+}
+
+// Module and offset, which mean the same when the process is gone; the bare address where it is no
+// file's code.
+std::uint64_t Recorder::name_frame(std::uintptr_t address) noexcept {
+    constexpr unsigned offset_bits = 48;
+    constexpr std::uint64_t offset_mask = (std::uint64_t{1} << offset_bits) - 1;
+    const platform::CodeOrigin code = platform::find_code(address);
+    if (code.path == nullptr) return address & offset_mask;
+    const std::uint64_t module = rings_.number_of_module(code.path);
+    return module << offset_bits | ((module == 0 ? address : code.offset) & offset_mask);
 }
 
 bool Recorder::make_room(OwnRing& own) noexcept {
@@ -69,6 +109,7 @@ bool Recorder::take_ring(OwnRing& own) noexcept {
         return false;
     }
     const std::uint64_t thread = platform::current_thread_id();
+    own.sampling.begin(rings_.header().process.stack_interval, thread);
     own.head->thread.store(thread, relaxed);
     own.write({.cycles = platform::cycle_counter(),
                .address = thread,

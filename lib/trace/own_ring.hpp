@@ -5,6 +5,7 @@
 
 #include "platform/cycle_counter.hpp"
 #include "trace/ring_layout.hpp"
+#include "trace/stack_sampling.hpp"
 
 namespace tensorpool::trace {
 
@@ -15,7 +16,8 @@ struct OwnRing {
     std::uint64_t next = 0;        // the number of the next entry
     std::uint64_t room_until = 0;  // next <= room_until
     std::size_t ring = ring_count;
-    std::uint64_t recording = 0;         // which one it was taken for
+    std::uint64_t recording = 0;  // which one it was taken for
+    SampleDistance sampling{};
     std::uint64_t calls_until_look = 0;  // of a thread that found no ring
     // While the ring is full: since when, and how often the reader had shown itself then.
     std::uint64_t full_since_ns = 0;

@@ -63,6 +63,8 @@ private:
     bool take_ring(OwnRing& own) noexcept;
     bool find_room(OwnRing& own) noexcept;
     bool is_read(OwnRing& own) noexcept;
+    void write_stack(OwnRing& own) noexcept;
+    std::uint64_t name_frame(std::uintptr_t address) noexcept;
 
     // write_out.cpp
     bool write_out(std::size_t ring) noexcept;

@@ -7,7 +7,9 @@
 #include "arena/arena_registry.hpp"
 #include "arena/scratch_registry.hpp"
 #include "blocks/thread_registry.hpp"
+#include "platform/call_stack.hpp"
 #include "platform/cycle_counter.hpp"
+#include "platform/environment.hpp"
 #include "platform/fail.hpp"
 #include "statistics/segment.hpp"
 #include "statistics/snapshot_sources.hpp"
@@ -18,7 +20,23 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-TraceProcess describe_process(bool from_start) noexcept {
+// From the first call on the environment says it, later who asks.
+std::uint64_t stack_interval(const Control& control, bool from_start) noexcept {
+    if (!from_start) return control.stack_interval.load(relaxed);
+    const char* const text = platform::environment_variable("TENSORPOOL_TRACE_STACKS");
+    if (text == nullptr || *text == '\0') return 0;
+    const auto bytes = platform::parse_bytes(text);
+    if (bytes) return *bytes;
+    platform::say(
+        "TENSORPOOL_TRACE_STACKS is '%.60s'; expected a size such as 512KiB; used instead: no "
+        "stacks",
+        text);
+    return 0;
+}
+
+std::uintptr_t unused_frame;
+
+TraceProcess describe_process(std::uint64_t stack_interval, bool from_start) noexcept {
     const platform::ProcessIdentity self = platform::identify_process();
     TraceProcess process{.process = self.number,
                          .name_space = self.name_space,
@@ -26,7 +44,7 @@ TraceProcess describe_process(bool from_start) noexcept {
                          .begun_cycles = platform::cycle_counter(),
                          .begun_unix_ns = platform::wall_clock_ns(),
                          .page_bytes = platform::page_bytes(),
-                         .stack_interval = 0,
+                         .stack_interval = stack_interval,
                          .from_start = from_start ? 1U : 0U,
                          .name = {}};
     std::memcpy(process.name, self.name, sizeof self.name);
@@ -54,8 +72,10 @@ bool Recorder::begin(Target target, bool from_start) noexcept {
     if (target == Target::reader && control_.load(relaxed) == nullptr) return false;
     if (target == Target::file && make_private_control() == nullptr) return false;
     const auto sharing = target == Target::reader ? Rings::Sharing::yes : Rings::Sharing::no;
-    if (!rings_.make(sharing, describe_process(from_start))) return false;
-    if (target == Target::file && !open_output()) return true;  // told on stderr
+    const std::uint64_t interval = stack_interval(*control_.load(relaxed), from_start);
+    if (!rings_.make(sharing, describe_process(interval, from_start))) return false;
+    if (interval != 0) (void)platform::capture_stack(&unused_frame, 1);  // whatever it takes once
+    if (target == Target::file && !open_output()) return true;           // told on stderr
     if (target == Target::reader) {
         for (Counter& tail : control_.load(relaxed)->tails) tail.store(0, relaxed);
     }
