@@ -74,6 +74,7 @@ void try_fork_handlers() {
         pthread_atfork(handler, handler, handler);
     }
     const pid_t child = fork();
+    if (child == 0) alarm(20);
     if (child == 0) _exit(allocates() && made.size() == 200 ? 0 : 5);
     int status = 0;
     expect(waitpid(child, &status, 0) == child && status == 0, "a child that works");
@@ -84,6 +85,7 @@ void try_fork_handlers() {
 
 int main() {
     expect_interposed();
+    alarm(60);
     (void)&local;
     local = Local();
     for (int i = 0; i < 100; ++i) std::atexit([] { Static::end(allocates()); });

@@ -102,6 +102,7 @@ bool child_works() {
 int main(int count, char** arguments) {
     expect_interposed();
     if (count != 2) return 2;
+    alarm(200);
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < thread_count; ++i) threads.emplace_back(work, i);
     std::thread forks([] {
