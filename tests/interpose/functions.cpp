@@ -116,6 +116,19 @@ void try_realloc() {
     std::free(p);
 }
 
+// A block that grows in small steps is not copied at each.
+void try_small_steps() {
+    void* p = nullptr;
+    size_t moves = 0;
+    for (size_t bytes = 1 << 20; bytes <= 32 << 20; bytes += 4096) {
+        void* const q = std::realloc(hidden(p), bytes);
+        if (q != p) ++moves;
+        p = q;
+    }
+    expect(moves < 50, "less than fifty moves", moves);
+    std::free(p);
+}
+
 template <class Function>
 void expect_error(int wanted, const char* what, Function function) {
     errno = 0;
@@ -193,6 +206,7 @@ int main() {
         try_operators(bytes);
     }
     try_realloc();
+    try_small_steps();
     try_errors();
     try_new_too_large();
     try_small_rules();
