@@ -13,8 +13,9 @@
 namespace tensorpool::python {
 namespace {
 
-// NumPy calls these with the GIL and, as its documentation allows, without: they touch no object of
-// Python's, and no exception leaves them. nullptr makes NumPy raise a MemoryError of its own.
+// Nothing says that NumPy holds the GIL when it calls these: they touch no object of Python's, and
+// no exception leaves them. nullptr makes NumPy raise a MemoryError of its own. It keeps no freed
+// blocks of theirs: its cache of small ones is part of its default handler.
 
 // As malloc's of the C library, a block of no bytes is not null: null means failure.
 std::size_t at_least_one(std::size_t bytes) noexcept {
@@ -44,9 +45,9 @@ void* reallocate(void*, void* block, std::size_t bytes) noexcept {
     }
 }
 
-// The size is what the array has now, which need not be what was asked for: an array of no elements
-// frees as many bytes as one element takes, and its dtype may have been set to another since;
-// NEP 49 warns of such places too. So the page map says what the block is.
+// The size is not always what was asked for: an array resized to no elements asked for one and
+// frees 1 byte (NumPy 1.24, PyArray_Resize and array_dealloc), and NEP 49 knows of such places. So
+// the page map says what the block is.
 void deallocate(void*, void* block, std::size_t) noexcept {
     get_global_memory_pool().deallocate(block);
 }

@@ -131,7 +131,6 @@ class EmptyArrays(EnabledCase):
                     self.assertEqual(array.tobytes(), b"")
                     self.assertEqual(array.ctypes.data % 64, 0)
 
-    # What is given as size when it is freed is then another than was asked for.
     def test_may_change_the_size_of_their_elements(self):
         for made, then in (("S5000", "S1"), ("S1", "S5000"), ("f8", "S200000"), ("S200000", "i1")):
             for make in (np.empty, np.zeros):
@@ -157,6 +156,15 @@ class Resizing(EnabledCase):
                 self.assertTrue((array[:kept] == expected[:kept]).all(), (before, after))
                 self.assertFalse(array[kept:].any(), (before, after))
                 self.assertEqual(array.ctypes.data % 64, 0)
+
+    # It then holds one element, and is freed as one byte.
+    def test_to_nothing_gives_back_the_right_block(self):
+        for dtype in ("u1", "f8", "S5000", "S200000"):
+            arrays = [np.zeros(5, dtype) for _ in range(200)]
+            for array in arrays:
+                array.resize(0, refcheck=False)
+            del array, arrays
+            self.assertEqual(in_use(), self.in_use_before)
 
     def test_to_nothing_and_back(self):
         for dtype in ("u1", "f8", "S5000"):
