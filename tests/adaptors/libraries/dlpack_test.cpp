@@ -239,6 +239,15 @@ TEST(FromDlpack, RefusesAnotherType) {
     foreign.tensor.dtype = {kDLBfloat, 16, 4};
     EXPECT_EQ(foreign.refusal(),
               "tensorpool: from_dlpack: elements of type bfloat16x4, expected float32");
+    foreign.tensor.dtype = {kDLFloat, 32, 4};
+    EXPECT_EQ(foreign.refusal(),
+              "tensorpool: from_dlpack: elements of type float32x4, expected float32");
+    foreign.tensor.dtype = {kDLFloat, 64, 1};
+    EXPECT_EQ(foreign.refusal(),
+              "tensorpool: from_dlpack: elements of type float64, expected float32");
+    foreign.tensor.dtype = {kDLUInt, 32, 1};
+    EXPECT_EQ(foreign.refusal(),
+              "tensorpool: from_dlpack: elements of type uint32, expected float32");
     foreign.tensor.dtype = {17, 32, 1};
     EXPECT_EQ(foreign.refusal(),
               "tensorpool: from_dlpack: elements of type code 17 of 32, expected float32");
