@@ -1,0 +1,329 @@
+#include <tensorpool/live_trace.hpp>
+#include <tensorpool/tensorpool.hpp>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <latch>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/child_process.hpp"
+#include "trace/read_trace.hpp"
+#include "trace/ring_layout.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::ReadTrace;
+
+std::uint64_t own_number() {
+    return static_cast<std::uint64_t>(::getpid());
+}
+
+std::uint64_t address_of(const void* p) {
+    return reinterpret_cast<std::uintptr_t>(p);
+}
+
+/// The first slow path of a process makes its control.
+LiveTrace ask_self(std::uint64_t stack_interval = 0) {
+    MemoryPool& pool = get_global_memory_pool();
+    pool.deallocate(pool.allocate(std::size_t{1} << 20));
+    return LiveTrace::ask(own_number(), stack_interval);
+}
+
+/// A large block takes the slow path.
+void let_it_be_seen() {
+    MemoryPool& pool = get_global_memory_pool();
+    pool.deallocate(pool.allocate(std::size_t{1} << 20));
+}
+
+void end(LiveTrace& trace) {
+    trace.stop();
+    let_it_be_seen();
+    EXPECT_TRUE(trace.has_ended());
+}
+
+TEST(LiveTrace, TellsEachCallOfTheThreadThatRecords) {
+    MemoryPool pool;
+    LiveTrace trace = ask_self();
+    EXPECT_FALSE(trace.has_begun());
+    void* const large = pool.allocate(100'000, 4096);
+    void* const small = pool.allocate(100);
+    pool.deallocate(small, 100);
+    pool.deallocate(large);
+    ReadTrace read;
+    EXPECT_GT(trace.look([&](const TracePart& part) { read.add(part); }), 4U);
+    EXPECT_TRUE(trace.has_begun());
+    end(trace);
+
+    ASSERT_EQ(read.processes.size(), 1U);
+    EXPECT_EQ(read.processes[0].process, own_number());
+    EXPECT_EQ(read.processes[0].from_start, 0U);
+    ASSERT_TRUE(read.sources.contains("global"));
+    const auto allocations = read.entries(TraceAction::allocate);
+    ASSERT_EQ(allocations.size(), 2U);
+    EXPECT_EQ(allocations[0].address, address_of(large));
+    EXPECT_EQ(allocations[0].bytes, 100'000U);
+    EXPECT_EQ(allocations[0].alignment_log2, 12);
+    EXPECT_EQ(allocations[1].address, address_of(small));
+    EXPECT_EQ(allocations[1].bytes, 100U);
+    const auto frees = read.entries(TraceAction::deallocate);
+    ASSERT_EQ(frees.size(), 2U);
+    EXPECT_EQ(frees[0].address, address_of(small));
+    EXPECT_EQ(frees[0].bytes, 128U);
+    EXPECT_EQ(frees[1].address, address_of(large));
+    EXPECT_GE(frees[1].bytes, 100'000U);
+    EXPECT_LE(allocations[0].cycles, allocations[1].cycles);
+    EXPECT_LE(allocations[1].cycles, frees[0].cycles);
+}
+
+TEST(LiveTrace, HoldsForThreadsThatWereThereBefore) {
+    MemoryPool pool;
+    std::latch cached(1);
+    std::latch asked(1);
+    void* block = nullptr;
+    std::thread thread([&] {
+        for (int i = 0; i < 10; ++i) pool.deallocate(pool.allocate(100), 100);
+        cached.count_down();
+        asked.wait();
+        block = pool.allocate(100);  // its magazine has one
+        pool.deallocate(block, 100);
+    });
+    cached.wait();
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    asked.count_down();
+    thread.join();
+    ReadTrace read;
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    const auto allocations = read.entries(TraceAction::allocate);
+    EXPECT_TRUE(std::any_of(allocations.begin(), allocations.end(), [&](const TraceEntry& one) {
+        return one.address == address_of(block) && one.bytes == 100;
+    }));
+}
+
+TEST(LiveTrace, TellsArenasScratchesAndScopesByName) {
+    ArenaOptions options;
+    options.name = "batch";
+    Arena arena(options);
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    {
+        const StatisticsScope scope("forward");
+        const Arena::Mark mark = arena.mark();
+        arena.allocate(1000);
+        arena.release_to(mark);
+        const ScratchScope inner;
+        Scratch::local().allocate(500);
+    }
+    ReadTrace read;
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    ASSERT_TRUE(read.sources.contains("batch"));
+    ASSERT_TRUE(read.sources.contains("forward"));
+    const auto only = [&](TraceAction action) {
+        const auto found = read.entries(action);
+        EXPECT_EQ(found.size(), 1U) << static_cast<int>(action);
+        return found.empty() ? TraceEntry{} : found[0];
+    };
+    EXPECT_EQ(only(TraceAction::scope_begin).source, read.sources["forward"]);
+    EXPECT_EQ(only(TraceAction::scope_end).source, read.sources["forward"]);
+    EXPECT_EQ(only(TraceAction::arena_mark).source, read.sources["batch"]);
+    EXPECT_EQ(only(TraceAction::arena_allocate).bytes, 1000U);
+    EXPECT_EQ(only(TraceAction::arena_release).address, 0U);
+    EXPECT_EQ(only(TraceAction::scratch_allocate).bytes, 500U);
+    EXPECT_EQ(only(TraceAction::scratch_release).address, 0U);
+}
+
+TEST(LiveTrace, TellsRefusalsAndWhatIsGone) {
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    {
+        PoolOptions options;
+        options.name = "small";
+        options.max_capacity = std::size_t{1} << 20;
+        MemoryPool pool(options);
+        EXPECT_EQ(pool.try_allocate(std::size_t{64} << 20), nullptr);
+    }
+    ReadTrace read;
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    const auto refusals = read.entries(TraceAction::refuse);
+    ASSERT_EQ(refusals.size(), 1U);
+    EXPECT_EQ(refusals[0].bytes, std::size_t{64} << 20);
+    EXPECT_EQ(refusals[0].source, read.sources["small"]);
+    const auto gone = read.entries(TraceAction::gone);
+    ASSERT_EQ(gone.size(), 1U);
+    EXPECT_EQ(gone[0].source, read.sources["small"]);
+}
+
+TEST(LiveTrace, AFullRingDropsAndCountsAndGoesOnWhenItIsRead) {
+    MemoryPool pool;
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    constexpr std::size_t pairs =
+        trace::ring_entries;  // twice as many entries as there is room for
+    ReadTrace read;
+    std::uint64_t last = 0;
+    std::thread([&] {
+        for (std::size_t i = 0; i < pairs; ++i) pool.deallocate(pool.allocate(100), 100);
+        trace.look([&](const TracePart& part) { read.add(part); });
+        void* const block = pool.allocate(200);
+        last = address_of(block);
+        pool.deallocate(block, 200);
+    }).join();
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    std::uint64_t dropped = 0;
+    for (const auto& [ring, count] : read.dropped) dropped += count;
+    const std::size_t calls =
+        read.entries(TraceAction::allocate).size() + read.entries(TraceAction::deallocate).size();
+    // What let_it_be_seen did on this thread is one of each.
+    EXPECT_EQ(calls + dropped, 2 * pairs + 2 + 1);
+    EXPECT_GE(dropped, pairs);
+    EXPECT_EQ(read.entries(TraceAction::allocate).back().address, last);
+}
+
+TEST(LiveTrace, RingsGoFromThreadToThread) {
+    MemoryPool pool;
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    for (std::size_t i = 0; i < 2 * trace::ring_count; ++i) {
+        std::thread([&] { pool.deallocate(pool.allocate(100), 100); }).join();
+    }
+    ReadTrace read;
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    EXPECT_EQ(trace.threads_left_out(), 0U);
+    EXPECT_LE(read.rings.size(), 3U);
+    std::set<std::uint64_t> threads;
+    for (const TraceEntry& one : read.entries(TraceAction::thread)) threads.insert(one.address);
+    EXPECT_GT(threads.size(), trace::ring_count);
+}
+
+TEST(LiveTrace, SamplesStacksByBytes) {
+    MemoryPool pool;
+    LiveTrace trace = ask_self(std::uint64_t{1} << 16);
+    let_it_be_seen();
+    for (int i = 0; i < 100; ++i) pool.deallocate(pool.allocate(std::size_t{1} << 20));
+    ReadTrace read;
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    const auto frames = read.entries(TraceAction::frames);
+    ASSERT_FALSE(frames.empty());
+    const std::uint64_t module = frames[0].cycles >> 48;
+    ASSERT_TRUE(read.modules.contains(module));
+    EXPECT_TRUE(read.modules[module].starts_with('/')) << read.modules[module];
+    std::size_t stacks = 0;
+    for (const TraceEntry& one : frames) stacks += one.reserved;
+    // Of 16 times the interval all but one in nine million is sampled.
+    EXPECT_GE(stacks, 99U);
+}
+
+TEST(LiveTrace, WhatWasRecordedOutlivesAKilledProcess) {
+    int told[2];
+    ASSERT_EQ(::pipe(told), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        MemoryPool& pool = get_global_memory_pool();
+        pool.deallocate(pool.allocate(std::size_t{1} << 20));
+        char byte = 1;
+        (void)!::write(told[1], &byte, 1);
+        for (;;) {
+            void* const block = pool.allocate(std::size_t{1} << 20);
+            pool.deallocate(block);
+        }
+    }
+    char byte;
+    ASSERT_EQ(::read(told[0], &byte, 1), 1);
+    LiveTrace trace = LiveTrace::ask(static_cast<std::uint64_t>(child));
+    ReadTrace read;
+    const auto look = [&] { return trace.look([&](const TracePart& part) { read.add(part); }); };
+    while (look() == 0) std::this_thread::yield();
+    ::kill(child, SIGKILL);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    look();
+    EXPECT_EQ(look(), 0U);
+    EXPECT_FALSE(trace.has_ended());
+    const std::size_t allocations = read.entries(TraceAction::allocate).size();
+    const std::size_t frees = read.entries(TraceAction::deallocate).size();
+    EXPECT_GE(allocations + 1, frees);
+    ::close(told[0]);
+    ::close(told[1]);
+}
+
+TEST(LiveTrace, OneProcessIsRecordedByOneOnly) {
+    LiveTrace trace = ask_self();
+    try {
+        LiveTrace::ask(own_number());
+        FAIL();
+    } catch (const AttachError& error) {
+        EXPECT_NE(std::string(error.what()).find("recorded already"), std::string::npos);
+    }
+    let_it_be_seen();
+    end(trace);
+}
+
+TEST(LiveTrace, CanBeAskedForAgainAndAgain) {
+    MemoryPool pool;
+    for (int round = 0; round < 3; ++round) {
+        LiveTrace trace = ask_self();
+        void* const block = pool.allocate(100'000);
+        pool.deallocate(block);
+        ReadTrace read;
+        trace.look([&](const TracePart& part) { read.add(part); });
+        end(trace);
+        EXPECT_EQ(read.entries(TraceAction::allocate).size(), 1U) << round;
+    }
+}
+
+TEST(LiveTrace, NothingIsSeenOfAProcessThatDoesNothing) {
+    LiveTrace trace = ask_self();
+    EXPECT_EQ(trace.look([](const TracePart&) { FAIL(); }), 0U);
+    EXPECT_FALSE(trace.has_begun());
+    let_it_be_seen();
+    end(trace);
+}
+
+TEST(LiveTrace, TheChildOfAForkRecordsNothingUnasked) {
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    EXPECT_TRUE(testing::holds_in_child([] {
+        MemoryPool pool;
+        for (int i = 0; i < 1000; ++i) pool.deallocate(pool.allocate(100), 100);
+        LiveTrace own = LiveTrace::ask(own_number());
+        void* const block = pool.allocate(100'000);
+        pool.deallocate(block);
+        ReadTrace read;
+        own.look([&](const TracePart& part) { read.add(part); });
+        return read.entries(TraceAction::allocate).size() == 1 &&
+               read.processes.at(0).process == own_number();
+    }));
+    MemoryPool pool;
+    pool.deallocate(pool.allocate(100'000));
+    ReadTrace read;
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    EXPECT_EQ(read.entries(TraceAction::allocate).back().bytes, 100'000U);
+}
+
+TEST(LiveTrace, SaysWhyThereIsNone) {
+    try {
+        LiveTrace::ask(1'000'000'000);
+        FAIL();
+    } catch (const AttachError& error) {
+        EXPECT_EQ(error.failure(), AttachFailure::no_process);
+        EXPECT_NE(std::string(error.what()).find("1000000000"), std::string::npos);
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool

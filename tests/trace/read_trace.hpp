@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <tensorpool/live_trace.hpp>
+#include <tensorpool/trace_format.hpp>
+
+namespace tensorpool::testing {
+
+/// What a trace holds, as a test wants to see it. Entries of each ring in their order.
+struct ReadTrace {
+    std::vector<TraceProcess> processes;
+    std::map<std::string, std::uint64_t> sources;  // by name
+    std::map<std::uint64_t, std::string> modules;
+    std::map<std::uint32_t, std::vector<TraceEntry>> rings;
+    std::map<std::uint32_t, std::uint64_t> dropped;
+    bool ended = false;
+
+    void add(TraceChunkKind kind, std::uint32_t ring, std::uint64_t ring_dropped,
+             std::span<const std::byte> payload) {
+        switch (kind) {
+            case TraceChunkKind::process:
+                for (const auto& one : all<TraceProcess>(payload)) processes.push_back(one);
+                break;
+            case TraceChunkKind::names:
+                for (const auto& one : all<TraceName>(payload)) sources[one.text] = one.source;
+                break;
+            case TraceChunkKind::modules:
+                for (const auto& one : all<TraceModule>(payload)) modules[one.number] = one.path;
+                break;
+            case TraceChunkKind::entries:
+                for (const auto& one : all<TraceEntry>(payload)) rings[ring].push_back(one);
+                dropped[ring] = ring_dropped;
+                break;
+            case TraceChunkKind::end:
+                ended = true;
+                break;
+        }
+    }
+    void add(const TracePart& part) { add(part.kind, part.ring, part.dropped, part.payload); }
+
+    std::vector<TraceEntry> entries(TraceAction action) const {
+        std::vector<TraceEntry> found;
+        for (const auto& [ring, all] : rings) {
+            for (const TraceEntry& one : all) {
+                if (one.action == action) found.push_back(one);
+            }
+        }
+        return found;
+    }
+
+private:
+    template <class T>
+    static std::vector<T> all(std::span<const std::byte> payload) {
+        if (payload.size() % sizeof(T) != 0) throw std::runtime_error("a payload of half a record");
+        std::vector<T> records(payload.size() / sizeof(T));
+        if (!records.empty()) std::memcpy(records.data(), payload.data(), payload.size());
+        return records;
+    }
+};
+
+/// A file as the recorder writes it: raw. Throws where its parts are not what they should be.
+inline ReadTrace read_trace_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::span<const std::byte> all = std::as_bytes(std::span(text));
+    TraceHeader header{};
+    if (all.size() < sizeof header) throw std::runtime_error(path + " is no trace");
+    std::memcpy(&header, all.data(), sizeof header);
+    if (std::memcmp(header.magic, trace_magic, sizeof trace_magic) != 0 ||
+        header.version != trace_version) {
+        throw std::runtime_error(path + " begins with another magic or version");
+    }
+    ReadTrace trace;
+    for (std::size_t at = header.header_bytes; at < all.size();) {
+        TraceChunkHeader chunk{};
+        if (all.size() - at < sizeof chunk) throw std::runtime_error("a cut chunk");
+        std::memcpy(&chunk, all.data() + at, sizeof chunk);
+        std::uint64_t words[7];
+        std::memcpy(words, &chunk, sizeof words);
+        at += sizeof chunk;
+        if (chunk.magic != trace_chunk_magic || chunk.check != trace_check(words) ||
+            chunk.stored_bytes > all.size() - at) {
+            throw std::runtime_error("a damaged chunk");
+        }
+        trace.add(chunk.kind, chunk.ring, chunk.dropped, all.subspan(at, chunk.stored_bytes));
+        at += chunk.stored_bytes;
+    }
+    return trace;
+}
+
+}  // namespace tensorpool::testing

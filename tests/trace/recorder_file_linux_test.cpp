@@ -1,0 +1,125 @@
+// A recording into a file: what TENSORPOOL_TRACE names. Each in a child, whose first slow path
+// looks at the environment anew.
+
+#include "trace/recorder.hpp"
+
+#include <gtest/gtest.h>
+#include <tensorpool/tensorpool.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/child_process.hpp"
+#include "trace/read_trace.hpp"
+
+namespace tensorpool::trace {
+namespace {
+
+using testing::exit_code_of_child;
+using testing::read_trace_file;
+using testing::ReadTrace;
+
+class RecorderFile : public ::testing::Test {
+protected:
+    RecorderFile() {
+        std::string name = std::filesystem::temp_directory_path() / "trace-XXXXXX";
+        folder_ = ::mkdtemp(name.data());
+    }
+    ~RecorderFile() override { std::filesystem::remove_all(folder_); }
+
+    std::string path(const std::string& name = "a.tpt") const { return folder_ / name; }
+
+    /// Runs `work` in a child that records into the file, and reads that.
+    template <class Work>
+    ReadTrace record(Work&& work) {
+        const int code = exit_code_of_child([&] {
+            ::setenv("TENSORPOOL_TRACE", path().c_str(), 1);
+            work();
+            recorder().finish();  // as at exit, which a test's child does not come to
+            return 0;
+        });
+        EXPECT_EQ(code, 0);
+        return read_trace_file(path());
+    }
+
+private:
+    std::filesystem::path folder_;
+};
+
+TEST_F(RecorderFile, HoldsEveryCallFromTheFirstOn) {
+    const ReadTrace read = record([] {
+        MemoryPool pool;
+        pool.deallocate(pool.allocate(100), 100);
+    });
+    ASSERT_EQ(read.processes.size(), 1U);
+    EXPECT_EQ(read.processes[0].from_start, 1U);
+    EXPECT_EQ(read.entries(TraceAction::allocate).size(), 1U);
+    EXPECT_EQ(read.entries(TraceAction::deallocate).size(), 1U);
+    EXPECT_EQ(read.entries(TraceAction::gone).size(), 1U);
+    EXPECT_TRUE(read.ended);
+}
+
+TEST_F(RecorderFile, AFullRingIsWrittenOutAndNothingIsLost) {
+    constexpr std::size_t pairs = 3 * ring_entries;
+    const ReadTrace read = record([] {
+        MemoryPool pool;
+        const auto work = [&] {
+            for (std::size_t i = 0; i < pairs; ++i) pool.deallocate(pool.allocate(100), 100);
+        };
+        std::thread other(work);
+        work();
+        other.join();
+    });
+    EXPECT_EQ(read.entries(TraceAction::allocate).size(), 2 * pairs);
+    EXPECT_EQ(read.entries(TraceAction::deallocate).size(), 2 * pairs);
+    for (const auto& [ring, count] : read.dropped) EXPECT_EQ(count, 0U) << ring;
+}
+
+TEST_F(RecorderFile, AnotherProcessThatRecordsWritesBeside) {
+    const ReadTrace read = record([this] {
+        MemoryPool pool;
+        pool.deallocate(pool.allocate(100'000));
+        const int code = exit_code_of_child([] {
+            MemoryPool own;
+            own.deallocate(own.allocate(200'000));
+            recorder().finish();
+            return 0;
+        });
+        if (code != 0) std::_Exit(1);
+    });
+    EXPECT_EQ(read.entries(TraceAction::allocate).size(), 1U);
+    std::vector<std::string> files;
+    for (const auto& one :
+         std::filesystem::directory_iterator(std::filesystem::path(path()).parent_path())) {
+        files.push_back(one.path());
+    }
+    ASSERT_EQ(files.size(), 2U);
+    const std::string& other = files[0] == path() ? files[1] : files[0];
+    EXPECT_TRUE(other.starts_with(path() + ".")) << other;
+    EXPECT_EQ(read_trace_file(other).entries(TraceAction::allocate).at(0).bytes, 200'000U);
+}
+
+TEST_F(RecorderFile, WhatStoodThereIsReplaced) {
+    const auto once = [] {
+        get_global_memory_pool().deallocate(get_global_memory_pool().allocate(100'000));
+    };
+    record(once);
+    EXPECT_EQ(record(once).entries(TraceAction::allocate).size(), 1U);
+}
+
+TEST_F(RecorderFile, WhereItCannotBeWrittenTheProgramGoesOn) {
+    EXPECT_EQ(exit_code_of_child([] {
+                  ::setenv("TENSORPOOL_TRACE", "/nonexistent/folder/a.tpt", 1);
+                  MemoryPool pool;
+                  void* const block = pool.allocate(100);
+                  pool.deallocate(block, 100);
+                  return block != nullptr && pool.get_allocation_count() == 1 ? 0 : 1;
+              }),
+              0);
+}
+
+}  // namespace
+}  // namespace tensorpool::trace
