@@ -12,7 +12,7 @@ inline constexpr std::size_t default_minimum_bytes = std::size_t{64} << 10;
 /// constructors have run: libraries that start before it stay with the next allocator, among them
 /// the C++ library, which asks for 72,704 bytes in every program. Never 0: a request for nothing is
 /// the next allocator's. Relaxed: set once, and either value is right meanwhile.
-extern constinit std::atomic<std::size_t> minimum_bytes;
+extern constinit std::atomic<std::size_t> minimum_bytes [[gnu::visibility("hidden")]];
 
 inline bool is_for_pool(std::size_t bytes) noexcept {
     return bytes >= minimum_bytes.load(std::memory_order_relaxed);

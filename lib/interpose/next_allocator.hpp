@@ -24,7 +24,8 @@ struct NextAllocator {
     std::atomic<PosixMemalignFunction> posix_memalign;
     std::atomic<UsableSizeFunction> usable_size;
 };
-extern constinit NextAllocator next_allocator;
+// Hidden where it is declared too: then no table of the loader stands in between.
+extern constinit NextAllocator next_allocator [[gnu::visibility("hidden")]];
 
 inline void* next_malloc(std::size_t bytes) noexcept {
     return next_allocator.malloc.load(std::memory_order_relaxed)(bytes);

@@ -5,7 +5,8 @@ namespace tensorpool::interpose {
 /// How many calls of this thread on the pool are under way that may take its locks. While there is
 /// one, what the thread asks for is the next allocator's: the pool itself, or the C library on its
 /// behalf, may be asking under one of those locks.
-extern constinit thread_local unsigned visits [[gnu::tls_model("initial-exec")]];
+extern constinit thread_local unsigned visits
+    [[gnu::visibility("hidden"), gnu::tls_model("initial-exec")]];
 
 inline bool is_inside_pool() noexcept {
     return visits != 0;
