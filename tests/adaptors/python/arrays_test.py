@@ -19,8 +19,8 @@ def compute():
         a = random.standard_normal(size)
         b = random.integers(-1000, 1000, size)
         results += [np.sqrt(abs(a)) * 2 + b, np.sort(a), np.cumsum(b), np.unique(b), a[::3] + a[::3]]
-        results += [np.fft.rfft(a), a.astype(np.float32), np.where(a > 0, a, b), np.argsort(b, kind="stable")]
-        results += [np.concatenate([a, b]), np.repeat(b, 2), b.astype(str), np.bincount(abs(b))]
+        results += [np.fft.rfft(a), a.astype(np.float32), np.where(a > 0, a, b)]
+        results += [np.argsort(b, kind="stable"), np.concatenate([a, b]), np.repeat(b, 2), b.astype(str), np.bincount(abs(b))]
     square = random.integers(-50, 50, (120, 120)).astype(float)  # products are exact
     results += [square @ square, square.T.copy(), np.einsum("ij,jk->ki", square, square)]
     return [result.tobytes() for result in results]

@@ -11,15 +11,18 @@ from tensorpool import _tensorpool
 SIZE_MAX = 2**64 - 1
 
 
+SIZE, POINTER = ctypes.c_size_t, ctypes.c_void_p
+
+
 class Handler(ctypes.Structure):
     _fields_ = [
         ("name", ctypes.c_char * 127),
         ("version", ctypes.c_uint8),
-        ("context", ctypes.c_void_p),
-        ("malloc", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)),
-        ("calloc", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)),
-        ("realloc", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)),
-        ("free", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)),
+        ("context", POINTER),
+        ("malloc", ctypes.CFUNCTYPE(POINTER, POINTER, SIZE)),
+        ("calloc", ctypes.CFUNCTYPE(POINTER, POINTER, SIZE, SIZE)),
+        ("realloc", ctypes.CFUNCTYPE(POINTER, POINTER, POINTER, SIZE)),
+        ("free", ctypes.CFUNCTYPE(None, POINTER, POINTER, SIZE)),
     ]
 
 
