@@ -43,7 +43,7 @@ public:
     /// Without `stop` a process that still runs notices after a while that nobody reads.
     ~LiveTrace();
 
-    /// Whether the process has begun to record.
+    /// Whether the process has begun to record, as the last look found it.
     bool has_begun() const noexcept;
     /// Calls `use` with each piece that came since the last look, in the order of a trace file: the
     /// process first, names and modules before entries that need them. Returns how many entries.
@@ -51,7 +51,7 @@ public:
     std::size_t look(const std::function<void(const TracePart&)>& use);
     /// Asks the process to record no more. Calls under way may still come.
     void stop() noexcept;
-    /// Whether it does so by its own word.
+    /// Whether it has done so, by its own word. False before a look found that it began.
     bool has_ended() const noexcept;
 
     /// Its number; and how many of its threads found no ring, or names no place.

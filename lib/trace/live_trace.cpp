@@ -29,6 +29,21 @@ std::span<const std::byte> bytes_of(const T* first, std::size_t count) noexcept 
 
 }  // namespace
 
+// Its own: a process may also hold controls of others, as a reader or the child of a fork does.
+platform::ObservedFile find_control(std::uint64_t process) {
+    auto held = platform::memory_files_of(process, "tensorpool-control");
+    const std::uint64_t own = platform::own_name_of(process).number;
+    for (auto& [descriptor, file] : held.files) {
+        Control control{};
+        if (file.read(0, &control, sizeof control) == sizeof control &&
+            control.process.load(relaxed) == own) {
+            return std::move(file);
+        }
+    }
+    const statistics::SegmentProblem problem = statistics::problem_of(held.look);
+    fail(process, problem.failure, problem.what);
+}
+
 struct LiveTrace::State {
     std::uint64_t process = 0;  // its number as we see it
     RingView view;
@@ -103,14 +118,10 @@ LiveTrace& LiveTrace::operator=(LiveTrace&&) noexcept = default;
 LiveTrace::~LiveTrace() = default;
 
 LiveTrace LiveTrace::ask(std::uint64_t process, std::uint64_t stack_interval) {
-    auto held = platform::memory_files_of(process, "tensorpool-control");
-    if (held.files.empty()) {
-        const statistics::SegmentProblem problem = statistics::problem_of(held.look);
-        fail(process, problem.failure, problem.what);
-    }
     auto state = std::make_unique<State>();
     state->process = process;
-    if (const auto problem = state->view.open_control(std::move(held.files.front().file))) {
+    platform::ObservedFile control_file = find_control(process);
+    if (const auto problem = state->view.open_control(std::move(control_file))) {
         fail(process, AttachFailure::system, *problem);
     }
     Control& control = state->view.control();

@@ -92,6 +92,7 @@ void Recorder::share_control() noexcept {
     platform::keep_from_forks(control_memory_.address, control_bytes);
     auto* const control = new (control_memory_.address) Control{};
     control->version.store(control_version, relaxed);
+    control->process.store(platform::identify_process().number, relaxed);
     control->magic.store(control_magic, std::memory_order_release);
     control_.store(control, std::memory_order_release);
     statistics::recorder_hooks.asked.store(&control->asked, std::memory_order_release);

@@ -65,6 +65,7 @@ inline constexpr std::uint64_t control_version = 1;
 struct Control {
     Counter magic;
     Counter version;
+    Counter process;  // whose it is: its number in its own name space
     // Added to by who wants something else than before; odd: recording is wanted.
     Counter asked;
     Counter stack_interval;  // bytes between two sampled stacks; 0: none
