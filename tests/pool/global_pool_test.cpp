@@ -102,7 +102,7 @@ TEST(GlobalPoolProgram, OutlivesThePluginThatBroughtIt) {
     EXPECT_EQ(result.errors, "");
 }
 
-TEST(GlobalPoolProgram, StartsNoThreadKeepsOnlyItsSegmentOpenAndPrintsNothing) {
+TEST(GlobalPoolProgram, StartsNoThreadKeepsOnlySegmentAndControlOpenAndPrintsNothing) {
     for (const char* const statistics : {"on", "off"}) {
         const ProgramResult result =
             run_program(GLOBAL_POOL_PROGRAM, {"quiet"}, {{"TENSORPOOL_STATISTICS", statistics}});
