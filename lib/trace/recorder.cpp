@@ -26,6 +26,16 @@ Recorder& recorder() noexcept {
     return the_recorder.get();
 }
 
+namespace {
+
+// While the library is loaded, before there are threads: the child of a fork that came before the
+// handlers, and after the control memory, would look at memory that it has not. After the pools'
+// and the arenas' (lib/CMakeLists.txt links them so), whose locks come after ours.
+[[maybe_unused]] const bool has_handlers_from_the_start =
+    (blocks::thread_registry().watch_forks(), recorder().set_handlers());
+
+}  // namespace
+
 void Recorder::answer() noexcept {
     if (!set_handlers()) return;
     const std::lock_guard guard(mutex_);

@@ -43,11 +43,14 @@ public:
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
 
+    /// Asks to be told of forks and of the end of threads; called while the library is loaded.
+    /// False while another thread does.
+    bool set_handlers() noexcept;
+
 private:
     enum class Target : std::uint8_t { none, file, reader };
 
     // recorder.cpp
-    bool set_handlers() noexcept;
     // recorder.cpp, recorder_begin.cpp: under mutex_
     void look_at_environment() noexcept;
     bool begin(Target target, bool from_start) noexcept;
