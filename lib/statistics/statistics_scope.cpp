@@ -58,6 +58,7 @@ ScopeFrame* begin_frame(std::string_view name) noexcept {
     ThreadSlots* const own = ThreadSlots::own();
     if (own == nullptr) return nullptr;
     ScopeRecord* const record = record_of(*own, name);
+    tell_recorder(TraceAction::scope_begin, record);
     const std::lock_guard guard(own->mutex);
     ScopeFrame* const frame = take_frame(*own);
     if (frame == nullptr) return nullptr;
@@ -70,7 +71,6 @@ ScopeFrame* begin_frame(std::string_view name) noexcept {
     frame->outer = own->innermost.load(std::memory_order_relaxed);
     own->innermost.store(frame, std::memory_order_relaxed);
     if (record != nullptr) record->open.fetch_add(1, std::memory_order_relaxed);
-    tell_recorder(TraceAction::scope_begin, record);
     return frame;
 }
 

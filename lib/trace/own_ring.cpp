@@ -92,19 +92,18 @@ bool Recorder::take_ring(OwnRing& own) noexcept {
         --own.calls_until_look;
         return false;
     }
-    const std::size_t ring = rings_.take();
-    if (ring == ring_count) {
-        own.calls_until_look = calls_between_looks;
-        return false;
-    }
+    // Until it is there, what comes from within here (a C library that allocates) is not recorded.
+    own.calls_until_look = calls_between_looks;
+    const Rings::Taken taken = rings_.take();
+    if (taken.head == nullptr) return false;
     // Without the handler the ring stays this thread's when it has ended, which loses a ring.
     (void)platform::call_at_thread_exit(exit_handler_);
-    own.ring = ring;
-    own.entries = rings_.entries(ring);
-    own.head = &rings_.head(ring);
+    own.ring = taken.ring;
+    own.entries = taken.entries;
+    own.head = taken.head;
     own.next = own.room_until = own.head->written.load(relaxed);
     if (!find_room(own)) {
-        rings_.give_back(ring);
+        rings_.give_back(taken.ring);
         own = {.recording = own.recording, .calls_until_look = calls_between_looks};
         return false;
     }

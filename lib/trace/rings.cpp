@@ -60,7 +60,7 @@ void Rings::forget() noexcept {
     memory_ = {};
 }
 
-std::size_t Rings::take() noexcept {
+Rings::Taken Rings::take() noexcept {
     const std::lock_guard guard(mutex_);
     std::size_t ring = ring_count;
     for (std::size_t word = 0; word < std::size(taken_) && ring == ring_count; ++word) {
@@ -70,13 +70,13 @@ std::size_t Rings::take() noexcept {
     // A page that the system has not would end the process when it is touched.
     if (ring == ring_count || !platform::get_shared_pages(entries(ring), ring_bytes)) {
         header().left_out.fetch_add(1, relaxed);
-        return ring_count;
+        return {};
     }
     taken_[ring / 64] |= std::uint64_t{1} << ring % 64;
     if (ring >= header().rings.load(relaxed)) {
         header().rings.store(ring + 1, std::memory_order_release);
     }
-    return ring;
+    return {ring, &head(ring), entries(ring)};
 }
 
 void Rings::give_back(std::size_t ring) noexcept {

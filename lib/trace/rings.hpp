@@ -26,9 +26,14 @@ public:
     /// In the child of a fork, which has none of it.
     void forget() noexcept;
 
-    /// A ring for the calling thread, its pages got; `ring_count` when there is none: then the
-    /// thread is counted as left out.
-    std::size_t take() noexcept;
+    struct Taken {
+        std::size_t ring;
+        RingHead* head;  // nullptr: there was none
+        TraceEntry* entries;
+    };
+    /// A ring for the calling thread, its pages got. Where there is none the thread is counted as
+    /// left out.
+    Taken take() noexcept;
     void give_back(std::size_t ring) noexcept;
 
     void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;
