@@ -109,7 +109,7 @@ TEST(LiveService, StreamsAProcessFromItsPastToItsEnd) {
     EXPECT_EQ(later["rates"]["pools"].size(), 2u);
 
     process.kill();
-    EXPECT_GT(await(client, "ended", 1)["time"], later["time"]);
+    EXPECT_GE(await(client, "ended", 1)["time"], later["time"]);
 }
 
 TEST(LiveService, HasAPastForAPageThatIsOpenedLate) {
