@@ -28,8 +28,8 @@ struct ScopeFrame;
 /// and counts up to its own end on the thread where it began, or nothing where that is another one.
 ///
 /// Between beginning and end it costs nothing but where the thread's magazines are exchanged: there
-/// some 15 ns for each pool that the thread uses. The two take some 80 ns together, and 20 ns more
-/// for each further pool (perf/scope.cpp).
+/// some 15 ns for each pool that the thread uses. The two take 80 to 110 ns together, and 20 ns
+/// more for each further pool (perf/scope.cpp).
 class TENSORPOOL_API StatisticsScope {
 public:
     /// Never fails: without memory for its own records it counts nothing.

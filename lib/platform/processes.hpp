@@ -20,6 +20,7 @@ struct ProcessFacts {
     std::uint64_t start_ticks = 0;  // tells it from a later process of the same number
     std::uint64_t minor_faults = 0;
     std::uint64_t resident_bytes = 0;
+    bool has_memory = false;  // none: it is on its way out
 };
 
 /// Nothing when no process of this number runs.

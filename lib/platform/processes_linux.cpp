@@ -73,7 +73,8 @@ bool ObservedFile::is_sealed() const noexcept {
 }
 
 // Number, name in parentheses, which may hold any character, state, and from the fourth on numbers:
-// the tenth are the minor faults, the 22nd is the start, the 24th the pages in memory.
+// the tenth are the minor faults, the 22nd is the start, the 23rd the bytes of address space, the
+// 24th the pages in memory.
 std::optional<ProcessFacts> facts_of(std::uint64_t process) {
     LineReader lines((folder_of(process) + "/stat").c_str());
     std::string text;
@@ -91,6 +92,7 @@ std::optional<ProcessFacts> facts_of(std::uint64_t process) {
         const std::uint64_t number = parse_number(take_field(rest, ' ')).value_or(0);
         if (field == 10) facts.minor_faults = number;
         if (field == 22) facts.start_ticks = number;
+        if (field == 23) facts.has_memory = number != 0;
         if (field == 24) facts.resident_bytes = number * page_bytes();
     }
     return facts;

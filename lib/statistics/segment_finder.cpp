@@ -53,6 +53,7 @@ Finding among(std::uint64_t process, platform::MemoryFiles held) {
     for (auto& [descriptor, file] : held.files) {
         SegmentHeader header{};
         if (auto problem = read_header(file, header)) {
+            finding.is_being_made |= problem->failure == AttachFailure::no_segment;
             keep_better(finding.problem, std::move(*problem));
         } else if (belongs_to(header, name)) {
             finding.segment = FoundSegment{.process = process,
@@ -151,7 +152,10 @@ std::optional<SegmentProblem> look_after(const FoundSegment& segment, const Obse
         return std::nullopt;
     }
     const auto facts = segment.is_of_our_space ? platform::facts_of(segment.process) : std::nullopt;
-    if (!facts || facts->start_ticks != segment.start_ticks) return ended_problem();
+    // Who is on its way out lets go of its memory before its files.
+    if (!facts || facts->start_ticks != segment.start_ticks || !facts->has_memory) {
+        return ended_problem();
+    }
     if (segment.is_in_folder) return closed_problem();
     // It closed its descriptor and goes on counting, or it runs another program.
     const bool still_counts =

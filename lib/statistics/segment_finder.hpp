@@ -27,6 +27,8 @@ struct FoundSegment {
 struct Finding {
     std::optional<FoundSegment> segment;
     SegmentProblem problem = {AttachFailure::no_process, ""};
+    /// Its file is there, and not yet what it will be.
+    bool is_being_made = false;
 };
 
 /// Through /proc, or where that fails, in the folder. Throws std::bad_alloc.

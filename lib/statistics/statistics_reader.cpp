@@ -31,8 +31,10 @@ std::uint64_t read(const Counter& counter) noexcept {
                       "tensorpool: process " + std::to_string(process) + who + ": " + problem.what);
 }
 
+/// It holds no file of a segment. That it closed the descriptor is still possible.
 bool is_without(const Finding& finding) noexcept {
-    return !finding.segment && finding.problem.failure == AttachFailure::no_segment;
+    return !finding.segment && !finding.is_being_made &&
+           finding.problem.failure == AttachFailure::no_segment;
 }
 
 std::string name_of(std::uint64_t process) {

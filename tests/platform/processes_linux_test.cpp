@@ -62,6 +62,7 @@ TEST(ProcessFacts, TellNameAndStartAndMemory) {
     const auto facts = facts_of(child.number());
     ASSERT_TRUE(facts);
     EXPECT_EQ(facts->name, "a) Z 1 (b\n");
+    EXPECT_TRUE(facts->has_memory);
     EXPECT_GT(facts->resident_bytes, 0U);
     EXPECT_EQ(facts->resident_bytes % page_bytes(), 0U);
     EXPECT_GT(facts->minor_faults, 0U);

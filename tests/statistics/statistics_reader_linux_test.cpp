@@ -218,6 +218,13 @@ TEST(AttachError, SaysThatTheDescriptorWasClosed) {
     EXPECT_NE(found->problem.find("closed"), std::string::npos) << found->problem;
 }
 
+// Whoever waits for a process goes on waiting.
+TEST(AttachError, SaysNoSegmentWhileItIsMade) {
+    TargetProcess target("pb");
+    EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
+    EXPECT_FALSE(listed(target.number()));
+}
+
 TEST(AttachError, SaysThatTheVersionIsAnother) {
     TargetProcess target("pv");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::other_version);

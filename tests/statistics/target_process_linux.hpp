@@ -73,6 +73,9 @@ private:
             case 'v':  // a segment of another version
                 statistics::segment().header()->version.store(9);
                 return true;
+            case 'b':  // one that is being made: its magic comes last
+                statistics::segment().header()->magic.store(0);
+                return true;
             case 'o':  // one that is overwritten
                 statistics::segment().header()->magic.store(0x6f6f6f);
                 return true;

@@ -76,7 +76,16 @@ export async function withPage(browser, url, { width = 1280, scheme = 'light' },
 export const picture = (page, name) =>
   page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
 
-export const inState = (page, state) => page.waitForSelector(`body[data-state="${state}"]`, patience);
+/** Waits for a state of the page; where it does not come, says which one it is in and of what. */
+export async function inState(page, state) {
+  try {
+    await page.waitForSelector(`body[data-state="${state}"]`, patience);
+  } catch (error) {
+    const found = await page.evaluate(() => `${document.body.dataset.state} ("${
+      document.getElementById('state').textContent}") at ${location.href}`);
+    throw new Error(`the page is ${found}, not ${state}`, { cause: error });
+  }
+}
 export const textOf = (page, where) => page.locator(where).innerText();
 export const tile = (page, index = 0) => page.locator('.tile strong').nth(index).innerText();
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, afterEach, test } from 'node:test';
-import { changed, inState, picture, required, startBrowser, textOf, tile, withPage } from './browser.mjs';
+import { changed, inState, patience, picture, required, startBrowser, textOf, tile, withPage } from './browser.mjs';
 
 const browser = await startBrowser();
 const started = [];
@@ -48,8 +48,12 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const show = (page, child) => page.goto(`${new URL(page.url()).origin}/#process=${child.pid}`)
-  .then(() => page.reload());
+/** As a person who changes what the address names: the page is not loaded anew. */
+async function show(page, child) {
+  await page.evaluate((pid) => { location.hash = `process=${pid}`; }, child.pid);
+  await page.waitForFunction((pid) => document.getElementById('process').value === pid,
+    String(child.pid), patience);
+}
 const poolButton = (page, name) => page.getByRole('button', { name, exact: true });
 /** Long enough that the charts have something to show. */
 const seesRounds = async (page, rounds) => {

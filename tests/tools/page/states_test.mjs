@@ -117,6 +117,28 @@ test('changes the process', async () => {
   });
 });
 
+test('follows the address when that names another process', async () => {
+  server.add(makeProcess(815, 'infer', ['weights']));
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    await page.evaluate(() => { location.hash = 'process=4711'; });
+    await page.getByRole('button', { name: 'batches' }).waitFor();
+    assert.match(await textOf(page, '#state'), /train 4711/);
+    await page.evaluate(() => { location.hash = 'process=1'; });
+    await page.evaluate(() => new Promise((done) => setTimeout(done)));
+    assert.equal(await page.locator('#process').inputValue(), '4711');
+  });
+});
+
+test('writes no choice of its own over an address that is being entered', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    assert.equal(new URL(page.url()).hash, '');
+  });
+});
+
 test('says when a process ended, and keeps its last figures', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {

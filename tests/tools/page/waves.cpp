@@ -1,11 +1,12 @@
 // A process to look at: `page_waves NAME…` makes a pool of each name, the first with a limit, whose
-// blocks come and go in waves, each on a thread of its own. Says "ready" and works until its
-// standard input ends.
+// blocks come and go in waves, each on a thread of its own. Says "ready" when all are there, and
+// works until its standard input ends.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <latch>
 #include <optional>
 #include <string>
 #include <thread>
@@ -99,8 +100,11 @@ private:
     bool rises_ = true;
 };
 
-void work(const char* name, bool limited, std::size_t crest, const std::atomic<bool>& goes_on) {
+void work(const char* name, bool limited, std::size_t crest, const std::atomic<bool>& goes_on,
+          std::latch& begun) {
     Wave wave(name, limited, crest);
+    wave.step();
+    begun.count_down();
     while (goes_on) {
         wave.step();
         // So that the machine can do more than this.
@@ -112,11 +116,13 @@ void work(const char* name, bool limited, std::size_t crest, const std::atomic<b
 
 int main(int count, char** names) {
     std::atomic<bool> goes_on = true;
+    std::latch begun(count - 1);
     std::vector<std::thread> threads;
     for (int i = 1; i < count; ++i) {
         threads.emplace_back(work, names[i], i == 1, 96 * mebibyte / static_cast<unsigned>(i),
-                             std::cref(goes_on));
+                             std::cref(goes_on), std::ref(begun));
     }
+    begun.wait();
     std::puts("ready");
     std::fflush(stdout);
     while (std::getchar() != EOF) {

@@ -58,11 +58,17 @@ function chooseProcess(number) {
   pool = everything;
   known = { snapshot: null, rates: null, history: new History() };
   events.clear();
-  nameProcess(number);
   offerProcesses(processes, process);
   tell('connecting', `Asking for the figures of ${nameOf(number)}`);
   show(true);
   connection.follow(number);
+}
+
+/** The address names only what a person chose: the page's own choice must not stand over one that is
+    being entered. */
+function pickProcess(number) {
+  nameProcess(number);
+  chooseProcess(number);
 }
 
 function takeProcesses(list) {
@@ -117,7 +123,7 @@ function step(all, present, by, choose) {
 }
 const stepPool = (by) => step(
   [everything, ...(known.snapshot?.pools ?? []).map(({ id }) => id)], pool, by, choosePool);
-const stepProcess = () => step(processes.map((one) => one.process), process, 1, chooseProcess);
+const stepProcess = () => step(processes.map((one) => one.process), process, 1, pickProcess);
 
 function turnWindow() {
   view.seconds = view.seconds === 600 ? 120 : 600;
@@ -132,7 +138,7 @@ function turnHold() {
   show();
 }
 
-byId('process').addEventListener('change', ({ target }) => chooseProcess(Number(target.value)));
+byId('process').addEventListener('change', ({ target }) => pickProcess(Number(target.value)));
 byId('pool').addEventListener('change', ({ target }) =>
   choosePool(target.value === everything ? everything : Number(target.value)));
 byId('window').addEventListener('click', turnWindow);
@@ -141,7 +147,10 @@ document.addEventListener('visibilitychange', () => {
   show();
   connection.look();
 });
-window.addEventListener('hashchange', () => enterByAddress());
+window.addEventListener('hashchange', () => {
+  enterByAddress();
+  showByAddress();
+});
 listen({
   p: stepProcess, '[': () => stepPool(-1), ']': () => stepPool(1), 0: () => choosePool(everything),
   w: turnWindow, h: turnHold, t: () => theme.turn(),
@@ -150,6 +159,11 @@ listen({
 async function enterByAddress() {
   const token = takeToken();
   if (token !== null) await door.enter(token);
+}
+
+function showByAddress() {
+  const number = namedProcess();
+  if (number !== process && entryOf(number)) chooseProcess(number);
 }
 
 await enterByAddress();
