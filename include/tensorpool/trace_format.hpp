@@ -106,14 +106,15 @@ enum class TraceAction : std::uint8_t {
     resize = 4,            ///< address of a block that stays there, new bytes asked for
     refuse = 5,            ///< bytes asked for, alignment: the request was not met
     arena_allocate = 6,    ///< address, bytes asked for, alignment
-    arena_mark = 7,        ///< address: the offset, as a number
-    arena_release = 8,     ///< address: the offset to which
+    arena_mark = 7,        ///< address: the place in the arena; bytes: where the arena begins
+    arena_release = 8,     ///< as arena_mark: all that lies from there on has ended
     scratch_allocate = 9,  ///< address, bytes asked for, alignment
-    scratch_release = 10,  ///< address: the offset to which
+    scratch_release = 10,  ///< address: an offset; all that was taken from there on has ended
     scope_begin = 11,
     scope_end = 12,
     frames = 13,  ///< up to three more frames of the stack of the entry before: see TraceFrames
     gone = 14,    ///< the pool, arena or scratch ended, with all that was left in it
+    scratch_mark = 15,  ///< address: the offset at which the next block is taken
 };
 
 struct TraceEntry {

@@ -28,7 +28,7 @@ Arena::Mark Arena::mark() const noexcept {
         mark.offset_ = top_->load(std::memory_order_relaxed) & offset_mask;
         if (mark.offset_ > end) wait_for_change(lock);
     }
-    statistics::record_offset(TraceAction::arena_mark, state_->id(), mark.offset_);
+    statistics::record_place(TraceAction::arena_mark, state_->id(), base_, mark.offset_);
     return mark;
 }
 
@@ -81,7 +81,7 @@ std::uint64_t Arena::top_outside_forks() const noexcept {
 void Arena::end_above(std::size_t offset) noexcept {
     state_->check_thread("release_to or reset");
     statistics::look_for_recorder();
-    statistics::record_offset(TraceAction::arena_release, state_->id(), offset);
+    statistics::record_place(TraceAction::arena_release, state_->id(), base_, offset);
     base::raise_to(state_->totals.peak_used_bytes, used());
     std::uint64_t top;
     do {

@@ -78,11 +78,13 @@ void* Scratch::allocate_slow(std::size_t bytes, std::size_t alignment) {
     }
     if (bytes == 0) return nullptr;
     statistics::look_for_recorder();
+    const std::size_t begin = used();
     Refusal refusal;
     void* const block = state_->allocate(bytes, alignment, refusal);
     if (statistics::is_recording()) {
         state_->end_scope_slowly();
         const auto action = block == nullptr ? TraceAction::refuse : TraceAction::scratch_allocate;
+        statistics::record_offset(TraceAction::scratch_mark, state_->number, begin);
         statistics::record(action, state_->number, block, bytes, alignment);
     }
     if (block == nullptr) refuse(*state_, bytes, refusal);

@@ -64,7 +64,13 @@ inline void name_source(TraceSource kind, std::uint64_t source, std::string_view
         told(kind, source, name);
 }
 
-/// As `record`, for a place in an arena or a scratch.
+/// As `record`, for a place in an arena that begins at `base`.
+inline void record_place(TraceAction action, std::uint64_t source, const std::byte* base,
+                         std::size_t offset) noexcept {
+    record(action, source, base + offset, reinterpret_cast<std::uintptr_t>(base));
+}
+
+/// As `record`, for a place in a scratch, whose chunks lie anywhere.
 inline void record_offset(TraceAction action, std::uint64_t source, std::size_t offset) noexcept {
     record(action, source, reinterpret_cast<const void*>(offset), 0);
 }

@@ -138,7 +138,10 @@ TEST(LiveTrace, TellsArenasScratchesAndScopesByName) {
     EXPECT_EQ(only(TraceAction::scope_end).source, read.sources["forward"]);
     EXPECT_EQ(only(TraceAction::arena_mark).source, read.sources["batch"]);
     EXPECT_EQ(only(TraceAction::arena_allocate).bytes, 1000U);
-    EXPECT_EQ(only(TraceAction::arena_release).address, 0U);
+    const TraceEntry release = only(TraceAction::arena_release);
+    EXPECT_EQ(release.address, release.bytes);  // to where the arena begins
+    EXPECT_EQ(only(TraceAction::arena_allocate).address, release.address);
+    EXPECT_EQ(only(TraceAction::scratch_mark).address, 0U);
     EXPECT_EQ(only(TraceAction::scratch_allocate).bytes, 500U);
     EXPECT_EQ(only(TraceAction::scratch_release).address, 0U);
 }

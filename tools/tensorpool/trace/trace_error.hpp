@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "settings.hpp"
+
+namespace tensorpool::command::trace {
+
+/// A file that is no trace, or a damaged one. Says which file, at which byte, what was found there
+/// and what was expected.
+class TraceError : public CommandError {
+public:
+    TraceError(const std::string& path, std::uint64_t offset, const std::string& what)
+        : CommandError(finding, path + ": at byte " + std::to_string(offset) + ": " + what) {}
+};
+
+}  // namespace tensorpool::command::trace
