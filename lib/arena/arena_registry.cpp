@@ -2,21 +2,18 @@
 
 #include "arena/arena_state.hpp"
 #include "base/never_destroyed.hpp"
-#include "platform/platform.hpp"
-#include "statistics/fork_locks.hpp"
+#include "platform/fork_handlers.hpp"
 
 namespace tensorpool::arena {
 namespace {
 
 constinit base::NeverDestroyed<ArenaRegistry> the_registry;
 
-// While the library is loaded, before there are threads, as the pools' registry does it: statistics
-// first, for handlers are called in reverse, and growth takes its lock while it holds an arena's.
-[[maybe_unused]] const bool watches_forks_from_the_start =
-    statistics::watch_forks() &&
-    platform::set_fork_handlers([] { arena_registry().before_fork(); },
-                                [] { arena_registry().after_fork_in_parent(); },
-                                [] { arena_registry().after_fork_in_child(); });
+// While the library is loaded, before there are threads, as the pools' registry does it.
+[[maybe_unused]] const bool watches_forks_from_the_start = platform::set_fork_handlers(
+    platform::ForkPlace::arenas, [] { arena_registry().before_fork(); },
+    [] { arena_registry().after_fork_in_parent(); },
+    [] { arena_registry().after_fork_in_child(); });
 
 }  // namespace
 

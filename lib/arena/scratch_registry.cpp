@@ -5,8 +5,8 @@
 #include "arena/scratch_operators.hpp"
 #include "arena/scratch_state.hpp"
 #include "base/never_destroyed.hpp"
+#include "platform/fork_handlers.hpp"
 #include "platform/platform.hpp"
-#include "statistics/fork_locks.hpp"
 
 namespace tensorpool {
 namespace detail {
@@ -28,13 +28,11 @@ void give_back_local() noexcept {
     delete scratch;
 }
 
-// While the library is loaded, before there are threads. Statistics first: handlers are called in
-// reverse, and a scratch's lock comes before its.
-[[maybe_unused]] const bool watches_forks_from_the_start =
-    statistics::watch_forks() &&
-    platform::set_fork_handlers([] { scratch_registry().before_fork(); },
-                                [] { scratch_registry().after_fork_in_parent(); },
-                                [] { scratch_registry().after_fork_in_child(); });
+// While the library is loaded, before there are threads.
+[[maybe_unused]] const bool watches_forks_from_the_start = platform::set_fork_handlers(
+    platform::ForkPlace::scratches, [] { scratch_registry().before_fork(); },
+    [] { scratch_registry().after_fork_in_parent(); },
+    [] { scratch_registry().after_fork_in_child(); });
 
 }  // namespace
 

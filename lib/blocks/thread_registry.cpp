@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/never_destroyed.hpp"
+#include "platform/fork_handlers.hpp"
 #include "platform/platform.hpp"
 #include "statistics/fork_locks.hpp"
 
@@ -234,15 +235,11 @@ bool ThreadRegistry::set_up_handlers() noexcept {
     if (exit_handler_ == platform::no_exit_handler) {
         exit_handler_ = platform::add_thread_exit_handler([] { thread_registry().end_thread(); });
     }
-    if (!fork_handlers_set_) {
-        // Statistics' before ours: a fork calls them in reverse, and theirs are the inner locks.
-        fork_handlers_set_ =
-            statistics::watch_forks() &&
-            platform::set_fork_handlers([] { thread_registry().before_fork(); },
-                                        [] { thread_registry().after_fork_in_parent(); },
-                                        [] { thread_registry().after_fork_in_child(); });
-    }
-    return exit_handler_ != platform::no_exit_handler && fork_handlers_set_;
+    return exit_handler_ != platform::no_exit_handler && statistics::watch_forks() &&
+           platform::set_fork_handlers(
+               platform::ForkPlace::pools, [] { thread_registry().before_fork(); },
+               [] { thread_registry().after_fork_in_parent(); },
+               [] { thread_registry().after_fork_in_child(); });
 }
 
 void ThreadRegistry::watch_forks() noexcept {

@@ -81,7 +81,6 @@ private:
     platform::ExitHandler exit_handler_ = platform::no_exit_handler;
     // Read without the mutex too: who sees an old value finds it out under the mutex.
     std::atomic<bool> hidden_ = false;
-    bool fork_handlers_set_ = false;
     std::array<std::uint64_t, most_pools / 64 + 1> numbers_ = {};
     unsigned lowest_free_ = global_number + 1;
 };

@@ -1,4 +1,4 @@
-// Descriptors for another process, through a socket (unix(7), SCM_RIGHTS).
+// Descriptors and notes for another process, through a socket (unix(7), SCM_RIGHTS).
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -44,6 +44,19 @@ bool is_of_this_user(int socket) noexcept {
            (peer.uid == geteuid() || peer.uid == 0);
 }
 
+bool send(int socket, const msghdr& message, std::size_t bytes) noexcept {
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+}
+
+bool connect_to(const Socket& socket, const char* name) noexcept {
+    sockaddr_un address{};
+    const socklen_t bytes = make_address(name, address);
+    return bytes != 0 && socket.number >= 0 &&
+           setsockopt(socket.number, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 &&
+           connect(socket.number, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 &&
+           is_of_this_user(socket.number);
+}
+
 bool send_files(int socket, const int* files, unsigned count) noexcept {
     char byte = 0;
     iovec text{.iov_base = &byte, .iov_len = 1};
@@ -58,7 +71,7 @@ bool send_files(int socket, const int* files, unsigned count) noexcept {
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(count * sizeof(int));
     std::memcpy(CMSG_DATA(rights), files, count * sizeof(int));
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+    return send(socket, message, 1);
 }
 
 }  // namespace
@@ -66,13 +79,19 @@ bool send_files(int socket, const int* files, unsigned count) noexcept {
 bool hand_files_over(const char* socket_name, const int* files, unsigned count) noexcept {
     const ErrnoKeeper errno_keeper;
     if (count == 0 || count > most_files) return false;
-    sockaddr_un address{};
-    const socklen_t bytes = make_address(socket_name, address);
     const Socket socket;
-    return bytes != 0 && socket.number >= 0 &&
-           setsockopt(socket.number, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 &&
-           connect(socket.number, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 &&
-           is_of_this_user(socket.number) && send_files(socket.number, files, count);
+    return connect_to(socket, socket_name) && send_files(socket.number, files, count);
+}
+
+bool send_note(const char* socket_name, const char* text) noexcept {
+    const ErrnoKeeper errno_keeper;
+    const std::size_t bytes = std::strlen(text);
+    iovec part{.iov_base = const_cast<char*>(text), .iov_len = bytes};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    const Socket socket;
+    return bytes != 0 && connect_to(socket, socket_name) && send(socket.number, message, bytes);
 }
 
 }  // namespace tensorpool::platform

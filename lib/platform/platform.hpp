@@ -139,13 +139,6 @@ inline constexpr int most_exit_handlers = 4;
 /// called.
 [[nodiscard]] bool call_at_thread_exit(ExitHandler handler) noexcept;
 
-/// Calls these around a fork: `before` in the parent, then `after_in_parent` and `after_in_child`.
-/// Each call adds three more: the latest added is called first before the fork and last after it.
-/// So locks that are taken inside of others are locked by handlers added before theirs. Does
-/// nothing where there is no fork. False on failure.
-[[nodiscard]] bool set_fork_handlers(void (*before)(), void (*after_in_parent)(),
-                                     void (*after_in_child)()) noexcept;
-
 /// A number of the calling thread, the one by which the system's own tools name it.
 std::uint64_t current_thread_id() noexcept;
 

@@ -137,12 +137,6 @@ bool call_at_thread_exit(ExitHandler handler) noexcept {
     return slot != nullptr && pthread_setspecific(slot->key, slot) == 0;
 }
 
-bool set_fork_handlers(void (*before)(), void (*after_in_parent)(),
-                       void (*after_in_child)()) noexcept {
-    const ErrnoKeeper errno_keeper;
-    return pthread_atfork(before, after_in_parent, after_in_child) == 0;
-}
-
 // The rest ---------------------------------------------------------------------------------------
 
 namespace {

@@ -17,6 +17,7 @@
 #include <cstdlib>
 
 #include "base/alignment.hpp"
+#include "platform/fork_handlers.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::platform {
@@ -248,7 +249,7 @@ bool call_at_thread_exit(ExitHandler handler) noexcept {
     return slot != nullptr && FlsSetValue(slot->index, slot) != 0;
 }
 
-bool set_fork_handlers(void (*)(), void (*)(), void (*)()) noexcept {
+bool set_fork_handlers(ForkPlace, void (*)(), void (*)(), void (*)()) noexcept {
     return true;
 }
 

@@ -1,10 +1,6 @@
 #include "statistics/fork_locks.hpp"
 
-#include <atomic>
-#include <mutex>
-
-#include "base/never_destroyed.hpp"
-#include "platform/platform.hpp"
+#include "platform/fork_handlers.hpp"
 #include "statistics/commit_budget.hpp"
 #include "statistics/segment.hpp"
 #include "statistics/snapshot_sources.hpp"
@@ -38,25 +34,14 @@ void after_fork_in_child() {
     after_fork();
 }
 
-constinit base::NeverDestroyed<std::mutex> mutex;
-// Stored with release under the mutex, loaded with acquire before it: what was registered before is
-// never registered again, for two handlers would take each lock twice.
-constinit std::atomic<bool> watching{false};
-
-// While the library is loaded, before there are threads: a fork that comes while another thread
-// registers would leave the child that mutex.
+// While the library is loaded, before there are threads that could fork.
 [[maybe_unused]] const bool watches_from_the_start = watch_forks();
 
 }  // namespace
 
 bool watch_forks() noexcept {
-    if (watching.load(std::memory_order_acquire)) return true;
-    const std::lock_guard guard(mutex.get());
-    if (watching.load(std::memory_order_relaxed)) return true;
-    if (!platform::set_fork_handlers(before_fork, after_fork_in_parent, after_fork_in_child))
-        return false;
-    watching.store(true, std::memory_order_release);
-    return true;
+    return platform::set_fork_handlers(platform::ForkPlace::statistics, before_fork,
+                                       after_fork_in_parent, after_fork_in_child);
 }
 
 }  // namespace tensorpool::statistics

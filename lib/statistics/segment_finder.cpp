@@ -60,6 +60,7 @@ Finding among(std::uint64_t process, platform::MemoryFiles held) {
                                            .file = std::move(file),
                                            .descriptor = descriptor,
                                            .is_in_folder = false,
+                                           .is_handed_over = false,
                                            .is_of_our_space = true,
                                            .start_ticks = 0,
                                            .name = {}};
@@ -120,9 +121,32 @@ Finding find_in_folder(std::uint64_t process) {
                                    .file = std::move(file),
                                    .descriptor = 0,
                                    .is_in_folder = true,
+                                   .is_handed_over = false,
                                    .is_of_our_space = is_of_our_space(header),
                                    .start_ticks = facts ? facts->start_ticks : 0,
                                    .name = facts ? facts->name : text_of(header.process_name)};
+    return finding;
+}
+
+Finding find_handed_over(ObservedFile file) {
+    Finding finding;
+    SegmentHeader header{};
+    if (!file) {
+        finding.problem = {AttachFailure::damaged, "what it handed over is no file"};
+    } else if (auto problem = read_header(file, header)) {
+        finding.problem = std::move(*problem);
+    } else {
+        // Only one in a folder is not sealed.
+        const bool is_in_folder = !file.is_sealed();
+        finding.segment = FoundSegment{.process = read(header.process),
+                                       .file = std::move(file),
+                                       .descriptor = 0,
+                                       .is_in_folder = is_in_folder,
+                                       .is_handed_over = true,
+                                       .is_of_our_space = is_of_our_space(header),
+                                       .start_ticks = read(header.start_ticks),
+                                       .name = text_of(header.process_name)};
+    }
     return finding;
 }
 
@@ -148,6 +172,10 @@ bool is_dead(std::uint64_t process, const ObservedFile& file) {
 std::optional<SegmentProblem> look_after(const FoundSegment& segment, const ObservedFile& file) {
     if (segment.is_in_folder) {
         if (file.lock() != ObservedFile::Lock::free) return std::nullopt;
+    } else if (segment.is_handed_over) {
+        const bool counts = segment.is_of_our_space &&
+                            platform::maps_memory_file(segment.process, memory_name, file.inode());
+        return counts ? std::nullopt : std::optional(ended_problem());
     } else if (platform::holds_file(segment.process, segment.descriptor, file)) {
         return std::nullopt;
     }

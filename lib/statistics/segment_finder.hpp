@@ -16,6 +16,8 @@ struct FoundSegment {
     /// The descriptor by which the process holds it; 0 for one in the folder.
     std::uint64_t descriptor = 0;
     bool is_in_folder = false;
+    /// It came from the process itself, and can be read when that has ended.
+    bool is_handed_over = false;
     /// Whether the number is the one by which we see the process. In the folder there may be files
     /// of other containers.
     bool is_of_our_space = true;
@@ -38,6 +40,8 @@ Finding find_segment(std::uint64_t process);
 bool has_closed_segment(std::uint64_t process);
 /// In the folder of TENSORPOOL_STATISTICS_DIR only; what is found there is of a process that lives.
 Finding find_in_folder(std::uint64_t process);
+/// Behind a descriptor that came from the process itself, which may have ended.
+Finding find_handed_over(platform::ObservedFile file);
 /// That folder; "" where it is not set.
 std::string segment_folder();
 /// Whether a file in the folder is of a process that ended.

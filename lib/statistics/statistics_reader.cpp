@@ -26,9 +26,9 @@ std::uint64_t read(const Counter& counter) noexcept {
 
 [[noreturn]] void fail(std::uint64_t process, const std::string& name,
                        const SegmentProblem& problem) {
-    const std::string who = name.empty() ? "" : " (" + name + ')';
-    throw AttachError(problem.failure,
-                      "tensorpool: process " + std::to_string(process) + who + ": " + problem.what);
+    std::string who = process == 0 ? "a process" : "process " + std::to_string(process);
+    if (!name.empty()) who += " (" + name + ')';
+    throw AttachError(problem.failure, "tensorpool: " + who + ": " + problem.what);
 }
 
 /// It holds no file of a segment. That it closed the descriptor is still possible.
@@ -127,6 +127,16 @@ StatisticsReader StatisticsReader::attach(std::uint64_t process) {
     return StatisticsReader(std::move(state));
 }
 
+StatisticsReader StatisticsReader::take_over(int segment) {
+    Finding finding = find_handed_over(platform::ObservedFile(segment));
+    if (!finding.segment) fail(0, "", finding.problem);
+    auto state = std::make_unique<State>(std::move(*finding.segment));
+    if (const auto problem = state->view.open()) {
+        fail(state->segment.process, state->segment.name, *problem);
+    }
+    return StatisticsReader(std::move(state));
+}
+
 std::uint64_t StatisticsReader::process() const noexcept {
     return state_->segment.process;
 }
@@ -144,14 +154,15 @@ ProcessSnapshot StatisticsReader::snapshot() {
     const auto give_up = [&](const SegmentProblem& problem) {
         fail(segment.process, segment.name, problem);
     };
-    if (const auto problem = look_after(segment, state_->view.file())) give_up(*problem);
+    const auto gone = look_after(segment, state_->view.file());
+    if (gone && !segment.is_handed_over) give_up(*gone);
     ProcessSnapshot snapshot;
     if (const auto problem = read_segment(state_->view, snapshot)) give_up(*problem);
     snapshot.process = segment.process;
     snapshot.time_ns = platform::monotonic_clock_ns();
     snapshot.time_unix_ns = platform::wall_clock_ns();
     state_->sources.steady(snapshot.pools);
-    if (!segment.is_of_our_space) return snapshot;
+    if (gone || !segment.is_of_our_space) return snapshot;
     if (const auto facts = platform::facts_of(segment.process)) {
         snapshot.process_name = facts->name;
         snapshot.minor_faults = facts->minor_faults;

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "platform/cycle_counter.hpp"
+#include "platform/platform.hpp"
 #include "platform/processes.hpp"
 #include "statistics/look_problem.hpp"
 #include "trace/ring_view.hpp"
@@ -28,6 +30,10 @@ std::span<const std::byte> bytes_of(const T* first, std::size_t count) noexcept 
 }
 
 }  // namespace
+
+TraceMoment trace_moment() noexcept {
+    return {.cycles = platform::cycle_counter(), .unix_ns = platform::wall_clock_ns()};
+}
 
 // Its own: a process may also hold controls of others, as a reader or the child of a fork does.
 platform::ObservedFile find_control(std::uint64_t process) {

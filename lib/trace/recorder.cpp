@@ -8,6 +8,7 @@
 #include "base/never_destroyed.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/fail.hpp"
+#include "platform/fork_handlers.hpp"
 #include "statistics/segment.hpp"
 
 namespace tensorpool::trace {
@@ -29,10 +30,8 @@ Recorder& recorder() noexcept {
 namespace {
 
 // While the library is loaded, before there are threads: the child of a fork that came before the
-// handlers, and after the control memory, would look at memory that it has not. After the pools'
-// and the arenas' (lib/CMakeLists.txt links them so), whose locks come after ours.
-[[maybe_unused]] const bool has_handlers_from_the_start =
-    (blocks::thread_registry().watch_forks(), recorder().set_handlers());
+// handlers, and after the control memory, would look at memory that it has not.
+[[maybe_unused]] const bool has_handlers_from_the_start = recorder().set_handlers();
 
 }  // namespace
 
@@ -59,9 +58,9 @@ bool Recorder::set_handlers() noexcept {
     Handlers none = Handlers::none;
     if (!handlers_.compare_exchange_strong(none, Handlers::being_set, relaxed)) return false;
     exit_handler_ = platform::add_thread_exit_handler([] { recorder().end_thread(); });
-    (void)platform::set_fork_handlers([] { recorder().before_fork(); },
-                                      [] { recorder().after_fork_in_parent(); },
-                                      [] { recorder().after_fork_in_child(); });
+    (void)platform::set_fork_handlers(
+        platform::ForkPlace::recorder, [] { recorder().before_fork(); },
+        [] { recorder().after_fork_in_parent(); }, [] { recorder().after_fork_in_child(); });
     handlers_.store(Handlers::set, std::memory_order_release);
     return true;
 }

@@ -176,44 +176,6 @@ TEST_F(ThreadExitTest, ThreadsThatAddAtOnceGetDifferentHandlers) {
     }));
 }
 
-// Fork -------------------------------------------------------------------------------------------
-
-int forks_begun = 0;
-int forks_in_parent = 0;
-int forks_in_child = 0;
-
-TEST(ForkHandlers, EachIsCalledOnItsSide) {
-    static const bool set = set_fork_handlers([] { ++forks_begun; }, [] { ++forks_in_parent; },
-                                              [] { ++forks_in_child; });
-    ASSERT_TRUE(set);
-    forks_begun = forks_in_parent = forks_in_child = 0;
-    EXPECT_TRUE(holds_in_child(
-        [] { return forks_begun == 1 && forks_in_parent == 0 && forks_in_child == 1; }));
-    EXPECT_EQ(forks_begun, 1);
-    EXPECT_EQ(forks_in_parent, 1);
-    EXPECT_EQ(forks_in_child, 0);
-}
-
-/// Calls of two sets of handlers, a letter each: capital for the set that was added later.
-std::string& fork_calls() {
-    static std::string text;
-    return text;
-}
-
-TEST(ForkHandlers, LatestAddedAreFirstBeforeAForkAndLastAfterIt) {
-    const auto add_in_order = [] {
-        return set_fork_handlers([] { fork_calls() += 'b'; }, [] { fork_calls() += 'p'; },
-                                 [] { fork_calls() += 'c'; }) &&
-               set_fork_handlers([] { fork_calls() += 'B'; }, [] { fork_calls() += 'P'; },
-                                 [] { fork_calls() += 'C'; });
-    };
-    // In a child process, for what is added stays.
-    EXPECT_TRUE(holds_in_child([&] {
-        return add_in_order() && holds_in_child([] { return fork_calls() == "BbcC"; }) &&
-               fork_calls() == "BbpP";
-    }));
-}
-
 // Standard error ---------------------------------------------------------------------------------
 
 TEST(WriteToStderr, WritesAll) {
