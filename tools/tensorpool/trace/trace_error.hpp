@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "printable.hpp"
 #include "settings.hpp"
 
 namespace tensorpool::command::trace {
@@ -12,7 +13,8 @@ namespace tensorpool::command::trace {
 class TraceError : public CommandError {
 public:
     TraceError(const std::string& path, std::uint64_t offset, const std::string& what)
-        : CommandError(finding, path + ": at byte " + std::to_string(offset) + ": " + what) {}
+        : CommandError(finding,
+                       printable(path) + ": at byte " + std::to_string(offset) + ": " + what) {}
 };
 
 }  // namespace tensorpool::command::trace

@@ -15,11 +15,19 @@
 
 namespace tensorpool::command::trace {
 
+class Input;
+
 struct TraceChunk {
     std::uint64_t offset = 0;  ///< of its header in the file
     TraceChunkHeader header = {};
-    /// Decompressed: `header.bytes`. Valid until the next one is read.
+    /// Decompressed: `header.bytes`, aligned for any record. Valid until the next one is read.
     std::span<const std::byte> payload;
+
+    /// The payload as records of the chunk's kind.
+    template <class Record>
+    std::span<const Record> records() const noexcept {
+        return {reinterpret_cast<const Record*>(payload.data()), payload.size() / sizeof(Record)};
+    }
 };
 
 /// Reads raw and zstd chunks alike; the file may be hostile. One thread's.
@@ -30,6 +38,7 @@ public:
     explicit TraceFile(const std::string& path);
     /// Over bytes that outlive it; `name` stands in errors.
     TraceFile(std::span<const std::byte> bytes, std::string name);
+    explicit TraceFile(Input&& input);
     TraceFile(TraceFile&&) noexcept;
     TraceFile& operator=(TraceFile&&) noexcept;
     ~TraceFile();
