@@ -15,6 +15,15 @@
 
 namespace tensorpool {
 
+/// One moment by both clocks of a trace, as headers of chunks have it.
+struct TraceMoment {
+    std::uint64_t cycles = 0;
+    std::uint64_t unix_ns = 0;
+};
+
+/// Now. Any thread.
+TENSORPOOL_API TraceMoment trace_moment() noexcept;
+
 /// What one look at a process brought: views, valid until the next look.
 struct TracePart {
     TraceChunkKind kind;
