@@ -3,8 +3,10 @@
 /// @file
 /// A trace in memory: all calls of all its processes in the order of time.
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,19 +64,23 @@ struct Call {
 struct Recording {
     std::vector<RecordedProcess> processes;
     std::vector<RecordedThread> threads;
-    std::vector<RecordedSource> sources;  ///< the first is "?": of calls whose name was left out
+    /// The first is "?": of calls that tell none. One whose name was left out is "?" too.
+    std::vector<RecordedSource> sources;
+    /// The first is "?": of frames that are no file's code, and whose offset is the address.
     std::vector<RecordedModule> modules;
     std::vector<std::vector<RecordedFrame>> stacks;  ///< innermost frame first; the first is empty
     /// By time; those of one thread in their order. None are `none`, `thread` or `frames`.
     std::vector<Call> calls;
-    std::uint64_t begun_unix_ns = 0;  ///< of the first process
+    std::uint64_t begun_unix_ns = 0;  ///< of the process that began first; 0: not known
     std::uint64_t cut_bytes = 0;      ///< at the end of the file, which were no whole chunk
 };
 
 /// Reads a trace, or a log of RMM (CSV with Thread,Time,Action,Pointer,Size,Stream), which it tells
 /// by its first line. Throws TraceError where it is damaged, and CommandError where it cannot be
-/// opened. Takes some 56 bytes a call.
+/// opened. Takes some 45 bytes a call.
 Recording read_recording(const std::string& path);
+/// The same of bytes in memory; `name` stands in errors.
+Recording read_recording(std::span<const std::byte> bytes, const std::string& name);
 
 /// One block, from the call that made it to the one that ended it.
 struct Life {

@@ -1,0 +1,146 @@
+// From the call that made a block to the one that ended it.
+
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+#include <utility>
+
+#include "trace/recording.hpp"
+
+namespace tensorpool::command::trace {
+namespace {
+
+/// A block of an arena or a scratch, by where it begins: its address, or its offset.
+using Placed = std::pair<std::uint64_t, std::uint32_t>;
+
+/// What is alive in a pool, an arena or a scratch. Some of it may have ended since.
+struct Holdings {
+    std::vector<std::uint32_t> blocks;   // of a pool, all there ever were
+    std::priority_queue<Placed> placed;  // the last place on top
+    std::uint64_t offset = 0;            // of a scratch: where the next block is taken
+};
+
+class Lives {
+public:
+    explicit Lives(const Recording& recording)
+        : recording_(recording),
+          alive_(recording.processes.size()),
+          held_(recording.sources.size()) {}
+
+    std::vector<Life> find() {
+        for (std::uint32_t i = 0; i < recording_.calls.size(); ++i) look_at(i);
+        earlier_.insert(earlier_.end(), lives_.begin(), lives_.end());
+        return std::move(earlier_);
+    }
+
+private:
+    const Call& call(std::uint32_t i) const { return recording_.calls[i]; }
+    std::uint32_t process_of(std::uint32_t i) const {
+        return recording_.threads[call(i).thread].process;
+    }
+    Holdings& holdings(std::uint32_t i) { return held_[call(i).source]; }
+
+    void look_at(std::uint32_t i) {
+        switch (call(i).action) {
+            case TraceAction::allocate:
+                return holdings(i).blocks.push_back(begin(i));
+            case TraceAction::deallocate:
+                return end_one(i);
+            case TraceAction::resize:
+                return resize(i);
+            case TraceAction::arena_allocate:
+                return holdings(i).placed.emplace(call(i).address, begin(i));
+            case TraceAction::arena_release:
+                return end_from(i);
+            case TraceAction::scratch_mark:
+                // What lies behind it has ended, also where that was dropped.
+                end_from(i);
+                holdings(i).offset = call(i).address;
+                return;
+            case TraceAction::scratch_allocate:
+                return holdings(i).placed.emplace(holdings(i).offset, begin(i));
+            case TraceAction::scratch_release:
+                return end_from(i);
+            case TraceAction::gone:
+                return end_all(i);
+            default:
+                return;
+        }
+    }
+
+    std::uint32_t begin(std::uint32_t i) {
+        const auto number = static_cast<std::uint32_t>(lives_.size());
+        auto& alive = alive_[process_of(i)];
+        const auto [at, is_new] = alive.try_emplace(call(i).address, number);
+        if (!is_new) {  // its end was dropped
+            lives_[at->second].end = i;
+            at->second = number;
+        }
+        lives_.push_back(life(i, i, Life::none));
+        return number;
+    }
+
+    void end_one(std::uint32_t i) {
+        auto& alive = alive_[process_of(i)];
+        const auto found = alive.find(call(i).address);
+        if (found == alive.end()) {
+            earlier_.push_back(life(i, Life::none, i));
+            return;
+        }
+        lives_[found->second].end = i;
+        alive.erase(found);
+    }
+
+    void resize(std::uint32_t i) {
+        end_one(i);
+        const std::uint32_t number = begin(i);
+        lives_[number].continues = true;
+        holdings(i).blocks.push_back(number);
+    }
+
+    // All that was taken from a place on.
+    void end_from(std::uint32_t i) {
+        auto& placed = holdings(i).placed;
+        for (; !placed.empty() && placed.top().first >= call(i).address; placed.pop()) {
+            end(placed.top().second, i);
+        }
+    }
+
+    void end_all(std::uint32_t i) {
+        Holdings gone = std::exchange(holdings(i), {});
+        for (const std::uint32_t number : gone.blocks) end(number, i);
+        for (; !gone.placed.empty(); gone.placed.pop()) end(gone.placed.top().second, i);
+    }
+
+    void end(std::uint32_t number, std::uint32_t i) {
+        Life& life = lives_[number];
+        if (life.end != Life::none) return;
+        life.end = i;
+        alive_[life.process].erase(life.address);
+    }
+
+    Life life(std::uint32_t i, std::uint32_t begin, std::uint32_t end) const {
+        return {.begin = begin,
+                .end = end,
+                .process = process_of(i),
+                .source = call(i).source,
+                .address = call(i).address,
+                .bytes = call(i).bytes,
+                .continues = false};
+    }
+
+    const Recording& recording_;
+    std::vector<Life> earlier_;  // made before the recording
+    std::vector<Life> lives_;
+    // Of each process, by address: which life is alive there.
+    std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> alive_;
+    std::vector<Holdings> held_;  // of each source
+};
+
+}  // namespace
+
+std::vector<Life> lives_of(const Recording& recording) {
+    return Lives(recording).find();
+}
+
+}  // namespace tensorpool::command::trace

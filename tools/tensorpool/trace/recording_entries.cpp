@@ -1,0 +1,149 @@
+// Entries of a ring become calls.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "trace/recording_builder.hpp"
+
+namespace tensorpool::command::trace {
+namespace {
+
+// Of those that can be told apart by Life::begin.
+constexpr std::uint64_t most_calls = Life::none;
+// Recorders take 30.
+constexpr std::size_t most_frames = 256;
+constexpr unsigned module_shift = 48;
+
+bool has_block(TraceAction action) {
+    switch (action) {
+        case TraceAction::allocate:
+        case TraceAction::deallocate:
+        case TraceAction::resize:
+        case TraceAction::arena_allocate:
+        case TraceAction::scratch_allocate:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// Of a source without a name.
+TraceSource kind_of(TraceAction action) {
+    switch (action) {
+        case TraceAction::arena_allocate:
+        case TraceAction::arena_mark:
+        case TraceAction::arena_release:
+            return TraceSource::arena;
+        case TraceAction::scratch_allocate:
+        case TraceAction::scratch_mark:
+        case TraceAction::scratch_release:
+            return TraceSource::scratch;
+        case TraceAction::scope_begin:
+        case TraceAction::scope_end:
+            return TraceSource::scope;
+        default:
+            return TraceSource::pool;
+    }
+}
+
+}  // namespace
+
+void RecordingBuilder::check(const TraceChunk& chunk, const TraceEntry& entry) const {
+    if (entry.alignment_log2 > 63) {
+        fail(chunk, fmt::format("found an entry with the alignment 2^{}; expected 2^63 at most",
+                                entry.alignment_log2));
+    }
+    if (has_block(entry.action) && entry.bytes > UINT64_MAX - entry.address) {
+        fail(chunk,
+             fmt::format("found a block of {} B at 0x{:x}; expected one that ends within the "
+                         "address space",
+                         entry.bytes, entry.address));
+    }
+}
+
+void RecordingBuilder::add_entries(Process& process, const TraceChunk& chunk) {
+    Ring& ring = process.rings[chunk.header.ring];
+    ring.dropped = std::max(ring.dropped, chunk.header.dropped);
+    const auto entries = chunk.records<TraceEntry>();
+    calls_ += entries.size();
+    if (calls_ >= most_calls) {
+        fail(chunk,
+             fmt::format("found more than {} calls so far; record for a shorter time", most_calls));
+    }
+    std::vector<Call>& run = ring.runs.emplace_back();
+    run.reserve(entries.size());
+    for (const TraceEntry& entry : entries) {
+        if (entry.action == TraceAction::frames) {
+            add_frames(process, ring, entry);
+            continue;
+        }
+        end_stack(ring);
+        check(chunk, entry);
+        add_call(process, ring, entry);
+    }
+    if (run.empty()) ring.runs.pop_back();
+}
+
+void RecordingBuilder::add_call(Process& process, Ring& ring, const TraceEntry& entry) {
+    if (entry.action == TraceAction::thread) {
+        ring.thread = thread_of(process, entry.address);
+        return;
+    }
+    // Of a later version, or none at all.
+    if (entry.action == TraceAction::none || entry.action > TraceAction::scratch_mark) return;
+    if (ring.thread == no_thread) ring.thread = thread_of(process, 0);
+    ring.cycles = std::max(ring.cycles, entry.cycles);
+    ring.runs.back().push_back({.time_ns = ring.cycles,
+                                .address = entry.address,
+                                .bytes = entry.bytes,
+                                .thread = ring.thread,
+                                .source = source_of(process, entry),
+                                .action = entry.action,
+                                .alignment_log2 = entry.alignment_log2});
+}
+
+void RecordingBuilder::add_frames(const Process& process, Ring& ring, const TraceEntry& entry) {
+    const auto some = std::bit_cast<TraceFrames>(entry);
+    for (std::size_t i = 0; i < std::min<std::size_t>(some.count, 3); ++i) {
+        const auto module = process.modules.find(some.frames[i] >> module_shift);
+        const std::uint64_t offset = some.frames[i] & ((std::uint64_t{1} << module_shift) - 1);
+        const bool is_known = module != process.modules.end();
+        ring.frames.push_back({.module = is_known ? module->second : 0, .offset = offset});
+    }
+    if (some.last != 0 || ring.frames.size() >= most_frames) end_stack(ring);
+}
+
+// The stack of the last call, which may stand in the piece before.
+void RecordingBuilder::end_stack(Ring& ring) {
+    if (ring.frames.empty()) return;
+    for (auto run = ring.runs.rbegin(); run != ring.runs.rend(); ++run) {
+        if (run->empty()) continue;
+        run->back().stack = stacks_.number_of(ring.frames);
+        break;
+    }
+    ring.frames.clear();
+}
+
+std::uint32_t RecordingBuilder::thread_of(Process& process, std::uint64_t number) {
+    const auto [at, is_new] =
+        process.threads.try_emplace(number, static_cast<std::uint32_t>(recording_.threads.size()));
+    if (is_new) recording_.threads.push_back({.process = process.index, .number = number});
+    return at->second;
+}
+
+std::uint32_t RecordingBuilder::source_of(Process& process, const TraceEntry& entry) {
+    if (entry.source == 0) return 0;
+    const auto [at, is_new] = process.sources.try_emplace(
+        entry.source, static_cast<std::uint32_t>(recording_.sources.size()));
+    if (is_new) {
+        recording_.sources.push_back({.process = process.index,
+                                      .kind = kind_of(entry.action),
+                                      .number = entry.source,
+                                      .name = "?"});
+    }
+    return at->second;
+}
+
+}  // namespace tensorpool::command::trace
