@@ -2,6 +2,7 @@
 
     import tensorpool
     tensorpool.enable_numpy()           # arrays made from now on come from the pool
+    tensorpool.enable_torch()           # PyTorch's tensors too
     with tensorpool.scope("forward") as forward:
         ...
     print(forward.figures.peak_bytes)
@@ -19,17 +20,22 @@ from . import _tensorpool
 from ._numpy import disable_numpy, enable_numpy, numpy_enabled, numpy_is_enabled
 from ._scope import Scope, ScopeFigures, scope
 from ._sizes import bytes_of
+from ._torch import disable_torch, enable_torch, torch_enabled, torch_is_enabled
 
 __all__ = [
     "Scope",
     "ScopeFigures",
     "disable_numpy",
+    "disable_torch",
     "enable_numpy",
+    "enable_torch",
     "limit",
     "numpy_enabled",
     "numpy_is_enabled",
     "scope",
     "statistics",
+    "torch_enabled",
+    "torch_is_enabled",
     "trim",
 ]
 
