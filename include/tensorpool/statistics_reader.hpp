@@ -63,6 +63,10 @@ public:
 
     /// Any thread; any number of readers of one process. Throws AttachError, and std::bad_alloc.
     static StatisticsReader attach(std::uint64_t process);
+    /// Takes over a descriptor of its segment that a process handed to its observer, which is
+    /// closed where this throws too. The figures can be read after the end of the process as well:
+    /// they are then those that it ended with. Throws AttachError, and std::bad_alloc.
+    static StatisticsReader take_over(int segment);
 
     StatisticsReader(StatisticsReader&&) noexcept;
     StatisticsReader& operator=(StatisticsReader&&) noexcept;
@@ -71,7 +75,8 @@ public:
     std::uint64_t process() const noexcept;
     /// Whether the process still runs; a segment that is held open can be read after its end.
     bool is_running() const noexcept;
-    /// Throws AttachError when the process has ended, and std::bad_alloc.
+    /// Throws AttachError when the process has ended, unless its segment was taken over, and
+    /// std::bad_alloc.
     ProcessSnapshot snapshot();
     /// What the process keeps of its timeline after entry `number`; 0 for all. Also after its end.
     /// Throws AttachError where the segment is damaged, and std::bad_alloc.

@@ -74,6 +74,8 @@ void keep_from_forks(void* address, std::size_t bytes) noexcept;
 /// the abstract name space (unix(7), SOCK_SEQPACKET), as one message of one byte. False where
 /// nobody does, or another user.
 bool hand_files_over(const char* socket_name, const int* files, unsigned count) noexcept;
+/// Sends it a text, as a message of its own.
+bool send_note(const char* socket_name, const char* text) noexcept;
 /// The same in the file `<folder>/<number of this process>`, readable by this user only, which is
 /// locked (flock) as long as its descriptor is open. A file
 /// that stands there already, of an ended process, is replaced.

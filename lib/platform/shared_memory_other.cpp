@@ -11,6 +11,9 @@ void keep_from_forks(void*, std::size_t) noexcept {}
 bool hand_files_over(const char*, const int*, unsigned) noexcept {
     return false;
 }
+bool send_note(const char*, const char*) noexcept {
+    return false;
+}
 SharedMemory share_memory_in(const char*, std::size_t) noexcept {
     return {};
 }
