@@ -1,0 +1,314 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "made_trace.hpp"
+#include "tools/temporary_folder.hpp"
+#include "trace/recording.hpp"
+#include "trace/trace_error.hpp"
+
+namespace tensorpool::command::trace {
+namespace {
+
+using testing::entry;
+using testing::frames_entry;
+using testing::MadeTrace;
+using testing::thread_entry;
+using enum TraceAction;
+
+Recording read(const MadeTrace& trace) {
+    return read_recording(trace.bytes(), "made-up.tpt");
+}
+
+std::string problem_of(std::span<const std::byte> bytes) {
+    try {
+        read_recording(bytes, "made-up.tpt");
+        return {};
+    } catch (const TraceError& error) {
+        return error.what();
+    }
+}
+
+std::vector<std::uint64_t> addresses(const Recording& recording) {
+    std::vector<std::uint64_t> found;
+    for (const Call& call : recording.calls) found.push_back(call.address);
+    return found;
+}
+
+TEST(ReadRecording, TellsWhoCalledWhatWhenAndWhere) {
+    MadeTrace trace;
+    trace.process().name(5, TraceSource::pool, "weights");
+    trace.entries({thread_entry(70), entry(allocate, 2000, 0x1000, 100, 5, 6)}).end();
+    const Recording recording = read(trace);
+    ASSERT_EQ(recording.processes.size(), 1U);
+    EXPECT_EQ(recording.processes[0].number, 7U);
+    EXPECT_EQ(recording.processes[0].name, "program7");
+    EXPECT_EQ(recording.processes[0].page_bytes, 4096U);
+    EXPECT_TRUE(recording.processes[0].from_start);
+    EXPECT_TRUE(recording.processes[0].ended);
+    EXPECT_EQ(recording.begun_unix_ns, 5'000'000'000U);
+    ASSERT_EQ(recording.calls.size(), 1U);
+    const Call& call = recording.calls[0];
+    EXPECT_EQ(call.action, allocate);
+    EXPECT_EQ(call.time_ns, 10'000U);  // a thousand cycles of 10 ns
+    EXPECT_EQ(call.address, 0x1000U);
+    EXPECT_EQ(call.bytes, 100U);
+    EXPECT_EQ(call.alignment_log2, 6);
+    EXPECT_EQ(call.stack, 0U);
+    EXPECT_EQ(recording.threads.at(call.thread).number, 70U);
+    EXPECT_EQ(recording.sources.at(call.source).name, "weights");
+    EXPECT_EQ(recording.sources.at(call.source).kind, TraceSource::pool);
+    EXPECT_EQ(recording.sources.at(0).name, "?");
+    EXPECT_EQ(recording.modules.at(0).path, "?");
+    EXPECT_EQ(recording.stacks.size(), 1U);
+}
+
+TEST(ReadRecording, MergesRingsByTimeAndKeepsTheOrderOfEach) {
+    MadeTrace trace;
+    trace.process();
+    trace.entries({thread_entry(1), entry(allocate, 2000, 1), entry(allocate, 5000, 4)}, 0);
+    trace.entries({thread_entry(2), entry(allocate, 3000, 2), entry(allocate, 4000, 3)}, 1);
+    // As of a thread that was moved to a processor whose counter is behind.
+    trace.entries({entry(allocate, 4500, 5), entry(allocate, 9000, 8)}, 0);
+    trace.entries({entry(allocate, 6000, 6), entry(allocate, 7000, 7)}, 1);
+    const Recording recording = read(trace);
+    EXPECT_EQ(addresses(recording), (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+    for (std::size_t i = 1; i < recording.calls.size(); ++i) {
+        EXPECT_LE(recording.calls[i - 1].time_ns, recording.calls[i].time_ns) << i;
+    }
+    EXPECT_EQ(recording.threads.size(), 2U);
+    EXPECT_EQ(recording.threads[recording.calls[1].thread].number, 2U);
+}
+
+TEST(ReadRecording, MergesManyRingsWithoutLosingACall) {
+    MadeTrace trace;
+    trace.process();
+    constexpr std::uint32_t rings = 37;
+    constexpr std::uint64_t calls = 100;
+    for (std::uint64_t piece = 0; piece < 2; ++piece) {
+        for (std::uint32_t ring = 0; ring < rings; ++ring) {
+            std::vector<TraceEntry> entries;
+            if (piece == 0) entries.push_back(thread_entry(ring));
+            for (std::uint64_t i = piece * calls; i < (piece + 1) * calls; ++i) {
+                const std::uint64_t number = i * rings + ring;
+                entries.push_back(entry(allocate, 2000 + number, number));
+            }
+            trace.entries(entries, ring);
+        }
+    }
+    const Recording recording = read(trace);
+    ASSERT_EQ(recording.calls.size(), 2 * calls * rings);
+    for (std::size_t i = 0; i < recording.calls.size(); ++i) {
+        ASSERT_EQ(recording.calls[i].address, i);
+    }
+}
+
+TEST(ReadRecording, MergesProcessesAndKeepsTheirNumbersApart) {
+    MadeTrace trace;
+    trace.process(8, 3000).process(7, 1000);
+    trace.name(1, TraceSource::pool, "of 7", 7).name(1, TraceSource::arena, "of 8", 8);
+    trace.entries({thread_entry(5), entry(allocate, 4000, 1)}, 0, 8);
+    trace.entries({thread_entry(5), entry(allocate, 2000, 2)}, 0, 7);
+    trace.end(8);
+    const Recording recording = read(trace);
+    EXPECT_EQ(addresses(recording), (std::vector<std::uint64_t>{2, 1}));
+    EXPECT_EQ(recording.begun_unix_ns, 5'000'000'000U);  // of the one that began first
+    EXPECT_EQ(recording.calls[0].time_ns, 10'000U);
+    EXPECT_EQ(recording.sources.at(recording.calls[0].source).name, "of 7");
+    EXPECT_EQ(recording.sources.at(recording.calls[1].source).name, "of 8");
+    EXPECT_EQ(recording.threads.at(recording.calls[1].thread).process, 0U);
+    EXPECT_EQ(recording.threads.at(recording.calls[0].thread).process, 1U);
+    EXPECT_TRUE(recording.processes[0].ended);
+    EXPECT_FALSE(recording.processes[1].ended);
+}
+
+TEST(ReadRecording, AProcessOfANumberThatWasUsedBeforeIsAnotherOne) {
+    MadeTrace trace;
+    trace.process(7, 1000).name(1, TraceSource::pool, "first");
+    trace.entries({thread_entry(1), entry(allocate, 2000, 1)}).end();
+    trace.process(7, 5000).name(1, TraceSource::pool, "second");
+    trace.entries({thread_entry(1), entry(allocate, 6000, 2)});
+    const Recording recording = read(trace);
+    ASSERT_EQ(recording.processes.size(), 2U);
+    EXPECT_TRUE(recording.processes[0].ended);
+    EXPECT_FALSE(recording.processes[1].ended);
+    EXPECT_EQ(recording.sources.at(recording.calls.at(0).source).name, "first");
+    EXPECT_EQ(recording.sources.at(recording.calls.at(1).source).name, "second");
+    EXPECT_NE(recording.calls[0].thread, recording.calls[1].thread);
+}
+
+TEST(ReadRecording, ARingGoesFromThreadToThread) {
+    MadeTrace trace;
+    trace.process();
+    trace.entries({thread_entry(1), entry(allocate, 2000, 1), thread_entry(2, 3000),
+                   entry(allocate, 4000, 2)});
+    trace.entries({entry(allocate, 5000, 3), thread_entry(1, 6000), entry(allocate, 7000, 4)});
+    const Recording recording = read(trace);
+    std::vector<std::uint64_t> threads;
+    for (const Call& call : recording.calls) {
+        threads.push_back(recording.threads[call.thread].number);
+    }
+    EXPECT_EQ(threads, (std::vector<std::uint64_t>{1, 2, 2, 1}));
+    EXPECT_EQ(recording.threads.size(), 2U);
+}
+
+constexpr std::uint64_t in_module(std::uint64_t module, std::uint64_t offset) {
+    return module << 48 | offset;
+}
+
+TEST(ReadRecording, FramesBecomeStacksEachOnce) {
+    MadeTrace trace;
+    trace.process().module(1, "/bin/program").module(2, "/lib/libc.so");
+    const auto stack = [](std::vector<TraceEntry>& to) {
+        to.push_back(frames_entry({in_module(1, 10), in_module(2, 20), in_module(1, 30)}, false));
+        to.push_back(frames_entry({0x7000}, true));
+    };
+    std::vector<TraceEntry> entries{thread_entry(1), entry(allocate, 2000, 1)};
+    stack(entries);
+    entries.push_back(entry(allocate, 3000, 2));
+    entries.push_back(entry(allocate, 4000, 3));
+    stack(entries);
+    entries.push_back(entry(allocate, 5000, 4));
+    entries.push_back(frames_entry({in_module(2, 21)}, true));
+    trace.entries(entries);
+    const Recording recording = read(trace);
+    ASSERT_EQ(recording.calls.size(), 4U);
+    ASSERT_EQ(recording.stacks.size(), 3U);
+    EXPECT_TRUE(recording.stacks[0].empty());
+    EXPECT_NE(recording.calls[0].stack, 0U);
+    EXPECT_EQ(recording.calls[1].stack, 0U);
+    EXPECT_EQ(recording.calls[2].stack, recording.calls[0].stack);
+    const auto& frames = recording.stacks.at(recording.calls[0].stack);
+    ASSERT_EQ(frames.size(), 4U);
+    EXPECT_EQ(recording.modules.at(frames[0].module).path, "/bin/program");
+    EXPECT_EQ(frames[0].offset, 10U);
+    EXPECT_EQ(recording.modules.at(frames[1].module).path, "/lib/libc.so");
+    EXPECT_EQ(frames[3], (RecordedFrame{.module = 0, .offset = 0x7000}));
+    EXPECT_EQ(recording.stacks.at(recording.calls[3].stack).size(), 1U);
+}
+
+TEST(ReadRecording, AStackMayGoOnInTheNextChunk) {
+    MadeTrace trace;
+    trace.process().module(1, "/bin/program");
+    trace.entries({thread_entry(1), entry(allocate, 2000, 1)});
+    trace.entries({frames_entry({in_module(1, 1), in_module(1, 2), in_module(1, 3)}, false)});
+    trace.entries({frames_entry({in_module(1, 4)}, true), entry(allocate, 3000, 2)});
+    const Recording recording = read(trace);
+    ASSERT_EQ(recording.calls.size(), 2U);
+    EXPECT_EQ(recording.stacks.at(recording.calls[0].stack).size(), 4U);
+    EXPECT_EQ(recording.calls[1].stack, 0U);
+}
+
+TEST(ReadRecording, WhatHasNoNameIsToldApartAllTheSame) {
+    MadeTrace trace;
+    trace.process();
+    trace.entries({thread_entry(1), entry(allocate, 2000, 1, 0, 3),
+                   entry(arena_allocate, 3000, 2, 0, 4), entry(allocate, 4000, 3, 0, 3),
+                   entry(allocate, 5000, 4, 0, 0)});
+    const Recording recording = read(trace);
+    const auto source = [&](std::size_t call) { return recording.calls.at(call).source; };
+    EXPECT_EQ(source(0), source(2));
+    EXPECT_NE(source(0), source(1));
+    EXPECT_EQ(source(3), 0U);
+    EXPECT_EQ(recording.sources.at(source(1)).kind, TraceSource::arena);
+    EXPECT_EQ(recording.sources.at(source(1)).number, 4U);
+    EXPECT_EQ(recording.sources.at(source(1)).name, "?");
+}
+
+TEST(ReadRecording, CountsWhatRingsDropped) {
+    MadeTrace trace;
+    trace.process();
+    trace.entries({thread_entry(1)}, 0, 7, 5).entries({thread_entry(1)}, 0, 7, 9);
+    trace.entries({thread_entry(2)}, 1, 7, 100);
+    EXPECT_EQ(read(trace).processes.at(0).dropped, 109U);
+}
+
+TEST(ReadRecording, ACutFileHoldsWhatLiesBeforeTheCut) {
+    MadeTrace trace;
+    trace.process();
+    trace.entries({thread_entry(1), entry(allocate, 2000, 1)});
+    trace.entries({entry(allocate, 3000, 2)}).end();
+    const auto bytes = trace.bytes();
+    for (std::size_t size = sizeof(TraceHeader); size <= bytes.size(); ++size) {
+        const Recording recording = read_recording(bytes.first(size), "made-up.tpt");
+        const auto& at = trace.boundaries();
+        const std::size_t calls = size >= at[3] ? 2 : size >= at[2] ? 1 : 0;
+        ASSERT_EQ(recording.calls.size(), calls) << size;
+        ASSERT_EQ(recording.cut_bytes == 0, std::find(at.begin(), at.end(), size) != at.end());
+    }
+}
+
+TEST(ReadRecording, ActionsItDoesNotKnowAreLeftOut) {
+    MadeTrace trace;
+    trace.process();
+    trace.entries({thread_entry(1), entry(TraceAction{99}, 2000, 1), entry(none, 2000, 1),
+                   entry(allocate, 3000, 2)});
+    EXPECT_EQ(addresses(read(trace)), (std::vector<std::uint64_t>{2}));
+}
+
+TEST(ReadRecording, RefusesWhatCannotBe) {
+    const auto expect = [](const MadeTrace& trace, std::size_t chunk, const std::string& what) {
+        const std::string problem = problem_of(trace.bytes());
+        const std::string where = "at byte " + std::to_string(trace.boundaries()[chunk]) + ": ";
+        EXPECT_NE(problem.find(where), std::string::npos) << problem;
+        EXPECT_NE(problem.find(what), std::string::npos) << problem;
+    };
+    expect(MadeTrace().entries({thread_entry(1)}), 0, "a chunk of process 7; expected before it");
+    expect(MadeTrace().process().name(1, TraceSource{9}, "x"), 1, "kind 9; expected 1 to 4");
+    expect(MadeTrace().process().entries({entry(allocate, 1, 1, 1, 1, 64)}), 1,
+           "2^64; expected 2^63");
+    expect(MadeTrace().process().entries({entry(allocate, 1, 0x1000, UINT64_MAX - 5)}), 1,
+           "at 0x1000; expected one that ends within");
+    TraceProcess process{};
+    process.page_bytes = 5;
+    MadeTrace pages;
+    pages.chunk(TraceChunkKind::process, std::as_bytes(std::span(&process, 1)));
+    expect(pages, 0, "pages of 5 B; expected a power of two");
+}
+
+TEST(ReadRecording, TellsFilesByHowTheyBegin) {
+    const std::string text = "\x1b[31m,hello world, this is some text";
+    const std::string problem = problem_of(std::as_bytes(std::span(text)));
+    EXPECT_NE(problem.find("at byte 0: found a file that begins with \"?[31m,hello"),
+              std::string::npos)
+        << problem;
+    EXPECT_NE(problem.find("TPTRACE"), std::string::npos);
+    EXPECT_NE(problem.find("Thread,Time,Action"), std::string::npos);
+    EXPECT_NE(problem_of({}).find("found an empty file"), std::string::npos);
+}
+
+TEST(ReadRecording, ReadsFiles) {
+    const photos::TemporaryFolder folder;
+    MadeTrace trace;
+    trace.process().entries({thread_entry(1), entry(allocate, 2000, 1)});
+    const auto bytes = trace.bytes();
+    const std::string path =
+        folder.file("a.tpt", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    EXPECT_EQ(read_recording(path).calls.size(), 1U);
+    EXPECT_THROW(read_recording(folder.path() / "b.tpt"), CommandError);
+}
+
+// Clocks that stand still or go back make no time that goes back, and no trap.
+TEST(ReadRecording, TimesOfBrokenClocksAreStillTimes) {
+    for (const std::uint64_t cycles : {std::uint64_t{0}, UINT64_MAX}) {
+        MadeTrace trace;
+        trace.process(7, cycles == 0 ? 1000 : 2000);
+        const std::vector<TraceEntry> entries{thread_entry(1), entry(allocate, 0, 1),
+                                              entry(allocate, UINT64_MAX, 2),
+                                              entry(allocate, 5, 3)};
+        trace.chunk(TraceChunkKind::entries, std::as_bytes(std::span(entries)),
+                    [&](TraceChunkHeader& header) {
+                        header.cycles = cycles;
+                        header.unix_ns = ~cycles;
+                    });
+        const Recording recording = read(trace);
+        ASSERT_EQ(recording.calls.size(), 3U);
+        EXPECT_EQ(recording.calls[0].time_ns, 0U);
+        EXPECT_LE(recording.calls[1].time_ns, std::uint64_t{1} << 63);
+        EXPECT_EQ(recording.calls[2].time_ns, recording.calls[1].time_ns);
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool::command::trace
