@@ -174,8 +174,9 @@ std::size_t LiveTrace::look(const std::function<void(const TracePart&)>& use) {
 
 void LiveTrace::stop() noexcept {
     Control& control = state_->view.control();
+    // Another even number: one that recorded from its start was never asked to.
     const std::uint64_t asked = control.asked.load(relaxed);
-    if (asked % 2 != 0) control.asked.store(asked + 1, std::memory_order_release);
+    control.asked.store(asked + (asked % 2 == 0 ? 2 : 1), std::memory_order_release);
 }
 
 bool LiveTrace::has_ended() const noexcept {

@@ -155,6 +155,8 @@ void TraceWriter::add(std::uint64_t process, const TracePart& part) {
 
 void TraceWriter::end(std::uint64_t process) {
     state_->write_rings_of(process);
+    // There may be thousands of processes.
+    std::erase_if(state_->rings, [&](const auto& one) { return one.first.first == process; });
     state_->write_chunk(describe(TraceChunkKind::end, process, 0), {});
 }
 
