@@ -79,8 +79,8 @@ TEST(TraceFile, ReadsRawAndCompressedChunksInTheirOrder) {
 TEST(TraceFile, ReadsAFileAsItReadsBytes) {
     const photos::TemporaryFolder folder;
     const MadeTrace trace = some_trace();
-    TraceFile file(folder.file("a.tpt", {reinterpret_cast<const char*>(trace.bytes().data()),
-                                         trace.bytes().size()}));
+    TraceFile file(folder.file(
+        "a.tpt", {reinterpret_cast<const char*>(trace.bytes().data()), trace.bytes().size()}));
     std::size_t count = 0;
     for (TraceChunk chunk; file.next(chunk);) ++count;
     EXPECT_EQ(count, 5U);
