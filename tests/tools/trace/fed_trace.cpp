@@ -1,0 +1,105 @@
+#include "fed_trace.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "settings.hpp"
+#include "trace/recording.hpp"
+
+namespace tensorpool::command::trace::testing {
+namespace {
+
+void demand(bool holds, const char* what) {
+    if (!holds) throw std::logic_error(what);
+}
+
+void repair(std::span<std::byte> bytes) {
+    TraceHeader begin{};
+    if (bytes.size() < sizeof begin) return;
+    std::memcpy(begin.magic, trace_magic, sizeof trace_magic);
+    begin.version = trace_version;
+    begin.header_bytes = sizeof begin;
+    std::memcpy(bytes.data(), &begin, sizeof begin);
+    for (std::size_t at = sizeof begin; bytes.size() - at >= sizeof(TraceChunkHeader);) {
+        TraceChunkHeader header{};
+        std::memcpy(&header, bytes.data() + at, sizeof header);
+        header.magic = trace_chunk_magic;
+        if (header.compression == TraceCompression::none) header.bytes = header.stored_bytes;
+        std::uint64_t words[7];
+        std::memcpy(words, &header, sizeof words);
+        header.check = trace_check(words);
+        std::memcpy(bytes.data() + at, &header, sizeof header);
+        at += sizeof header;
+        if (header.stored_bytes > bytes.size() - at) return;
+        at += header.stored_bytes;
+    }
+}
+
+void check_tables(const Recording& recording) {
+    demand(!recording.sources.empty() && !recording.modules.empty(), "no first of its kind");
+    demand(!recording.stacks.empty() && recording.stacks[0].empty(), "no empty stack");
+    for (const RecordedProcess& process : recording.processes) {
+        demand(process.page_bytes != 0, "pages of no bytes");
+    }
+    for (const RecordedThread& thread : recording.threads) {
+        demand(thread.process < recording.processes.size(), "a thread of no process");
+    }
+    for (const auto& stack : recording.stacks) {
+        for (const RecordedFrame& frame : stack) {
+            demand(frame.module < recording.modules.size(), "a frame of no module");
+        }
+    }
+}
+
+void check_calls(const Recording& recording) {
+    std::uint64_t last_ns = 0;
+    for (const Call& call : recording.calls) {
+        demand(call.time_ns >= last_ns, "time went back");
+        last_ns = call.time_ns;
+        demand(call.thread < recording.threads.size(), "a call of no thread");
+        demand(call.source < recording.sources.size(), "a call on no source");
+        demand(call.stack < recording.stacks.size(), "a call of no stack");
+        demand(call.alignment_log2 < 64, "an alignment beyond all addresses");
+        demand(call.action > TraceAction::none && call.action <= TraceAction::scratch_mark &&
+                   call.action != TraceAction::thread && call.action != TraceAction::frames,
+               "an action that is no call");
+    }
+}
+
+void check_lives(const Recording& recording) {
+    std::uint32_t last = 0;
+    bool has_begun = false;
+    for (const Life& life : lives_of(recording)) {
+        demand(life.begin != Life::none || life.end != Life::none, "a life without any call");
+        demand(life.end == Life::none || life.end < recording.calls.size(), "an end by no call");
+        demand(life.bytes <= UINT64_MAX - life.address, "a block beyond all addresses");
+        if (life.begin == Life::none) {
+            demand(!has_begun, "an earlier block behind a later one");
+            continue;
+        }
+        demand(life.begin < recording.calls.size(), "a beginning by no call");
+        demand(!has_begun || life.begin > last, "lives out of order");
+        demand(life.end == Life::none || life.end > life.begin, "an end before the beginning");
+        has_begun = true;
+        last = life.begin;
+    }
+}
+
+}  // namespace
+
+void feed_trace(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    std::vector<std::byte> fed(bytes.begin() + 1, bytes.end());
+    if (std::to_integer<unsigned>(bytes[0]) % 2 != 0) repair(fed);
+    try {
+        const Recording recording = read_recording(fed, "fed");
+        check_tables(recording);
+        check_calls(recording);
+        check_lives(recording);
+    } catch (const CommandError&) {  // an answer
+    }
+}
+
+}  // namespace tensorpool::command::trace::testing
