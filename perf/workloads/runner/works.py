@@ -1,0 +1,91 @@
+"""What is run.
+
+A work is one program that takes 3 to 10 CPU seconds with glibc's malloc, with fixed seeds and fixed
+numbers of threads. The last line that it prints begins with `result: ` and says what it computed,
+so that all contenders' can be compared. Those of Python and PyTorch lie beside `compare`, one file
+each, `<letter>_<name>.py`; with the argument `--prepare` they put what they read into the folder
+WORKLOAD_DATA, which is not measured. Those of C++ are programs of the build folder.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import opencv
+
+HERE = Path(__file__).resolve().parent.parent
+PYTHON = "/usr/bin/python3"  # Debian's: the first on the PATH need not have NumPy
+
+
+@dataclass(frozen=True)
+class Aims:
+    """The most of ours relative to another's; None where there is no aim."""
+
+    cpu_of_best: float = None
+    cpu_of_glibc: float = None
+    faults_of_best: float = None
+    peak_of_best: float = None
+
+
+LARGE = Aims(cpu_of_best=0.97, faults_of_best=1.0, peak_of_best=1.0)
+LARGE_WITH_GLIBC = Aims(0.97, 0.5, 1.0, 1.0)
+SMALL = Aims(cpu_of_glibc=1.02)
+
+
+@dataclass(frozen=True)
+class Work:
+    letter: str
+    title: str
+    aims: Aims
+    libraries: tuple = ()  # that join the pool by a hook of their own
+    links: tuple = field(default=())  # allocators that the program itself is linked with
+    is_program: bool = False  # of the build folder
+    inside: tuple = ()  # arguments that make it use tensorpool by itself
+
+
+ALL = {w.letter: w for w in (
+    Work("A", "convolutional denoiser, PyTorch", LARGE_WITH_GLIBC, ("numpy", "torch")),
+    Work("B", "character transformer, PyTorch", LARGE, ("numpy", "torch")),
+    Work("C", "digits classifier, C++ with libtorch", SMALL, is_program=True),
+    Work("D", "OpenCV pipeline of the main job", LARGE_WITH_GLIBC, is_program=True),
+    Work("E", "photo pipeline, NumPy", LARGE, ("numpy",)),
+    Work("F", "multilayer perceptron, NumPy, small arrays", SMALL, ("numpy",)),
+)}
+
+
+class Missing(Exception):
+    """The work cannot be run here; the text says why."""
+
+
+def command_of(work, contender, build, data):
+    """The words of the command. Raises Missing."""
+    if work.letter == "D":
+        return opencv.command(build, data, contender.key == "inside")
+    if contender.key == "inside":
+        raise Missing("it has no use of tensorpool of its own")
+    if work.is_program:
+        found = sorted((build / "perf" / "workloads").glob(f"{work.letter.lower()}_*"))
+        found = [path for path in found if path.is_file() and path.stat().st_mode & 0o100]
+        if not found:
+            raise Missing(f"no program {work.letter.lower()}_… in {build / 'perf/workloads'}")
+        return [str(found[0])]
+    return [PYTHON, str(script_of(work))]
+
+
+def script_of(work):
+    found = sorted(HERE.glob(f"{work.letter.lower()}_*.py"))
+    if not found:
+        raise Missing(f"no file {work.letter.lower()}_….py in {HERE}")
+    return found[0]
+
+
+def prepare_command(work):
+    """What fills WORKLOAD_DATA, or None."""
+    return None if work.is_program else [PYTHON, str(script_of(work)), "--prepare"]
+
+
+def result_of(work, printed, data):
+    """The work's result, from what it printed."""
+    if work.letter == "D":
+        return opencv.result(printed, data)
+    last = printed.strip().rsplit("\n", 1)[-1]
+    return last[len("result: "):] if last.startswith("result: ") else None
