@@ -1,0 +1,73 @@
+#pragma once
+
+/// @file
+/// How a step's block is had, from each kind of contender. Addresses of 0 mean that it was refused.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include <tensorpool/memory_pool.hpp>
+
+#include "replay/plan.hpp"
+
+namespace tensorpool::command::replay {
+
+/// The process's global pool, as NumPy, PyTorch and the interposer use it. Frees without a size,
+/// for `free` has none either.
+struct GlobalPoolCalls {
+    static void* allocate(const Step& step, std::uint64_t) noexcept {
+        MemoryPool& pool = get_global_memory_pool();
+        if (step.alignment_log2() > default_alignment_log2) {
+            return pool.try_allocate(step.bytes(), std::size_t{1} << step.alignment_log2());
+        }
+        try {
+            return pool.allocate(step.bytes());
+        } catch (const AllocationError&) {
+            return nullptr;
+        }
+    }
+    static void deallocate(void* block) noexcept { get_global_memory_pool().deallocate(block); }
+    static void* resize(void* block, std::uint64_t old_bytes, const Step& step,
+                        std::uint64_t) noexcept {
+        try {
+            return get_global_memory_pool().reallocate(block, old_bytes, step.bytes());
+        } catch (const AllocationError&) {
+            return nullptr;
+        }
+    }
+
+private:
+    static constexpr unsigned default_alignment_log2 = 6;
+};
+
+/// Whatever serves `malloc` in this process. The pool's blocks are aligned to 64 B where nobody
+/// asked for it, so up to that the block is asked for as programs mostly do: by malloc.
+struct MallocCalls {
+    static void* allocate(const Step& step, std::uint64_t) noexcept {
+        if (step.alignment_log2() <= plain_alignment_log2) return std::malloc(step.bytes());
+        void* block = nullptr;
+        const std::size_t alignment = std::size_t{1} << step.alignment_log2();
+        return posix_memalign(&block, alignment, step.bytes()) == 0 ? block : nullptr;
+    }
+    static void deallocate(void* block) noexcept { std::free(block); }
+    static void* resize(void* block, std::uint64_t, const Step& step, std::uint64_t) noexcept {
+        return std::realloc(block, step.bytes());
+    }
+
+private:
+    static constexpr unsigned plain_alignment_log2 = 6;
+};
+
+/// Memory of which everything is known beforehand: what the replay costs without any allocator.
+struct FloorCalls {
+    static inline std::byte* base = nullptr;
+
+    static void* allocate(const Step&, std::uint64_t place) noexcept { return base + place; }
+    static void deallocate(void*) noexcept {}
+    static void* resize(void*, std::uint64_t, const Step&, std::uint64_t place) noexcept {
+        return base + place;
+    }
+};
+
+}  // namespace tensorpool::command::replay

@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "printable.hpp"
+#include "replay/plan_compiler.hpp"
+#include "settings.hpp"
+
+namespace tensorpool::command::replay {
+namespace {
+
+bool allocates(TraceAction action) {
+    return action == TraceAction::allocate || action == TraceAction::arena_allocate ||
+           action == TraceAction::scratch_allocate;
+}
+
+std::vector<std::uint64_t> allocated_by(const trace::Recording& recording) {
+    std::vector<std::uint64_t> bytes(recording.processes.size());
+    for (const trace::Call& call : recording.calls) {
+        // One more, so that calls of no bytes count too.
+        if (allocates(call.action)) bytes[recording.threads[call.thread].process] += call.bytes + 1;
+    }
+    return bytes;
+}
+
+std::string numbers_of(const trace::Recording& recording) {
+    std::string text;
+    for (const trace::RecordedProcess& process : recording.processes) {
+        text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", process.number,
+                            printable(process.name));
+    }
+    return text;
+}
+
+}  // namespace
+
+std::uint32_t choose_process(const trace::Recording& recording, std::uint64_t number) {
+    const std::vector<std::uint64_t> bytes = allocated_by(recording);
+    const std::size_t none = bytes.size();
+    std::size_t best = none;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        if (number != 0 && recording.processes[i].number != number) continue;
+        if (best == none || bytes[i] > bytes[best]) best = i;
+    }
+    if (best == none && number != 0) {
+        throw CommandError(wrong_usage, fmt::format("the trace has no process {}, but {}", number,
+                                                    numbers_of(recording)));
+    }
+    if (best == none || bytes[best] == 0) {
+        throw CommandError(finding, "the trace has no allocation: there is nothing to replay");
+    }
+    return static_cast<std::uint32_t>(best);
+}
+
+}  // namespace tensorpool::command::replay

@@ -1,0 +1,45 @@
+#include "replay/life_order.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "replay/plan.hpp"
+#include "settings.hpp"
+
+namespace tensorpool::command::replay {
+namespace {
+
+using trace::Life;
+
+/// As Step has room for.
+void check(const trace::Recording& recording, const Life& life) {
+    if (life.bytes > Step::most_bytes) {
+        throw CommandError(finding,
+                           fmt::format("the trace has a block of {} bytes, expected at most {}",
+                                       life.bytes, Step::most_bytes));
+    }
+    if (life.begin == Life::none) return;
+    const unsigned alignment = recording.calls[life.begin].alignment_log2;
+    if (alignment > Step::most_alignment_log2) {
+        throw CommandError(finding, fmt::format("the trace has a block aligned to 2^{} bytes, "
+                                                "expected at most 2^{}",
+                                                alignment, Step::most_alignment_log2));
+    }
+}
+
+}  // namespace
+
+LifeOrder::LifeOrder(const trace::Recording& recording, std::uint32_t process) {
+    for (const Life& life : trace::lives_of(recording)) {
+        // What ends by the call that made it was never anybody's.
+        const bool lived = life.begin == Life::none || life.begin < life.end;
+        if (life.process != process || !lived) continue;
+        check(recording, life);
+        lives_.push_back(life);
+        if (life.end != Life::none) ends_.push_back(lives_.size() - 1);
+    }
+    std::ranges::stable_sort(ends_, {}, [this](std::size_t life) { return lives_[life].end; });
+}
+
+}  // namespace tensorpool::command::replay

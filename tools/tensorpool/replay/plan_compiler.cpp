@@ -1,0 +1,217 @@
+#include "replay/plan_compiler.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "replay/floor_places.hpp"
+#include "replay/life_order.hpp"
+
+namespace tensorpool::command::replay {
+namespace {
+
+using trace::Life;
+using trace::Recording;
+
+/// A stage ends when so much was allocated in it: a part of what was alive at most, so that threads
+/// drift apart by no more than that, and enough for a wait of some 50 us not to matter.
+constexpr std::uint64_t stage_part = 16;
+constexpr std::uint64_t least_stage_bytes = std::uint64_t{4} << 20;
+
+struct OneThread {
+    std::vector<Step> steps;
+    std::vector<std::uint64_t> places;
+    std::vector<std::uint32_t> free_slots;
+    std::uint32_t stage = Step::none;
+    bool is_main = false;
+};
+
+/// A request for nothing brings no block, but somebody had one.
+std::uint64_t asked(const Life& life) {
+    return std::max<std::uint64_t>(life.bytes, 1);
+}
+
+class Compiler {
+public:
+    Compiler(const Recording& recording, std::uint32_t process, Places places)
+        : recording_(recording),
+          order_(recording, process),
+          lives_(order_.lives()),
+          wants_places_(places == Places::yes),
+          slots_(lives_.size(), Step::none),
+          places_(lives_.size()),
+          numbers_(recording.threads.size()) {
+        measure();
+        number_threads(recording.processes[process].number);
+    }
+
+    Plan compile() {
+        order_.walk([this](std::size_t life) { begin(life); },
+                    [this](std::size_t life) { end(life); });
+        for (OneThread& thread : threads_) enter_stage(thread, Step::none);
+        return gather();
+    }
+
+private:
+    void measure() {
+        std::uint64_t alive = 0;
+        std::uint64_t& most = figures_.most_alive_bytes;
+        order_.walk([&](std::size_t life) { most = std::max(most, alive += lives_[life].bytes); },
+                    [&](std::size_t life) { alive -= lives_[life].bytes; });
+        stage_bytes_ = std::max(most / stage_part, least_stage_bytes);
+    }
+
+    /// Those that make or free a block, by their first such call; the first makes what was there
+    /// before.
+    void number_threads(std::uint64_t main_thread) {
+        threads_.emplace_back();
+        bool has_main = false;
+        const auto number = [&](std::uint32_t call) {
+            const std::uint32_t thread = recording_.calls[call].thread;
+            if (numbers_[thread] != 0) return;
+            numbers_[thread] = static_cast<std::uint32_t>(threads_.size());
+            const bool is_main = !has_main && recording_.threads[thread].number == main_thread;
+            threads_.emplace_back().is_main = is_main;
+            has_main = has_main || is_main;
+        };
+        order_.walk(
+            [&](std::size_t life) {
+                if (lives_[life].begin != Life::none) number(lives_[life].begin);
+            },
+            [&](std::size_t life) { number(lives_[life].end); });
+    }
+
+    OneThread& thread_of(std::uint32_t call) {
+        return threads_[call == Life::none ? 0 : numbers_[recording_.calls[call].thread]];
+    }
+
+    bool is_handed_over(const Life& life) {
+        return life.begin != Life::none && life.end != Life::none &&
+               &thread_of(life.begin) != &thread_of(life.end);
+    }
+
+    /// A slot of a thread's own is used again; one between threads never, or a third thread could
+    /// find there what is meant for the second.
+    std::uint32_t take_slot(OneThread& thread, const Life& life) {
+        if (thread.free_slots.empty() || is_handed_over(life)) return slot_count_++;
+        const std::uint32_t slot = thread.free_slots.back();
+        thread.free_slots.pop_back();
+        return slot;
+    }
+    void give_slot_back(OneThread& thread, std::size_t life) {
+        if (!is_handed_over(lives_[life])) thread.free_slots.push_back(slots_[life]);
+    }
+
+    void begin(std::size_t life) {
+        const Life& begun = lives_[life];
+        const std::optional<std::size_t> before = taken_on(begun);
+        OneThread& thread = thread_of(begun.begin);
+        if (begun.begin != Life::none) enter_present_stage(thread);
+        const unsigned alignment =
+            begun.begin == Life::none ? 0 : recording_.calls[begun.begin].alignment_log2;
+        if (wants_places_) {
+            if (before) floor_.deallocate(places_[*before]);
+            places_[life] = floor_.allocate(asked(begun), alignment);
+        }
+        slots_[life] = take_slot(thread, begun);
+        Step step = Step::make(before ? StepKind::resize : StepKind::allocate, slots_[life],
+                               asked(begun), alignment, before ? slots_[*before] : Step::none);
+        if (is_handed_over(begun)) step.mark_handover();
+        if (before && is_handed_over(lives_[*before])) step.mark_takes_over();
+        add(thread, step, places_[life]);
+        if (before) give_slot_back(thread, *before);
+        count(begun, before.has_value());
+    }
+
+    void end(std::size_t life) {
+        const Life& ended = lives_[life];
+        if (is_resized(ended)) {
+            resized_ = life;
+            return;
+        }
+        OneThread& thread = thread_of(ended.end);
+        enter_present_stage(thread);
+        Step step = Step::make(StepKind::deallocate, slots_[life]);
+        if (is_handed_over(ended)) step.mark_takes_over();
+        add(thread, step, places_[life]);
+        if (wants_places_) floor_.deallocate(places_[life]);
+        give_slot_back(thread, life);
+        ++figures_.deallocations;
+    }
+
+    /// By the call that ends it: the next life to begin goes on with the block.
+    bool is_resized(const Life& life) const {
+        const trace::Call& call = recording_.calls[life.end];
+        return call.action == TraceAction::resize && call.address == life.address;
+    }
+    std::optional<std::size_t> taken_on(const Life& begun) const {
+        const bool goes_on = begun.continues && resized_ && lives_[*resized_].end == begun.begin;
+        return goes_on ? resized_ : std::nullopt;
+    }
+
+    void enter_present_stage(OneThread& thread) {
+        if (stages_.empty() || bytes_in_stage_ > stage_bytes_) {
+            stages_.push_back(0);
+            bytes_in_stage_ = 0;
+        }
+        enter_stage(thread, static_cast<std::uint32_t>(stages_.size() - 1));
+    }
+    /// A single thread needs none.
+    void enter_stage(OneThread& thread, std::uint32_t stage) {
+        if (threads_.size() <= 2 || &thread == &threads_[0] || thread.stage == stage) return;
+        add(thread, Step::make(StepKind::stage, stage, 0, 0, thread.stage), 0);
+        if (stage != Step::none) ++stages_[stage];
+        thread.stage = stage;
+    }
+
+    void add(OneThread& thread, Step step, std::uint64_t place) {
+        thread.steps.push_back(step);
+        if (wants_places_) thread.places.push_back(place);
+    }
+
+    void count(const Life& life, bool resized) {
+        ++(resized ? figures_.resizes : figures_.allocations);
+        if (life.begin == Life::none) ++figures_.from_before;
+        if (life.end == Life::none) ++figures_.never_freed;
+        figures_.allocated_bytes += life.bytes;
+        if (life.begin != Life::none) bytes_in_stage_ += life.bytes;
+    }
+
+    Plan gather() {
+        Plan plan;
+        for (const OneThread& thread : threads_) {
+            plan.threads.push_back({plan.steps.size(), thread.steps.size(), thread.is_main});
+            plan.steps.insert(plan.steps.end(), thread.steps.begin(), thread.steps.end());
+            plan.places.insert(plan.places.end(), thread.places.begin(), thread.places.end());
+        }
+        plan.slots = slot_count_;
+        plan.stages = std::move(stages_);
+        plan.places_bytes = floor_.span_bytes();
+        plan.figures = figures_;
+        plan.figures.threads = threads_.size() - 1;
+        return plan;
+    }
+
+    const Recording& recording_;
+    const LifeOrder order_;
+    const std::vector<Life>& lives_;
+    const bool wants_places_;
+    std::vector<std::uint32_t> slots_;    // of lives
+    std::vector<std::uint64_t> places_;   // of lives
+    std::vector<std::uint32_t> numbers_;  // of the recording's threads, in threads_; 0: none
+    std::vector<OneThread> threads_;
+    std::vector<std::uint32_t> stages_;
+    std::optional<std::size_t> resized_;  // the life that was resized last
+    FloorPlaces floor_;
+    PlanFigures figures_;
+    std::uint64_t stage_bytes_ = 0;
+    std::uint64_t bytes_in_stage_ = 0;
+    std::uint32_t slot_count_ = 0;
+};
+
+}  // namespace
+
+Plan compile(const Recording& recording, std::uint32_t process, Places places) {
+    return Compiler(recording, process, places).compile();
+}
+
+}  // namespace tensorpool::command::replay

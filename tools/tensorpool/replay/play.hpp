@@ -1,0 +1,137 @@
+#pragma once
+
+/// @file
+/// A thread's steps, done. Allocates nothing but what the steps say.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "replay/plan.hpp"
+#include "replay/plan_file.hpp"
+#include "replay/signal.hpp"
+#include "replay/touch.hpp"
+
+namespace tensorpool::command::replay {
+
+/// Where the maker of a block leaves it for who frees it.
+struct Slot {
+    void* block;
+    std::uint64_t bytes;
+};
+
+/// What the threads share: memory that was mapped and touched before.
+struct Stage {
+    PlanView plan;
+    std::span<Slot> slots;
+    std::span<Signal> handovers;                         // of slots
+    std::span<std::atomic<std::uint32_t>> still_inside;  // of the plan's stages: threads
+    std::span<Signal> over;                              // the same: all threads have left it
+    Touch touch = Touch::first;
+};
+
+struct PlayCounts {
+    std::uint64_t allocations = 0;
+    std::uint64_t deallocations = 0;
+    std::uint64_t resizes = 0;
+};
+
+/// Ends the process: there is nobody to go on for.
+struct PlayFailures {
+    /// A request was not met.
+    [[noreturn]] void (*refused)(std::uint64_t bytes);
+    /// The block does not hold what was written into it.
+    [[noreturn]] void (*overwritten)(const void* block, std::uint64_t bytes);
+};
+
+template <class Calls>
+class Play {
+public:
+    Play(const Stage& stage, const PlayFailures& failures) noexcept
+        : stage_(stage), failures_(failures), places_(stage.plan.places) {}
+
+    PlayCounts play(const PlannedThread& thread) noexcept {
+        PlayCounts counts;
+        for (std::uint64_t i = thread.first; i < thread.first + thread.count; ++i) {
+            const Step& step = stage_.plan.steps[i];
+            const std::uint64_t place = places_.empty() ? 0 : places_[i];
+            switch (step.kind()) {
+                case StepKind::allocate:
+                    keep(step, Calls::allocate(step, place));
+                    ++counts.allocations;
+                    break;
+                case StepKind::deallocate:
+                    Calls::deallocate(take(step, step.slot).block);
+                    ++counts.deallocations;
+                    break;
+                case StepKind::resize:
+                    resize(step, place);
+                    ++counts.resizes;
+                    break;
+                case StepKind::stage:
+                    change_stage(step);
+                    break;
+            }
+        }
+        return counts;
+    }
+
+private:
+    void keep(const Step& step, void* block) noexcept {
+        if (block == nullptr) [[unlikely]]
+            failures_.refused(step.bytes());
+        touch(step, static_cast<std::byte*>(block));
+        stage_.slots[step.slot] = {block, step.bytes()};
+        if (step.is_handover()) stage_.handovers[step.slot].give();
+    }
+
+    Slot take(const Step& step, std::uint32_t number) noexcept {
+        if (step.takes_over()) stage_.handovers[number].wait();
+        const Slot slot = stage_.slots[number];
+        if (stage_.touch == Touch::check) [[unlikely]]
+            look_at(slot, slot.bytes, number);
+        return slot;
+    }
+
+    void resize(const Step& step, std::uint64_t place) noexcept {
+        const Slot old = take(step, step.from);
+        void* const block = Calls::resize(old.block, old.bytes, step, place);
+        if (stage_.touch == Touch::check && block != nullptr) [[unlikely]]
+            look_at({block, 0}, std::min(old.bytes, step.bytes()), step.from);
+        keep(step, block);
+    }
+
+    void touch(const Step& step, std::byte* block) noexcept {
+        switch (stage_.touch) {
+            case Touch::first:
+                return touch_pages(block, step.bytes());
+            case Touch::all:
+                std::memset(block, 1, step.bytes());
+                return;
+            case Touch::check:
+                return fill(block, step.bytes(), step.slot);
+            case Touch::none:
+                return;
+        }
+    }
+    void look_at(Slot slot, std::uint64_t bytes, std::uint32_t number) noexcept {
+        if (is_filled(static_cast<const std::byte*>(slot.block), bytes, number)) return;
+        failures_.overwritten(slot.block, bytes);
+    }
+
+    void change_stage(const Step& step) noexcept {
+        // What was done in the stage, who enters the next one sees.
+        if (step.from != Step::none &&
+            stage_.still_inside[step.from].fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            stage_.over[step.from].give();
+        }
+        if (step.slot != Step::none && step.slot != 0) stage_.over[step.slot - 1].wait();
+    }
+
+    const Stage& stage_;
+    const PlayFailures& failures_;
+    const std::span<const std::uint64_t> places_;
+};
+
+}  // namespace tensorpool::command::replay

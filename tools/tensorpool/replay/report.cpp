@@ -1,0 +1,150 @@
+#include "replay/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cells.hpp"
+#include "table.hpp"
+
+namespace tensorpool::command::replay {
+namespace {
+
+/// As wide as anybody's terminal: what is piped on is not to lose a column.
+constexpr std::size_t width = 400;
+
+Cell seconds_cell(double seconds) {
+    return {fmt::format("{:.3f}", seconds), seconds};
+}
+Cell ratio_cell(std::optional<double> ratio) {
+    return ratio ? Cell{fmt::format("{:.2f}", *ratio), *ratio} : Cell{"-", 0};
+}
+
+std::vector<Cell> row_of(const Result& result, Sizes sizes, bool with_ratios) {
+    const double peak = result.peak_resident_bytes.value;
+    std::vector<Cell> cells = {text_cell(result.contender),
+                               seconds_cell(result.elapsed_s.value),
+                               seconds_cell(result.cpu_s.value),
+                               seconds_cell(result.system_s.value),
+                               count_cell(result.minor_faults.value),
+                               size_cell(static_cast<std::uint64_t>(peak), sizes),
+                               ratio_cell(result.waste)};
+    if (!with_ratios) return cells;
+    for (const Median* const figure :
+         {&result.elapsed_s, &result.cpu_s, &result.minor_faults, &result.peak_resident_bytes}) {
+        cells.push_back(ratio_cell(figure->to_pool));
+    }
+    return cells;
+}
+
+Table table_of(const std::vector<Result>& results, Sizes sizes) {
+    const bool with_ratios = std::ranges::any_of(
+        results, [](const Result& result) { return result.elapsed_s.to_pool.has_value(); });
+    Table table;
+    table.columns = {text_column("CONTENDER"), count_column("TIME s"), count_column("CPU s"),
+                     count_column("SYSTEM s"), count_column("FAULTS"), size_column("PEAK"),
+                     count_column("WASTE")};
+    if (with_ratios) {
+        for (const char* const title : {"TIME:POOL", "CPU:POOL", "FAULTS:POOL", "PEAK:POOL"}) {
+            table.columns.push_back(count_column(title));
+        }
+    }
+    for (const Result& result : results) {
+        table.rows.push_back(row_of(result, sizes, with_ratios));
+        table.keys.push_back(result.contender);
+    }
+    return table;
+}
+
+std::string about(const Subject& subject, Sizes sizes) {
+    const PlanFigures& plan = subject.figures;
+    std::string text = fmt::format(
+        "{}: process {} ({}){}, {} thread{}\n"
+        "{} allocations ({} in all), {} frees, {} resizes; most alive at once {}\n",
+        printable(subject.trace), subject.process, printable(subject.process_name),
+        subject.processes > 1 ? fmt::format(" of {}", subject.processes) : "", plan.threads,
+        plan.threads == 1 ? "" : "s", plan.allocations, format_size(plan.allocated_bytes, sizes),
+        plan.deallocations, plan.resizes, format_size(plan.most_alive_bytes, sizes));
+    if (plan.from_before != 0) {
+        text += fmt::format("{} blocks from before the recording were made before the clock ran\n",
+                            plan.from_before);
+    }
+    if (plan.never_freed != 0) {
+        text += fmt::format("{} blocks were never freed, and are not here\n", plan.never_freed);
+    }
+    if (subject.dropped != 0) {
+        text +=
+            fmt::format("{} calls are not in the recording: a ring was full\n", subject.dropped);
+    }
+    return text;
+}
+
+std::string rounds_text(const Subject& subject, std::size_t rounds) {
+    return fmt::format(
+        "touched: {}; {}\n", subject.touch,
+        rounds == 1 ? "one round" : fmt::format("medians of {} rounds, interleaved", rounds));
+}
+
+nlohmann::ordered_json median_json(const Median& median) {
+    nlohmann::ordered_json json = {{"median", median.value}};
+    if (median.to_pool) json["to_pool"] = *median.to_pool;
+    return json;
+}
+
+nlohmann::ordered_json result_json(const Result& result) {
+    nlohmann::ordered_json json = {{"contender", result.contender},
+                                   {"rounds", result.rounds.size()},
+                                   {"elapsed_s", median_json(result.elapsed_s)},
+                                   {"cpu_s", median_json(result.cpu_s)},
+                                   {"system_s", median_json(result.system_s)},
+                                   {"minor_faults", median_json(result.minor_faults)},
+                                   {"peak_resident_bytes", median_json(result.peak_resident_bytes)},
+                                   {"waste", result.waste}};
+    for (const ContenderAnswer& round : result.rounds) {
+        json["each_round"].push_back({{"elapsed_ns", round.elapsed_ns},
+                                      {"user_ns", round.user_ns},
+                                      {"system_ns", round.system_ns},
+                                      {"minor_faults", round.minor_faults},
+                                      {"major_faults", round.major_faults},
+                                      {"own_bytes", round.own_bytes},
+                                      {"peak_bytes", round.peak_bytes},
+                                      {"allocations", round.allocations},
+                                      {"deallocations", round.deallocations},
+                                      {"resizes", round.resizes},
+                                      {"malloc", round.malloc_file}});
+    }
+    return json;
+}
+
+}  // namespace
+
+std::string report_text(const Subject& subject, const std::vector<Result>& results, Sizes sizes) {
+    const std::size_t rounds = results.empty() ? 0 : results.front().rounds.size();
+    std::string text = about(subject, sizes) + rounds_text(subject, rounds);
+    for (const std::string& line : lay_out(table_of(results, sizes), width)) text += '\n' + line;
+    return text;
+}
+
+std::string report_json(const Subject& subject, const std::vector<Result>& results) {
+    const PlanFigures& plan = subject.figures;
+    const nlohmann::ordered_json about = {{"trace", printable(subject.trace)},
+                                          {"process", subject.process},
+                                          {"process_name", printable(subject.process_name)},
+                                          {"processes", subject.processes},
+                                          {"threads", plan.threads},
+                                          {"allocations", plan.allocations},
+                                          {"deallocations", plan.deallocations},
+                                          {"resizes", plan.resizes},
+                                          {"from_before", plan.from_before},
+                                          {"never_freed", plan.never_freed},
+                                          {"dropped", subject.dropped},
+                                          {"allocated_bytes", plan.allocated_bytes},
+                                          {"most_alive_bytes", plan.most_alive_bytes},
+                                          {"touch", subject.touch}};
+    std::string text = about.dump();
+    for (const Result& result : results) text += '\n' + result_json(result).dump();
+    return text;
+}
+
+}  // namespace tensorpool::command::replay

@@ -1,0 +1,31 @@
+#pragma once
+
+/// @file
+/// What a replay prints.
+
+#include <string>
+#include <vector>
+
+#include "replay/plan.hpp"
+#include "replay/rounds.hpp"
+#include "units.hpp"
+
+namespace tensorpool::command::replay {
+
+/// What was replayed, and how.
+struct Subject {
+    std::string trace;  ///< path of the file
+    std::uint64_t process = 0;
+    std::string process_name;
+    std::size_t processes = 1;  ///< in the file
+    std::uint64_t dropped = 0;  ///< entries that the recorder had no room for
+    PlanFigures figures;
+    std::string touch;
+};
+
+/// Some lines on the subject, then the table.
+std::string report_text(const Subject& subject, const std::vector<Result>& results, Sizes sizes);
+/// One object a line: the subject, then each contender.
+std::string report_json(const Subject& subject, const std::vector<Result>& results);
+
+}  // namespace tensorpool::command::replay
