@@ -46,6 +46,11 @@ platform::ObservedFile find_control(std::uint64_t process) {
             return std::move(file);
         }
     }
+    if (held.look == platform::Look::allowed) {
+        fail(process, AttachFailure::no_segment,
+             "it cannot be asked to record: it holds no pool or has made no call yet, records into "
+             "a file of its own (TENSORPOOL_TRACE), or runs with TENSORPOOL_STATISTICS=off");
+    }
     const statistics::SegmentProblem problem = statistics::problem_of(held.look);
     fail(process, problem.failure, problem.what);
 }
