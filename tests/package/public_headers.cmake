@@ -3,7 +3,7 @@ file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/inclu
      ${PROJECT_SOURCE_DIR}/include/*.hpp ${PROJECT_SOURCE_DIR}/include/*.h)
 # Those for other libraries, where these were found.
 set(other_libraries "")
-foreach(library opencv mat_layout xtensor armadillo eigen dlpack)
+foreach(library opencv mat_layout xtensor armadillo eigen dlpack torch)
   string(REPLACE "mat_layout" "opencv" target tensorpool_${library})
   if(TARGET ${target})
     list(APPEND other_libraries ${target})
