@@ -76,6 +76,7 @@ std::unique_ptr<CLI::App> declare(Settings& settings) {
     add_stat(*app, settings);
     add_events(*app, settings);
     add_serve(*app, settings);
+    add_record(*app, settings);
     add_doctor(*app, settings);
     add_manual(*app, settings);
     return app;

@@ -2,15 +2,18 @@
 
 namespace tensorpool::command {
 
-void add_target_options(CLI::App& command, Settings& settings) {
+CLI::Option* add_process_options(CLI::App& command, Settings& settings) {
     CLI::Option* const process =
         command.add_option("-p,--pid", settings.process, "The process of this number")
             ->option_text("PID")
             ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
-    CLI::Option* const name =
-        command.add_option("--name", settings.name, "The process of this name, or part of it")
-            ->option_text("NAME")
-            ->excludes(process);
+    return command.add_option("--name", settings.name, "The process of this name, or part of it")
+        ->option_text("NAME")
+        ->excludes(process);
+}
+
+void add_target_options(CLI::App& command, Settings& settings) {
+    CLI::Option* const name = add_process_options(command, settings);
     command
         .add_flag("--wait", settings.wait,
                   "Wait for a process of that name, and for the next when it ends")

@@ -10,7 +10,9 @@
 
 namespace tensorpool::command {
 
-/// --pid and --name, and --wait.
+/// --pid and --name. Returns that of --name.
+CLI::Option* add_process_options(CLI::App& command, Settings& settings);
+/// The same, and --wait.
 void add_target_options(CLI::App& command, Settings& settings);
 /// --json and --bytes.
 void add_output_options(CLI::App& command, Settings& settings);

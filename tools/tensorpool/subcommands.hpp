@@ -14,6 +14,8 @@ CLI::App* add_top(CLI::App& app, Settings& settings);
 CLI::App* add_stat(CLI::App& app, Settings& settings);
 CLI::App* add_events(CLI::App& app, Settings& settings);
 CLI::App* add_doctor(CLI::App& app, Settings& settings);
+/// In the folder record/.
+CLI::App* add_record(CLI::App& app, Settings& settings);
 /// Makes the manual and the completion while the project is built; not shown.
 CLI::App* add_manual(CLI::App& app, Settings& settings);
 

@@ -1,0 +1,38 @@
+#include "record/pace.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorpool::command::record {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t ring_entries = 16'384;
+
+TEST(Pace, IsFasterWhereLooksFindMuch) {
+    Pace pace;
+    const auto before = pace.pause();
+    pace.note(ring_entries / 2);
+    EXPECT_LT(pace.pause(), before);
+    for (int i = 0; i < 100; ++i) pace.note(ring_entries);
+    EXPECT_GT(pace.pause(), 0us);
+    EXPECT_LE(pace.pause(), 100us);
+}
+
+TEST(Pace, IsSlowerWhereTheyFindLittle) {
+    Pace pace;
+    for (int i = 0; i < 100; ++i) pace.note(0);
+    // At a call every microsecond a ring lasts twice as long.
+    EXPECT_LE(pace.pause(), 8ms);
+    EXPECT_GE(pace.pause(), 4ms);
+}
+
+TEST(Pace, StaysWhereItIsRight) {
+    Pace pace;
+    const auto before = pace.pause();
+    pace.note(ring_entries / 8);
+    EXPECT_EQ(pace.pause(), before);
+}
+
+}  // namespace
+}  // namespace tensorpool::command::record

@@ -1,0 +1,27 @@
+#include "record/end_signals.hpp"
+
+#include <algorithm>
+#include <ctime>
+
+namespace tensorpool::command::record {
+
+EndSignals::EndSignals() {
+    sigemptyset(&signals_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+}
+
+EndSignals::~EndSignals() {
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+bool EndSignals::come_within(std::chrono::nanoseconds time) {
+    using std::chrono::seconds;
+    const auto whole = std::chrono::duration_cast<seconds>(std::max(time, time.zero()));
+    const timespec span{.tv_sec = whole.count(),
+                        .tv_nsec = (std::max(time, time.zero()) - whole).count()};
+    if (sigtimedwait(&signals_, nullptr, &span) > 0) came_ = true;
+    return came_;
+}
+
+}  // namespace tensorpool::command::record

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <chrono>
+#include <csignal>
+
+namespace tensorpool::command::record {
+
+/// SIGINT, SIGTERM and SIGHUP as something to wait for, instead of the end of the program.
+class EndSignals {
+public:
+    EndSignals();
+    ~EndSignals();
+    EndSignals(const EndSignals&) = delete;
+    EndSignals& operator=(const EndSignals&) = delete;
+
+    /// Sleeps, until one of them comes. Whether one came, now or before.
+    bool come_within(std::chrono::nanoseconds time);
+
+private:
+    sigset_t signals_{};
+    sigset_t before_{};
+    bool came_ = false;
+};
+
+}  // namespace tensorpool::command::record
