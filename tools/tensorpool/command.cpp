@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
+#include <string_view>
 
 #include "help_text.hpp"
 #include "printable.hpp"
+#include "run/run.hpp"
 #include "serve/serve.hpp"
 #include "subcommands.hpp"
 
@@ -47,6 +50,17 @@ int refuse(const CLI::App& app, const CLI::ParseError& error) {
     return wrong_usage;
 }
 
+/// What stands after -- is the program's of `run`: CLI11 would take its words apart. Returns how
+/// many are ours.
+int set_program_aside(int count, const char* const* words, Settings& settings) {
+    if (count < 2 || std::string_view(words[1]) != "run") return count;
+    const auto is_end = [](std::string_view word) { return word == "--"; };
+    const char* const* const end = std::find_if(words, words + count, is_end);
+    if (end == words + count) return count;
+    settings.program.assign(end + 1, words + count);
+    return static_cast<int>(end - words);
+}
+
 int run(const Settings& settings) try {
     return settings.run ? settings.run() : success;
 } catch (const CommandError& error) {
@@ -77,6 +91,7 @@ std::unique_ptr<CLI::App> declare(Settings& settings) {
     add_events(*app, settings);
     add_serve(*app, settings);
     add_record(*app, settings);
+    add_run(*app, settings);
     add_doctor(*app, settings);
     add_manual(*app, settings);
     return app;
@@ -87,7 +102,7 @@ int run_command(int count, const char* const* words) {
     Settings settings;
     const std::unique_ptr<CLI::App> app = declare(settings);
     try {
-        app->parse(count, words);
+        app->parse(set_program_aside(count, words, settings), words);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return app->exit(error);  // help, or the version
         return refuse(*app, error);

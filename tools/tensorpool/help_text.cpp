@@ -27,7 +27,7 @@ std::string usage(const CLI::App& app) {
     std::string line = "Usage: " + (parent != nullptr ? parent->get_name() + ' ' : "");
     line += app.get_name();
     if (!shown_subcommands(app).empty()) return line + " SUBCOMMAND [OPTIONS]\n";
-    return line + " [OPTIONS]\n";
+    return line + " [OPTIONS]" + (app.get_prefix_command() ? " [--] PROGRAM [WORDS]\n" : "\n");
 }
 
 }  // namespace

@@ -26,6 +26,22 @@ std::string options(const CLI::App& app) {
     return text;
 }
 
+std::string statuses_of_look() {
+    return item("0", "Nothing was found to be wrong.") +
+           item("1", "Something was found, or could not be done.") +
+           item("2", "The options are wrong, or fit several processes.") +
+           item("3", "The process is not there, or no longer.");
+}
+
+std::string statuses_of_program() {
+    return item("2", "The options are wrong.") +
+           item("125",
+                "Something that was asked for could not be done; the program did not begin.") +
+           item("126", "The program cannot be run.") + item("127", "There is no such program.") +
+           item("any other",
+                "The program's. Where a signal ended it, the same one ends tensorpool.");
+}
+
 }  // namespace
 
 std::string overview_page(const CLI::App& app) {
@@ -46,14 +62,13 @@ std::string subcommand_page(const CLI::App& sub, const Settings& settings) {
     sentence[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(sentence[0])));
     std::string text = page_head("tensorpool-" + name, 1, sentence);
     text += section("SYNOPSIS") + fmt::format(".B tensorpool {}\n[\\fIOPTIONS\\fR]\n", roff(name));
+    if (sub.get_prefix_command()) text += "[\\-\\-] \\fIPROGRAM\\fR [\\fIWORDS\\fR]\n";
     text += section("DESCRIPTION") + paragraphs(sub.get_description() + '.');
     const auto details = settings.details.find(name);
     if (details != settings.details.end()) text += ".PP\n" + paragraphs(details->second);
     text += options(sub) + section("NOTES") + paragraphs(sub.get_footer());
-    text += section("EXIT STATUS") + item("0", "Nothing was found to be wrong.") +
-            item("1", "Something was found, or could not be done.") +
-            item("2", "The options are wrong, or fit several processes.") +
-            item("3", "The process is not there, or no longer.");
+    text += section("EXIT STATUS") +
+            (sub.get_prefix_command() ? statuses_of_program() : statuses_of_look());
     return text + section("SEE ALSO") + ".BR tensorpool (1),\n.BR tensorpool\\-figures (7)\n";
 }
 

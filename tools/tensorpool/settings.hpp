@@ -8,6 +8,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace tensorpool::command {
 
@@ -24,9 +25,10 @@ struct Settings {
     std::uint64_t process = 0;  ///< --pid; 0: not given
     std::string name;           ///< --name; empty: not given
     bool json = false;
-    bool bytes = false;        ///< sizes as plain numbers of bytes
-    bool wait = false;         ///< for a process of that name, and for the next one when it ends
-    std::function<int()> run;  ///< returns an ExitCode, and may throw CommandError
+    bool bytes = false;  ///< sizes as plain numbers of bytes
+    bool wait = false;   ///< for a process of that name, and for the next one when it ends
+    std::vector<std::string> program;  ///< of `run`: what stands after --
+    std::function<int()> run;          ///< returns an ExitCode, and may throw CommandError
     /// What the manual says of a subcommand beyond its help: paragraphs between empty lines, and
     /// lines that begin with two spaces as they are.
     std::map<std::string, std::string> details;

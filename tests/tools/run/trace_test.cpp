@@ -1,0 +1,110 @@
+/// @file
+/// `tensorpool run --trace`: what is in the file, whatever becomes of the program.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tools/run/ran_program.hpp"
+#include "tools/temporary_folder.hpp"
+#include "trace/recording.hpp"
+
+namespace tensorpool::command::run {
+namespace {
+
+using testing::ProgramResult;
+using trace::Recording;
+
+class RunTrace : public ::testing::Test {
+protected:
+    ProgramResult record(std::vector<std::string> words) const {
+        words.insert(words.begin(), {"--with", "none", "--trace", path(), "--json", "--"});
+        return ran(std::move(words));
+    }
+    std::string path() const { return folder_.path() / "trace"; }
+    Recording recording() const { return trace::read_recording(path()); }
+
+    photos::TemporaryFolder folder_;
+};
+
+std::size_t count(const Recording& recording, TraceAction action) {
+    return static_cast<std::size_t>(
+        std::ranges::count(recording.calls, action, &trace::Call::action));
+}
+
+TEST_F(RunTrace, HasEveryCall) {
+    const ProgramResult result = record({TENSORPOOL_SUBJECT, "hold", "1", "use", "5000"});
+    EXPECT_EQ(result.exit_code, 0);
+    const Recording recording = this->recording();
+    ASSERT_EQ(recording.processes.size(), 1U) << result.errors;
+    EXPECT_TRUE(recording.processes[0].ended);
+    EXPECT_TRUE(recording.processes[0].from_start);
+    EXPECT_EQ(recording.processes[0].dropped, 0U);
+    EXPECT_EQ(count(recording, TraceAction::allocate), 5001U);
+    EXPECT_EQ(count(recording, TraceAction::deallocate), 5000U);
+    const auto told = nlohmann::json::parse(result.errors.substr(0, result.errors.find('\n')));
+    EXPECT_GE(told["trace"]["entries"], 10001);
+    EXPECT_EQ(told["trace"]["dropped"], 0);
+    EXPECT_EQ(told["trace"]["problem"], "");
+    EXPECT_EQ(told["trace"]["written_bytes"], std::filesystem::file_size(path()));
+}
+
+TEST_F(RunTrace, HasWhatAKilledProgramDid) {
+    EXPECT_EQ(record({"/bin/sh", "-c",
+                      std::string(TENSORPOOL_SUBJECT) + " use 3000 hold 1 raise 9; exit 5"})
+                  .exit_code,
+              5);
+    const Recording recording = this->recording();
+    EXPECT_EQ(count(recording, TraceAction::allocate), 3001U);
+    EXPECT_EQ(count(recording, TraceAction::deallocate), 3000U);
+}
+
+TEST_F(RunTrace, HasAllProcessesOfATree) {
+    EXPECT_EQ(record({TENSORPOOL_SUBJECT, "use", "10", "fork", "use", "100", "exec", "use", "7",
+                      "exit", "2"})
+                  .exit_code,
+              2);
+    const Recording recording = this->recording();
+    // The parent and its child, and what both became.
+    EXPECT_EQ(recording.processes.size(), 4U);
+    EXPECT_TRUE(std::ranges::all_of(recording.processes, &trace::RecordedProcess::ended));
+    EXPECT_EQ(count(recording, TraceAction::allocate), 10U + 2 * 100 + 2 * 7);
+    EXPECT_EQ(count(recording, TraceAction::deallocate), 10U + 2 * 100 + 2 * 7);
+}
+
+TEST_F(RunTrace, HasStacksWhereTheyAreWanted) {
+    const ProgramResult result = ran({"--with", "none", "--trace", path(), "--stacks", "100KiB",
+                                      "--", TENSORPOOL_SUBJECT, "hold", "1", "hold", "1"});
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    const Recording recording = this->recording();
+    EXPECT_EQ(recording.processes.at(0).stack_interval, 102400U);
+    EXPECT_GT(recording.stacks.size(), 1U);
+}
+
+TEST_F(RunTrace, OnAFullDiskTheProgramGoesOn) {
+    const ProgramResult result = ran({"--with", "none", "--trace", "/dev/full", "--",
+                                      TENSORPOOL_SUBJECT, "use", "200000", "say", "done"});
+    EXPECT_EQ(result.output, "done\n") << result.errors;
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_TRUE(has(result.errors, "it ends early: ")) << result.errors;
+}
+
+TEST_F(RunTrace, AFileThatCannotBeMadeIsToldBeforeTheProgramBegins) {
+    const ProgramResult result = ran(
+        {"--with", "none", "--trace", "/nowhere/trace", "--", TENSORPOOL_SUBJECT, "say", "began"});
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_EQ(result.output, "");
+    EXPECT_TRUE(has(result.errors, "/nowhere/trace")) << result.errors;
+}
+
+TEST_F(RunTrace, TheReportSaysWhatWasRecorded) {
+    const ProgramResult result =
+        ran({"--with", "none", "--trace", path(), "--", TENSORPOOL_SUBJECT, "use", "1000"});
+    EXPECT_TRUE(has(result.errors, " entries in " + path() + ", ")) << result.errors;
+    EXPECT_FALSE(has(result.errors, "no room")) << result.errors;
+}
+
+}  // namespace
+}  // namespace tensorpool::command::run

@@ -1,0 +1,71 @@
+#include "run/environment.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+
+namespace tensorpool::command::run {
+namespace {
+
+class Environment {
+public:
+    Environment() {
+        for (char** one = environ; *one != nullptr; ++one) variables_.emplace_back(*one);
+    }
+
+    void set(const std::string& name, const std::string& value) {
+        const std::string begin = name + '=';
+        std::erase_if(variables_, [&](const std::string& one) { return one.starts_with(begin); });
+        variables_.push_back(begin + value);
+    }
+    /// Before what the list holds already.
+    void put_first(const std::string& name, const std::string& value) {
+        const char* const present = std::getenv(name.c_str());
+        const bool is_empty = present == nullptr || *present == '\0';
+        set(name, is_empty ? value : value + ':' + present);
+    }
+    std::vector<std::string> take() { return std::move(variables_); }
+
+private:
+    std::vector<std::string> variables_;
+};
+
+/// "numpy,torch"
+std::string python_parts(const std::vector<PlannedPart>& parts) {
+    std::string names;
+    for (const PlannedPart& one : parts) {
+        if (one.part == Part::malloc || !one.is_put()) continue;
+        names += (names.empty() ? "" : ",") + std::string(name_of(one.part));
+    }
+    return names;
+}
+
+void put_parts(Environment& environment, const std::vector<PlannedPart>& parts,
+               const Places& places) {
+    if (is_put(parts, Part::malloc)) environment.put_first("LD_PRELOAD", places.interposer);
+    const std::string names = python_parts(parts);
+    if (names.empty()) return;
+    environment.put_first("PYTHONPATH", places.site_folder);
+    environment.set("TENSORPOOL_PYTHON_PARTS", names);
+    environment.set("TENSORPOOL_PYTHON_PACKAGE", places.package);
+}
+
+}  // namespace
+
+std::vector<std::string> environment_for(const Words& words, const std::vector<PlannedPart>& parts,
+                                         const Places& places, const std::string& observer) {
+    Environment environment;
+    put_parts(environment, parts, places);
+    environment.set("TENSORPOOL_OBSERVER", observer);
+    const auto set_given = [&](const char* name, const std::string& value) {
+        if (!value.empty()) environment.set(name, value);
+    };
+    set_given("TENSORPOOL_MAX_CAPACITY", words.limit);
+    set_given("TENSORPOOL_INTERPOSE_MIN", words.interpose_min);
+    set_given("TENSORPOOL_TRACE", words.trace.empty() ? "" : "observer");
+    set_given("TENSORPOOL_TRACE_STACKS", words.stacks);
+    return environment.take();
+}
+
+}  // namespace tensorpool::command::run

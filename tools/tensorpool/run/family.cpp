@@ -1,0 +1,188 @@
+#include "run/family.hpp"
+
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "run/words.hpp"
+#include "target.hpp"
+
+namespace tensorpool::command::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_members = 4096;
+constexpr std::size_t descriptors_of_member = 4;
+constexpr std::size_t descriptors_of_ours = 128;
+
+/// As many as descriptors are there for.
+std::size_t room_for_members() {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    const std::size_t most = limit.rlim_cur;
+    const std::size_t left = most > descriptors_of_ours ? most - descriptors_of_ours : 0;
+    return std::clamp<std::size_t>(left / descriptors_of_member, 1, most_members);
+}
+
+/// Which of the files that come together this is: they are told by their names (memfd_create(2)).
+/// What they hold is checked by who takes them over.
+std::string name_of(const Descriptor& file) {
+    std::error_code ignored;
+    return fs::read_symlink("/proc/self/fd/" + std::to_string(file.number()), ignored);
+}
+
+struct Files {
+    Descriptor segment;
+    Descriptor control;
+    Descriptor rings;
+};
+
+Files sort_out(std::vector<Descriptor> files) {
+    Files sorted;
+    for (Descriptor& file : files) {
+        const std::string name = name_of(file);
+        if (name.starts_with("/memfd:tensorpool-control")) {
+            sorted.control = std::move(file);
+        } else if (name.starts_with("/memfd:tensorpool-rings")) {
+            sorted.rings = std::move(file);
+        } else {
+            sorted.segment = std::move(file);
+        }
+    }
+    return sorted;
+}
+
+// Linux 5.3; the C library has no name for it.
+Descriptor end_of(pid_t process) {
+    return Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+}
+
+std::uint64_t number_of(pid_t process) {
+    return static_cast<std::uint64_t>(process);
+}
+
+/// What it records from now on nobody reads.
+void end_recording(std::optional<LiveTrace>& trace) {
+    trace->stop();
+    trace.reset();
+}
+
+}  // namespace
+
+Family::Family(TraceOutput* trace)
+    : trace_(trace), events_(::epoll_create1(EPOLL_CLOEXEC)), most_members_(room_for_members()) {
+    if (!events_) throw CommandError(run_failed, "run: no descriptor left; look at `ulimit -n`");
+}
+
+void Family::take(Message message) {
+    if (!message.note.empty()) results_.add_note(message.note);
+    if (message.files.empty()) return;
+    try {
+        add(std::move(message));
+    } catch (const AttachError& error) {
+        results_.add_problem(to_command_error(error).what());
+    }
+}
+
+void Family::add(Message message) {
+    make_room(message.process);
+    Files files = sort_out(std::move(message.files));
+    // A recording is nobody's without figures.
+    if (!files.segment) return;
+    StatisticsReader reader = StatisticsReader::take_over(files.segment.release());
+    members_.push_back({++last_number_, message.process, end_of(message.process), std::move(reader),
+                        take_recording(std::move(files.control), std::move(files.rings))});
+    Member& member = members_.back();
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = member.number;
+    if (member.end) {
+        ::epoll_ctl(events_.number(), EPOLL_CTL_ADD, member.end.number(), &event);
+    } else if (!member.reader.is_running()) {
+        let_go(std::prev(members_.end()), true);
+    }
+}
+
+// One that runs another program now has handed over what that has; and where there are too many,
+// there may be some whose end nobody told.
+void Family::make_room(pid_t process) {
+    const bool is_full = members_.size() >= most_members_;
+    for (auto member = members_.begin(); member != members_.end();) {
+        const bool asked = is_full || member->process == process;
+        member = asked && !member->reader.is_running() ? let_go(member, true) : std::next(member);
+    }
+    if (members_.size() >= most_members_) let_go(members_.begin(), false);
+}
+
+std::optional<LiveTrace> Family::take_recording(Descriptor control, Descriptor rings) {
+    if (trace_ == nullptr || !control || !rings) return std::nullopt;
+    try {
+        std::optional<LiveTrace> taken = LiveTrace::take_over(control.release(), rings.release());
+        if (trace_->is_full()) end_recording(taken);
+        return taken;
+    } catch (const AttachError& error) {
+        results_.add_problem(to_command_error(error).what());
+        return std::nullopt;
+    }
+}
+
+void Family::take_ended() {
+    std::array<epoll_event, 64> events;
+    const int count = ::epoll_wait(events_.number(), events.data(), events.size(), 0);
+    for (int i = 0; i < count; ++i) {
+        const std::uint64_t number = events[static_cast<std::size_t>(i)].data.u64;
+        const auto member = std::ranges::find(members_, number, &Member::number);
+        if (member != members_.end()) let_go(member, true);
+    }
+}
+
+std::size_t Family::take_entries() {
+    std::size_t most = 0;
+    for (Member& member : members_) {
+        if (!member.trace) continue;
+        if (trace_->is_full()) {
+            end_recording(member.trace);
+            continue;
+        }
+        try {
+            most = std::max(most, trace_->look(number_of(member.process), *member.trace));
+        } catch (const AttachError& error) {
+            results_.add_problem(to_command_error(error).what());
+            member.trace.reset();
+        }
+    }
+    return most;
+}
+
+void Family::finish() {
+    take_ended();
+    while (!members_.empty()) {
+        Member& member = members_.front();
+        const bool has_ended = !member.reader.is_running();
+        if (!has_ended && member.trace) member.trace->stop();
+        let_go(members_.begin(), has_ended);
+    }
+    if (trace_ != nullptr) trace_->flush();
+}
+
+Family::Members::iterator Family::let_go(Members::iterator member, bool has_ended) {
+    const auto attempt = [&](const auto& what) {
+        try {
+            what();
+        } catch (const AttachError& error) {
+            results_.add_problem(to_command_error(error).what());
+        }
+    };
+    if (member->trace) attempt([&] { trace_->finish(number_of(member->process), *member->trace); });
+    attempt([&] { results_.add(member->reader.snapshot(), has_ended); });
+    return members_.erase(member);
+}
+
+}  // namespace tensorpool::command::run

@@ -1,0 +1,134 @@
+#include "run/program.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "printable.hpp"
+#include "run/descriptor.hpp"
+#include "run/words.hpp"
+
+namespace tensorpool::command::run {
+namespace {
+
+std::vector<char*> null_ended(std::vector<std::string>& words) {
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+CommandError cannot_run(const std::string& word, int error) {
+    const std::string name = printable(word);
+    if (error != ENOENT) {
+        return {static_cast<ExitCode>(cannot_run_program),
+                fmt::format("run: {} cannot be run: {}", name, std::strerror(error))};
+    }
+    const bool is_path = word.find('/') != std::string::npos;
+    return {static_cast<ExitCode>(no_such_program),
+            is_path ? fmt::format("run: {}: there is no such program, or not its interpreter", name)
+                    : fmt::format("run: {}: no folder of PATH has such a program", name)};
+}
+
+/// What the child tells before it becomes the program: nothing, or why it could not.
+int error_from(const Descriptor& pipe) {
+    int error = 0;
+    ssize_t got = 0;
+    do got = ::read(pipe.number(), &error, sizeof error);
+    while (got < 0 && errno == EINTR);
+    return got == static_cast<ssize_t>(sizeof error) ? error : 0;
+}
+
+}  // namespace
+
+CommandError no_such_program_error(const std::string& word) {
+    return cannot_run(word, ENOENT);
+}
+
+Program::Program(const std::vector<std::string>& words, std::vector<std::string> environment,
+                 const std::function<void()>& restore) {
+    std::vector<std::string> copies = words;
+    const std::vector<char*> arguments = null_ended(copies);
+    const std::vector<char*> variables = null_ended(environment);
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+        throw CommandError(run_failed, "run: no descriptor for a pipe; look at `ulimit -n`");
+    }
+    const Descriptor reading(ends[0]);
+    Descriptor writing(ends[1]);
+    process_ = ::fork();
+    if (process_ < 0) {
+        throw CommandError(run_failed, fmt::format("run: no process: {}", std::strerror(errno)));
+    }
+    if (process_ == 0) {
+        restore();
+        ::execvpe(arguments[0], arguments.data(), variables.data());
+        const int error = errno;
+        [[maybe_unused]] const ssize_t told = ::write(writing.number(), &error, sizeof error);
+        ::_exit(no_such_program);
+    }
+    writing = Descriptor();
+    const int error = error_from(reading);
+    if (error == 0) return;
+    ::waitpid(process_, nullptr, 0);
+    throw cannot_run(words.front(), error);
+}
+
+void Program::take(const signalfd_siginfo& signal) {
+    const auto number = static_cast<int>(signal.ssi_signo);
+    if (number == SIGCHLD) return look();
+    if (has_ended_ || !is_from_process(signal)) return;
+    // Of a shell's `fg` the program has its own already.
+    if (number == SIGCONT && !is_stopped()) return;
+    // One that it sent to its whole group, too.
+    if (static_cast<pid_t>(signal.ssi_pid) != process_) pass_on(signal);
+}
+
+void Program::look() {
+    for (;;) {
+        siginfo_t info{};
+        const int wanted = WEXITED | WSTOPPED | WNOHANG;
+        if (::waitid(P_PID, static_cast<id_t>(process_), &info, wanted) != 0 || info.si_pid == 0) {
+            return;
+        }
+        if (info.si_code == CLD_STOPPED) {
+            // So that the shell sees it. Who stops one process alone (SIGSTOP) continues it alone.
+            if (info.si_status != SIGSTOP) take_effect(info.si_status);
+            continue;
+        }
+        if (info.si_code != CLD_EXITED && info.si_code != CLD_KILLED &&
+            info.si_code != CLD_DUMPED) {
+            continue;
+        }
+        has_ended_ = true;
+        (info.si_code == CLD_EXITED ? code_ : signal_) = info.si_status;
+        return;
+    }
+}
+
+// proc(5): the state comes after the name, which is in parentheses and may hold any.
+bool Program::is_stopped() const {
+    std::ifstream file("/proc/" + std::to_string(process_) + "/stat");
+    std::string line;
+    std::getline(file, line, '\0');
+    const std::size_t end = line.rfind(") ");
+    return end != std::string::npos && line.substr(end + 2, 1) == "T";
+}
+
+void Program::pass_on(const signalfd_siginfo& signal) const noexcept {
+    const auto number = static_cast<int>(signal.ssi_signo);
+    if (signal.ssi_code != SI_QUEUE) {
+        ::kill(process_, number);
+        return;
+    }
+    sigval value{};
+    value.sival_ptr = reinterpret_cast<void*>(signal.ssi_ptr);
+    ::sigqueue(process_, number, value);
+}
+
+}  // namespace tensorpool::command::run

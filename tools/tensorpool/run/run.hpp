@@ -1,0 +1,11 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "settings.hpp"
+
+namespace tensorpool::command {
+
+CLI::App* add_run(CLI::App& app, Settings& settings);
+
+}  // namespace tensorpool::command

@@ -1,0 +1,126 @@
+"""What `tensorpool run` puts first on PYTHONPATH. When the program imports NumPy or PyTorch, arrays
+and tensors get their memory from tensorpool from then on; a program that does not pays one call for
+each import. Then Python goes on with the sitecustomize that it would have found without this one.
+
+Any Python of the program's reads this, so it uses no syntax that only new ones have."""
+
+import os
+import sys
+
+_folder = os.path.dirname(os.path.abspath(__file__))
+_package = os.environ.get("TENSORPOOL_PYTHON_PACKAGE", "")
+_waiting = set(filter(None, os.environ.get("TENSORPOOL_PYTHON_PARTS", "").split(",")))
+
+
+class _Finder(object):
+    """Sees the imports of what is waited for, and leaves all of them to the other finders."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in _waiting:
+            return None
+        _waiting.discard(name)
+        spec = None
+        for finder in sys.meta_path:
+            if finder is not self and hasattr(finder, "find_spec"):
+                spec = finder.find_spec(name, path, target)
+                if spec is not None:
+                    break
+        if spec is None or not hasattr(spec.loader, "exec_module"):
+            _waiting.add(name)
+        else:
+            _enable_after(spec.loader, name)
+        return spec
+
+
+_finder = _Finder()
+
+
+def _enable_after(loader, name):
+    run = loader.exec_module
+
+    def exec_module(module):
+        del loader.exec_module  # the instance's own; its class has another
+        try:
+            run(module)
+        except BaseException:
+            _waiting.add(name)
+            raise
+        if not _waiting and _finder in sys.meta_path:
+            sys.meta_path.remove(_finder)
+        _enable(name)
+
+    loader.exec_module = exec_module
+
+
+def _enable(name):
+    try:
+        getattr(_tensorpool(), "enable_" + name)()
+    except Exception as error:
+        version = ".".join(map(str, sys.version_info[:3]))
+        _tell("%s\nPython %s (%s): %s" % (name, version, sys.executable, error))
+    else:
+        _tell(name)
+
+
+def _tensorpool():
+    """The package, without a folder on sys.path, which may hold other packages too."""
+    if "tensorpool" in sys.modules:
+        return sys.modules["tensorpool"]
+    from importlib import machinery, util
+
+    suffixes = machinery.EXTENSION_SUFFIXES
+    if not any(os.path.exists(os.path.join(_package, "_tensorpool" + one)) for one in suffixes):
+        modules = [one for one in os.listdir(_package) if one.startswith("_tensorpool.")]
+        expected = "expected _tensorpool" + suffixes[0]
+        raise ImportError("%s was built for another Python: %s" % (" ".join(modules), expected))
+    spec = util.spec_from_file_location(
+        "tensorpool",
+        os.path.join(_package, "__init__.py"),
+        submodule_search_locations=[_package],
+    )
+    package = util.module_from_spec(spec)
+    sys.modules["tensorpool"] = package
+    try:
+        spec.loader.exec_module(package)
+    except BaseException:
+        del sys.modules["tensorpool"]
+        raise
+    return package
+
+
+def _tell(note):
+    """To `tensorpool run`, for its report."""
+    try:
+        import _socket
+
+        caller = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        try:
+            caller.settimeout(1)
+            caller.connect(b"\0" + os.environ["TENSORPOOL_OBSERVER"].encode())
+            caller.send(note.encode("utf-8", "replace")[:1000])
+        finally:
+            caller.close()
+    except Exception:
+        pass  # where nobody listens any more, nobody misses it
+
+
+def _go_on():
+    """With the next sitecustomize. Python tells of its errors as it does without this one."""
+    ours = sys.modules.pop("sitecustomize")
+    sys.path[:] = [one for one in sys.path if os.path.abspath(one) != _folder]
+    try:
+        import sitecustomize
+    except ImportError as error:
+        if getattr(error, "name", None) != "sitecustomize":
+            raise
+    finally:
+        sys.modules.setdefault("sitecustomize", ours)
+
+
+if sys.version_info >= (3, 4):  # older ones ask finders in another way, and have no NumPy for us
+    for _name in sorted(_waiting.intersection(sys.modules)):
+        _waiting.discard(_name)
+        _enable(_name)
+    if _waiting:
+        sys.meta_path.insert(0, _finder)
+_go_on()

@@ -1,0 +1,113 @@
+#include "run/start.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "printable.hpp"
+#include "run/descriptor_limit.hpp"
+#include "run/environment.hpp"
+#include "run/follow.hpp"
+#include "run/program_file.hpp"
+#include "run/report.hpp"
+
+namespace tensorpool::command::run {
+namespace {
+
+/// Where the report goes, open before the program begins.
+class ReportOutput {
+public:
+    explicit ReportOutput(const std::string& path) : path_(path), is_wanted_(path != "none") {
+        if (path.empty() || !is_wanted_) return;
+        file_ = Descriptor(
+            ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+        if (file_) return;
+        throw CommandError(run_failed, fmt::format("run: --report {} cannot be written: {}",
+                                                   printable(path), std::strerror(errno)));
+    }
+
+    bool is_wanted() const noexcept { return is_wanted_; }
+    void write(std::string_view text) const {
+        const int file = file_ ? file_.number() : STDERR_FILENO;
+        while (!text.empty()) {
+            const ssize_t written = ::write(file, text.data(), text.size());
+            if (written < 0 && errno == EINTR) continue;
+            if (written <= 0) return tell_failure();
+            text.remove_prefix(static_cast<std::size_t>(written));
+        }
+    }
+
+private:
+    /// Whoever closed standard error wants no word of that.
+    void tell_failure() const {
+        if (!file_) return;
+        fmt::print(stderr, "tensorpool: run: --report {} took no more: {}\n", printable(path_),
+                   std::strerror(errno));
+    }
+
+    std::string path_;
+    bool is_wanted_;
+    Descriptor file_;
+};
+
+/// All that is there before the program begins.
+struct Prepared {
+    explicit Prepared(const Words& words_given)
+        : words(words_given),
+          file(find_program(words.program.front())),
+          places(find_places()),
+          parts(plan_parts(words.with, places, file)),
+          report(words.report) {
+        if (file.empty()) throw no_such_program_error(words.program.front());
+        if (!words.interpose_min.empty() && !is_put(parts, Part::malloc)) {
+            throw CommandError(wrong_usage, "run: --interpose-min needs the part malloc");
+        }
+        if (!words.trace.empty()) trace.emplace(words.trace);
+    }
+    TraceOutput* trace_output() { return trace ? &*trace : nullptr; }
+
+    const Words& words;
+    std::string file;
+    Places places;
+    std::vector<PlannedPart> parts;
+    ReportOutput report;
+    std::optional<TraceOutput> trace;
+};
+
+Outcome run_and_report(Prepared& prepared, bool json) {
+    const Words& words = prepared.words;
+    const Signals signals;
+    const DescriptorLimit limit;
+    Observer observer;
+    Family family(prepared.trace_output());
+    Program program(words.program,
+                    environment_for(words, prepared.parts, prepared.places, observer.name()), [&] {
+                        limit.restore();
+                        signals.restore();
+                    });
+    follow(program, signals, observer, family, prepared.trace.has_value());
+    const Outcome outcome = outcome_of(program.code(), program.signal());
+    const Report report{words, prepared.parts, outcome, family.results(), prepared.trace_output()};
+    if (prepared.report.is_wanted())
+        prepared.report.write(json ? to_json(report) : to_text(report));
+    return outcome;
+}
+
+}  // namespace
+
+int run_program(const Words& words, bool json) {
+    Prepared prepared(words);
+    const Outcome outcome = run_and_report(prepared, json);
+    if (outcome.signal == 0) return outcome.code;
+    leave_no_core();
+    take_effect(outcome.signal);
+    // The first process of a container cannot be ended so.
+    return 128 + outcome.signal;
+}
+
+}  // namespace tensorpool::command::run
