@@ -8,6 +8,7 @@
 
 #include "help_text.hpp"
 #include "printable.hpp"
+#include "replay/replay.hpp"
 #include "run/run.hpp"
 #include "serve/serve.hpp"
 #include "subcommands.hpp"
@@ -92,6 +93,7 @@ std::unique_ptr<CLI::App> declare(Settings& settings) {
     add_serve(*app, settings);
     add_record(*app, settings);
     add_run(*app, settings);
+    add_replay(*app, settings);
     add_doctor(*app, settings);
     add_manual(*app, settings);
     return app;

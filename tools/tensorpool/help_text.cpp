@@ -27,6 +27,7 @@ std::string usage(const CLI::App& app) {
     std::string line = "Usage: " + (parent != nullptr ? parent->get_name() + ' ' : "");
     line += app.get_name();
     if (!shown_subcommands(app).empty()) return line + " SUBCOMMAND [OPTIONS]\n";
+    for (const std::string& word : needed_words(app)) line += ' ' + word;
     return line + " [OPTIONS]" + (app.get_prefix_command() ? " [--] PROGRAM [WORDS]\n" : "\n");
 }
 
@@ -60,6 +61,15 @@ std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
     std::ranges::stable_partition(
         options, [&](const CLI::Option* option) { return option != app.get_help_ptr(); });
     return options;
+}
+
+std::vector<std::string> needed_words(const CLI::App& app) {
+    std::vector<std::string> words;
+    for (const CLI::Option* const option : app.get_options()) {
+        if (!option->nonpositional() && !option->get_option_text().empty())
+            words.push_back(option->get_option_text());
+    }
+    return words;
 }
 
 std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {

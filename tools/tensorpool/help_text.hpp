@@ -17,6 +17,8 @@ std::string help_text(const CLI::App& app);
 std::string names_of(const CLI::Option& option);
 /// Those to be shown, in the order in which they were declared; --help comes last.
 std::vector<const CLI::Option*> shown_options(const CLI::App& app);
+/// What stands without an option's name, such as FILE.
+std::vector<std::string> needed_words(const CLI::App& app);
 /// Those to be shown: hidden ones have an empty group.
 std::vector<const CLI::App*> shown_subcommands(const CLI::App& app);
 

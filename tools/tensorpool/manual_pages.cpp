@@ -61,7 +61,9 @@ std::string subcommand_page(const CLI::App& sub, const Settings& settings) {
     std::string sentence = sub.get_description();
     sentence[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(sentence[0])));
     std::string text = page_head("tensorpool-" + name, 1, sentence);
-    text += section("SYNOPSIS") + fmt::format(".B tensorpool {}\n[\\fIOPTIONS\\fR]\n", roff(name));
+    text += section("SYNOPSIS") + fmt::format(".B tensorpool {}\n", roff(name));
+    for (const std::string& word : needed_words(sub)) text += fmt::format(".I {}\n", roff(word));
+    text += "[\\fIOPTIONS\\fR]\n";
     if (sub.get_prefix_command()) text += "[\\-\\-] \\fIPROGRAM\\fR [\\fIWORDS\\fR]\n";
     text += section("DESCRIPTION") + paragraphs(sub.get_description() + '.');
     const auto details = settings.details.find(name);

@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// How a step's block is had, from each kind of contender. Addresses of 0 mean that it was refused.
+/// How a step's block is had, from each kind of contender. Null means that it was refused.
+/// `keeps_apart`: blocks that are there at the same time share no byte.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,7 @@ namespace tensorpool::command::replay {
 /// The process's global pool, as NumPy, PyTorch and the interposer use it. Frees without a size,
 /// for `free` has none either.
 struct GlobalPoolCalls {
+    static constexpr bool keeps_apart = true;
     static void* allocate(const Step& step, std::uint64_t) noexcept {
         MemoryPool& pool = get_global_memory_pool();
         if (step.alignment_log2() > default_alignment_log2) {
@@ -44,6 +46,7 @@ private:
 /// Whatever serves `malloc` in this process. The pool's blocks are aligned to 64 B where nobody
 /// asked for it, so up to that the block is asked for as programs mostly do: by malloc.
 struct MallocCalls {
+    static constexpr bool keeps_apart = true;
     static void* allocate(const Step& step, std::uint64_t) noexcept {
         if (step.alignment_log2() <= plain_alignment_log2) return std::malloc(step.bytes());
         void* block = nullptr;
@@ -60,7 +63,9 @@ private:
 };
 
 /// Memory of which everything is known beforehand: what the replay costs without any allocator.
+/// Where threads come through their calls in another order than was recorded, blocks may overlap.
 struct FloorCalls {
+    static constexpr bool keeps_apart = false;
     static inline std::byte* base = nullptr;
 
     static void* allocate(const Step&, std::uint64_t place) noexcept { return base + place; }

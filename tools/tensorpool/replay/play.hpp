@@ -3,6 +3,7 @@
 /// @file
 /// A thread's steps, done. Allocates nothing but what the steps say.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -89,7 +90,7 @@ private:
     Slot take(const Step& step, std::uint32_t number) noexcept {
         if (step.takes_over()) stage_.handovers[number].wait();
         const Slot slot = stage_.slots[number];
-        if (stage_.touch == Touch::check) [[unlikely]]
+        if (is_checked()) [[unlikely]]
             look_at(slot, slot.bytes, number);
         return slot;
     }
@@ -97,7 +98,7 @@ private:
     void resize(const Step& step, std::uint64_t place) noexcept {
         const Slot old = take(step, step.from);
         void* const block = Calls::resize(old.block, old.bytes, step, place);
-        if (stage_.touch == Touch::check && block != nullptr) [[unlikely]]
+        if (is_checked() && block != nullptr) [[unlikely]]
             look_at({block, 0}, std::min(old.bytes, step.bytes()), step.from);
         keep(step, block);
     }
@@ -115,6 +116,7 @@ private:
                 return;
         }
     }
+    bool is_checked() const noexcept { return Calls::keeps_apart && stage_.touch == Touch::check; }
     void look_at(Slot slot, std::uint64_t bytes, std::uint32_t number) noexcept {
         if (is_filled(static_cast<const std::byte*>(slot.block), bytes, number)) return;
         failures_.overwritten(slot.block, bytes);

@@ -1,0 +1,47 @@
+#include <gtest/gtest.h>
+
+#include "made_recording.hpp"
+#include "replay/plan_compiler.hpp"
+#include "settings.hpp"
+
+namespace tensorpool::command::replay {
+namespace {
+
+/// Two processes, 4711 and 4712; the second allocates more.
+trace::Recording two() {
+    MadeRecording made(2);
+    trace::Recording& recording = made.get();
+    recording.processes.push_back({.number = 4712, .name = "other"});
+    recording.threads[1].process = 1;
+    made.allocate(0, 64, 100);
+    made.allocate(1, 64, 200);
+    return std::move(recording);
+}
+
+TEST(ChooseProcess, TakesTheOneThatAllocatedMost) {
+    EXPECT_EQ(choose_process(two(), 0), 1u);
+}
+
+TEST(ChooseProcess, TakesTheOneOfTheNumber) {
+    EXPECT_EQ(choose_process(two(), 4711), 0u);
+}
+
+TEST(ChooseProcess, SaysWhichThereAre) {
+    try {
+        choose_process(two(), 1);
+        FAIL();
+    } catch (const CommandError& error) {
+        EXPECT_EQ(error.code(), wrong_usage);
+        EXPECT_NE(std::string(error.what()).find("4711 (made), 4712 (other)"), std::string::npos);
+    }
+}
+
+TEST(ChooseProcess, NeedsAnAllocation) {
+    MadeRecording made(1);
+    made.deallocate(0, 64);
+    EXPECT_THROW(choose_process(made.get(), 0), CommandError);
+    EXPECT_THROW(choose_process(trace::Recording{}, 0), CommandError);
+}
+
+}  // namespace
+}  // namespace tensorpool::command::replay
