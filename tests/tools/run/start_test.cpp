@@ -14,6 +14,7 @@
 #include "tools/run/ran_program.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/tensorpool/started_program.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::run {
 namespace {
@@ -78,6 +79,16 @@ TEST(Start, TheReportGoesWhereItShall) {
     EXPECT_EQ(refused.output, "");
     EXPECT_TRUE(has(refused.errors, "--report /nowhere/at/all cannot be written"))
         << refused.errors;
+}
+
+TEST(Start, AClosedStreamStaysClosed) {
+    const photos::TemporaryFolder folder;
+    const std::string trace = folder.path() / "trace";
+    const std::string look = "/bin/sh -c 'ls /proc/self/fd' 0<&- 2>&-";
+    const ProgramResult under = shell(run_none + "--trace " + trace + " -- " + look);
+    EXPECT_EQ(under.output, shell(look).output);
+    shell(run_none + "--trace " + trace + " -- " + TENSORPOOL_SUBJECT + " use 10 0<&- 2>&-");
+    EXPECT_EQ(trace::read_recording(trace).processes.size(), 1U);  // there is no report in it
 }
 
 TEST(Start, WhatCannotBeRunIsTold) {

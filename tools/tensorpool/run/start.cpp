@@ -19,6 +19,18 @@
 namespace tensorpool::command::run {
 namespace {
 
+/// Where somebody closed a stream, nothing of ours is to get its number: not the file that the
+/// report would then be written into. For the program it is closed as before.
+void keep_standard_numbers() {
+    for (int file = ::open("/dev/null", O_RDWR | O_CLOEXEC); file >= 0;
+         file = ::open("/dev/null", O_RDWR | O_CLOEXEC)) {
+        if (file > STDERR_FILENO) {
+            ::close(file);
+            return;
+        }
+    }
+}
+
 /// Where the report goes, open before the program begins.
 class ReportOutput {
 public:
@@ -101,6 +113,7 @@ Outcome run_and_report(Prepared& prepared, bool json) {
 }  // namespace
 
 int run_program(const Words& words, bool json) {
+    keep_standard_numbers();
     Prepared prepared(words);
     const Outcome outcome = run_and_report(prepared, json);
     if (outcome.signal == 0) return outcome.code;
