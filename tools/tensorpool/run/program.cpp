@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "printable.hpp"
 #include "run/descriptor.hpp"
@@ -84,7 +85,7 @@ void Program::take(const signalfd_siginfo& signal) {
     if (number == SIGCHLD) return look();
     if (has_ended_ || !is_from_process(signal)) return;
     // Of a shell's `fg` the program has its own already.
-    if (number == SIGCONT && !is_stopped()) return;
+    if (number == SIGCONT && std::exchange(stopped_too_, false) && !is_stopped()) return;
     // One that it sent to its whole group, too.
     if (static_cast<pid_t>(signal.ssi_pid) != process_) pass_on(signal);
 }
@@ -98,7 +99,8 @@ void Program::look() {
         }
         if (info.si_code == CLD_STOPPED) {
             // So that the shell sees it. Who stops one process alone (SIGSTOP) continues it alone.
-            if (info.si_status != SIGSTOP) take_effect(info.si_status);
+            stopped_too_ = info.si_status != SIGSTOP;
+            if (stopped_too_) take_effect(info.si_status);
             continue;
         }
         if (info.si_code != CLD_EXITED && info.si_code != CLD_KILLED &&

@@ -41,6 +41,7 @@ private:
 
     pid_t process_ = -1;
     bool has_ended_ = false;
+    bool stopped_too_ = false;  // so the next SIGCONT was sent for that
     int code_ = 0;
     int signal_ = 0;
 };
