@@ -1,0 +1,205 @@
+// The format is described in "Trace Event Format", which Chrome's and Perfetto's viewers read.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "export/formats.hpp"
+
+namespace tensorpool::command::export_ {
+namespace {
+
+// A viewer shows no more counters than that at once, and takes long to load them.
+constexpr std::uint64_t most_counts = 200'000;
+constexpr std::uint64_t least_counts_of_one = 100;
+
+std::string json_text(std::string_view text) {
+    using nlohmann::json;
+    return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// In microseconds, as the format counts.
+std::string json_time(std::uint64_t ns) {
+    return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
+}
+
+/// Bytes alive of one source: of each stretch of time the most, and what there is at its end.
+struct Counter {
+    std::uint64_t now = 0;
+    std::uint64_t most = 0;
+    std::uint64_t most_time = 0;
+    std::uint64_t stretch = UINT64_MAX;
+    bool is_told = true;
+};
+
+class ChromeWriter {
+public:
+    ChromeWriter(const History& history, WrittenFile& file)
+        : history_(history),
+          recording_(history.recording()),
+          file_(file),
+          counters_(recording_.sources.size()),
+          open_(recording_.threads.size()) {
+        const std::uint64_t stretches = std::max(
+            most_counts / std::max<std::uint64_t>(counters_.size(), 1), least_counts_of_one);
+        stretch_ns_ = (history.last_ns() - history.first_ns()) / stretches + 1;
+    }
+
+    void write() {
+        file_.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+        write_names();
+        write_calls();
+        write_counters();
+        file_.write("\n]}\n");
+    }
+
+private:
+    void add(const std::string& event) {
+        file_.write(is_first_ ? "\n{" : ",\n{");
+        file_.write(event);
+        file_.write("}");
+        is_first_ = false;
+    }
+    std::uint64_t process_of(const trace::RecordedThread& thread) const {
+        return recording_.processes[thread.process].number;
+    }
+
+    void write_names() {
+        for (const trace::RecordedProcess& process : recording_.processes) {
+            add(
+                fmt::format("\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"tid\":0,"
+                            "\"args\":{{\"name\":{}}}",
+                            process.number, json_text(process.name)));
+        }
+        for (const trace::RecordedThread& thread : recording_.threads) {
+            add(
+                fmt::format("\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},"
+                            "\"args\":{{\"name\":\"thread {}\"}}",
+                            process_of(thread), thread.number, thread.number));
+        }
+    }
+
+    void write_calls() {
+        for (const trace::Call& call : recording_.calls) {
+            if (call.action == TraceAction::scope_begin) begin_scope(call);
+            if (call.action == TraceAction::scope_end) end_scope(call);
+            if (call.action == TraceAction::refuse) {
+                add(fmt::format("{},\"s\":\"t\",\"name\":\"refused\",\"args\":{{\"bytes\":{}}}",
+                                head_of(call, "i"), call.bytes));
+            }
+        }
+    }
+    std::string head_of(const trace::Call& call, const char* phase) const {
+        const trace::RecordedThread& thread = recording_.threads[call.thread];
+        return fmt::format("\"ph\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{}", phase,
+                           process_of(thread), thread.number, json_time(call.time_ns));
+    }
+
+    // Slices of a thread nest. A scope that ends before one within it goes on until that ends.
+    struct OpenScope {
+        std::uint32_t source;
+        bool has_ended;
+    };
+    void begin_scope(const trace::Call& call) {
+        open_[call.thread].push_back({call.source, false});
+        add(fmt::format("{},\"name\":{}", head_of(call, "B"),
+                        json_text(recording_.sources[call.source].name)));
+    }
+    void end_scope(const trace::Call& call) {
+        auto& open = open_[call.thread];
+        // Deeper ones are not looked for, so that a hostile file does not take forever.
+        const std::size_t depth = std::min<std::size_t>(open.size(), 256);
+        for (std::size_t i = open.size(); i > open.size() - depth; --i) {
+            OpenScope& scope = open[i - 1];
+            if (scope.source != call.source || scope.has_ended) continue;
+            scope.has_ended = true;
+            break;
+        }
+        for (; !open.empty() && open.back().has_ended; open.pop_back()) {
+            add(head_of(call, "E"));
+        }
+    }
+
+    void write_counters() {
+        history_.walk(
+            [this](std::uint32_t i) {
+                const Life& life = history_.lives()[i];
+                Counter& counter = reach(life.source, history_.time_of(life.begin));
+                counter.now += life.bytes;
+                see(counter, history_.time_of(life.begin));
+            },
+            [this](std::uint32_t i) {
+                const Life& life = history_.lives()[i];
+                Counter& counter = reach(life.source, history_.time_of(life.end));
+                counter.now -= life.bytes;
+                see(counter, history_.time_of(life.end));
+            });
+        for (std::uint32_t source = 0; source < counters_.size(); ++source) {
+            tell_most(source);
+            if (counters_[source].stretch != UINT64_MAX) {
+                write_count(source, counters_[source].now, history_.last_ns());
+            }
+        }
+    }
+    Counter& reach(std::uint32_t source, std::uint64_t time) {
+        Counter& counter = counters_[source];
+        const std::uint64_t stretch = (time - history_.first_ns()) / stretch_ns_;
+        if (stretch == counter.stretch) return counter;
+        const std::uint64_t before = counter.now;
+        const bool is_first = counter.stretch == UINT64_MAX;
+        tell_most(source);
+        if (!is_first) {
+            const std::uint64_t end = history_.first_ns() + (counter.stretch + 1) * stretch_ns_;
+            write_count(source, before, end);
+        }
+        counter.stretch = stretch;
+        counter.most = 0;
+        return counter;
+    }
+    void see(Counter& counter, std::uint64_t time) {
+        if (counter.now < counter.most) return;
+        counter.most = counter.now;
+        counter.most_time = time;
+        counter.is_told = false;
+    }
+    void tell_most(std::uint32_t source) {
+        Counter& counter = counters_[source];
+        if (!counter.is_told) write_count(source, counter.most, counter.most_time);
+        counter.is_told = true;
+    }
+    void write_count(std::uint32_t source, std::uint64_t bytes, std::uint64_t time) {
+        const trace::RecordedSource& from = recording_.sources[source];
+        add(
+            fmt::format("\"ph\":\"C\",\"name\":{},\"pid\":{},\"tid\":0,\"ts\":{},"
+                        "\"args\":{{\"bytes\":{}}}",
+                        json_text(from.name + name_of_kind(from.kind)),
+                        recording_.processes[from.process].number, json_time(time), bytes));
+    }
+    static const char* name_of_kind(TraceSource kind) {
+        switch (kind) {
+            case TraceSource::arena:
+                return " (arena)";
+            case TraceSource::scratch:
+                return " (scratch)";
+            default:
+                return " (pool)";
+        }
+    }
+
+    const History& history_;
+    const Recording& recording_;
+    WrittenFile& file_;
+    std::vector<Counter> counters_;             // by source
+    std::vector<std::vector<OpenScope>> open_;  // by thread, the innermost last
+    std::uint64_t stretch_ns_ = 1;
+    bool is_first_ = true;
+};
+
+}  // namespace
+
+void write_chrome_trace(const History& history, WrittenFile& file) {
+    ChromeWriter(history, file).write();
+}
+
+}  // namespace tensorpool::command::export_

@@ -1,0 +1,123 @@
+#include "export/export.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "export/formats.hpp"
+#include "printable.hpp"
+#include "trace/recording.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+using export_::At;
+
+enum class Format { torch, heap, chrome, rmm };
+
+// Of a history in a snapshot: more than its viewers show with ease.
+constexpr std::uint64_t usual_entries = 200'000;
+
+struct ExportOptions {
+    std::string path;
+    Format format = Format::torch;
+    std::string output;
+    At at = At::peak;
+    std::uint64_t entries = usual_entries;
+};
+
+void write(const export_::History& history, const ExportOptions& options,
+           export_::WrittenFile& file) {
+    const export_::Moment moment = export_::moment_of(history, options.at);
+    switch (options.format) {
+        case Format::torch:
+            if (const std::uint64_t left_out =
+                    export_::write_snapshot(history, moment, options.entries, file)) {
+                fmt::print(stderr,
+                           "tensorpool: the history holds the last {} calls; {} before them were "
+                           "left out (--entries)\n",
+                           options.entries, left_out);
+            }
+            break;
+        case Format::heap:
+            export_::write_heap_profile(history, moment, file);
+            break;
+        case Format::chrome:
+            export_::write_chrome_trace(history, file);
+            break;
+        case Format::rmm:
+            export_::write_rmm_log(history, file);
+            break;
+    }
+}
+
+int export_file(const ExportOptions& options) {
+    if (options.format == Format::torch && options.output.empty() && isatty(STDOUT_FILENO) != 0) {
+        throw CommandError(wrong_usage,
+                           "a snapshot is nothing for a terminal; name a file with -o");
+    }
+    const trace::Recording recording = trace::read_recording(options.path);
+    if (recording.calls.empty()) {
+        throw CommandError(finding, fmt::format("{}: holds no calls, so there is nothing to export",
+                                                printable(options.path)));
+    }
+    const export_::History history(recording);
+    export_::WrittenFile file(options.output, options.path);
+    write(history, options, file);
+    file.finish();
+    return success;
+}
+
+void add_options(CLI::App& command, ExportOptions& options) {
+    static const std::map<std::string, Format> formats = {{"torch", Format::torch},
+                                                          {"heap", Format::heap},
+                                                          {"chrome", Format::chrome},
+                                                          {"rmm", Format::rmm}};
+    static const std::map<std::string, At> moments = {{"peak", At::peak}, {"end", At::end}};
+    command.add_option("FILE", options.path, "A trace, or a log of RMM")
+        ->option_text("FILE")
+        ->required();
+    command.add_option("-f,--format", options.format, "torch, heap, chrome or rmm")
+        ->option_text("FORMAT")
+        ->required()
+        ->transform(CLI::CheckedTransformer(formats));
+    command.add_option("-o,--output", options.output, "Write to this file (standard output)")
+        ->option_text("OUT");
+    command.add_option("--at", options.at, "The moment of torch and heap: peak or end (peak)")
+        ->option_text("MOMENT")
+        ->transform(CLI::CheckedTransformer(moments));
+    command
+        .add_option("--entries", options.entries,
+                    fmt::format("Most calls in torch's history ({})", usual_entries))
+        ->option_text("N");
+}
+
+}  // namespace
+
+CLI::App* add_export(CLI::App& app, Settings& settings) {
+    CLI::App* const command =
+        app.add_subcommand("export", "Write a recording as other tools read it");
+    const auto options = std::make_shared<ExportOptions>();
+    add_options(*command, *options);
+    command->footer(
+        "Examples:\n"
+        "  tensorpool export train.trace -f torch -o train.pickle   PyTorch's memory_viz\n"
+        "  tensorpool export train.trace -f heap -o train.heap\n"
+        "  jeprof --text train.heap                                 by pool and scope\n"
+        "  jeprof --text $(which python3) train.heap                with sampled stacks\n"
+        "  tensorpool export train.trace -f chrome -o train.json    ui.perfetto.dev\n"
+        "  tensorpool export train.trace -f rmm -o train.csv        RMM's replay");
+    settings.details["export"] =
+        "torch is a memory snapshot: each process is a device, and segments are the addresses that "
+        "blocks of a pool, an arena or a scratch had so far, for the trace does not tell what they "
+        "held. Its history ends at the moment.\n\n"
+        "heap is a profile of gperftools: by call stacks where they were sampled, else by pool and "
+        "scope. chrome holds the bytes alive of each pool, thinned, scopes, and requests that were "
+        "not met. rmm is the log of RMM's logging_resource_adaptor.\n";
+    command->callback(
+        [&settings, options] { settings.run = [options] { return export_file(*options); }; });
+    return command;
+}
+
+}  // namespace tensorpool::command

@@ -1,0 +1,150 @@
+// gperftools' text format ("heap profile:"), as pprof, jeprof and google-pprof read it. Samples are
+// written as they are: readers know by heap_v2 and the interval what they stand for.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "export/formats.hpp"
+#include "export/loaded_code.hpp"
+#include "inspect/report_text.hpp"
+
+namespace tensorpool::command::export_ {
+namespace {
+
+struct Sum {
+    std::uint64_t blocks = 0, bytes = 0;          // alive
+    std::uint64_t all_blocks = 0, all_bytes = 0;  // asked for
+
+    void add(const Life& life, Moment moment) {
+        if (moment.is_alive(life)) {
+            ++blocks;
+            bytes += life.bytes;
+        }
+        if (life.begin == Life::none || life.continues) return;
+        ++all_blocks;
+        all_bytes += life.bytes;
+    }
+};
+
+std::string counts(const Sum& sum) {
+    return fmt::format("{:6}: {:8} [{:6}: {:8}] @", sum.blocks, sum.bytes, sum.all_blocks,
+                       sum.all_bytes);
+}
+
+template <class Key, class Rank>
+std::map<Key, Sum> add_up(const History& history, Moment moment, Rank key_of) {
+    std::map<Key, Sum> sums;
+    for (std::size_t i = 0; i < history.lives().size(); ++i) {
+        const Life& life = history.lives()[i];
+        if (moment.has_begun(life)) sums[key_of(i)].add(life, moment);
+    }
+    return sums;
+}
+
+template <class Sums>
+Sum all_of(const Sums& sums) {
+    Sum all;
+    for (const auto& [key, sum] : sums) {
+        all.blocks += sum.blocks;
+        all.bytes += sum.bytes;
+        all.all_blocks += sum.all_blocks;
+        all.all_bytes += sum.all_bytes;
+    }
+    return all;
+}
+
+std::uint64_t interval_of(const Recording& recording) {
+    std::uint64_t interval = 0;
+    for (const trace::RecordedProcess& process : recording.processes) {
+        interval = std::max(interval, process.stack_interval);
+    }
+    return std::max<std::uint64_t>(interval, 1);
+}
+
+void write_by_stack(const History& history, Moment moment, WrittenFile& file) {
+    const Recording& recording = history.recording();
+    auto sums = add_up<std::uint32_t>(history, moment,
+                                      [&](std::size_t i) { return history.facts(i).stack; });
+    sums.erase(0);  // what was not sampled
+    const LoadedCode code(recording);
+    file.write(
+        fmt::format("heap profile: {} heap_v2/{}\n", counts(all_of(sums)), interval_of(recording)));
+    for (const auto& [stack, sum] : sums) {
+        file.write(counts(sum));
+        bool is_innermost = true;
+        for (const trace::RecordedFrame frame : recording.stacks[stack]) {
+            // Readers take 1 off where a call returns to, which the recorder has done already.
+            const std::uint64_t address = code.address_of(frame);
+            if (address != 0) file.write(fmt::format(" {:#x}", address + (is_innermost ? 0 : 1)));
+            is_innermost = false;
+        }
+        file.write("\n");
+    }
+    file.write("\nMAPPED_LIBRARIES:\n" + code.maps());
+}
+
+/// Names in the place of code: a symbol for each.
+class Symbols {
+public:
+    std::uint64_t address_of(const std::string& name) {
+        const auto [at, is_new] = addresses_.try_emplace(clean(name), addresses_.size() + 1);
+        return at->second * distance;
+    }
+    std::string text() const {
+        std::string lines;
+        for (const auto& [name, number] : addresses_) {
+            lines += fmt::format("{:#018x} {}\n", number * distance, name);
+        }
+        return lines;
+    }
+
+private:
+    // Readers take 1 off addresses.
+    static constexpr std::uint64_t distance = 0x1000;
+
+    // One line; two dashes would part an inlined function from its caller.
+    static std::string clean(const std::string& name) {
+        std::string text = inspect::valid_utf8(name);
+        std::ranges::replace_if(
+            text, [](char character) { return static_cast<unsigned char>(character) < ' '; }, '?');
+        for (std::size_t at = 0; (at = text.find("--", at)) != std::string::npos;) {
+            text.erase(at, 1);
+        }
+        return text.empty() ? "?" : text;
+    }
+    std::map<std::string, std::uint64_t> addresses_;
+};
+
+void write_by_name(const History& history, Moment moment, WrittenFile& file) {
+    const Recording& recording = history.recording();
+    using SourceAndScope = std::pair<std::uint32_t, std::uint32_t>;
+    const auto sums = add_up<SourceAndScope>(history, moment, [&](std::size_t i) {
+        return SourceAndScope{history.lives()[i].source, history.facts(i).scope};
+    });
+    Symbols symbols;
+    std::string lines;
+    for (const auto& [key, sum] : sums) {
+        const auto [source, scope] = key;
+        const std::string& outer = scope == BlockFacts::none ? std::string("[outside of scopes]")
+                                                             : recording.sources[scope].name;
+        lines += fmt::format("{} {:#x} {:#x}\n", counts(sum),
+                             symbols.address_of(recording.sources[source].name),
+                             symbols.address_of(outer) + 1);
+    }
+    file.write("--- symbol\nbinary=recording\n" + symbols.text() + "---\n");
+    file.write("--- heap\n");
+    file.write(fmt::format("heap profile: {} heapprofile\n", counts(all_of(sums))));
+    file.write(lines + "\nMAPPED_LIBRARIES:\n");
+}
+
+}  // namespace
+
+void write_heap_profile(const History& history, Moment moment, WrittenFile& file) {
+    const bool has_stacks = history.recording().stacks.size() > 1;
+    has_stacks ? write_by_stack(history, moment, file) : write_by_name(history, moment, file);
+}
+
+}  // namespace tensorpool::command::export_

@@ -1,0 +1,29 @@
+#include "export/moment.hpp"
+
+namespace tensorpool::command::export_ {
+namespace {
+
+Moment find_peak(const History& history) {
+    std::uint64_t now = 0;
+    std::uint64_t most = 0;
+    Moment peak;
+    history.walk(
+        [&](std::uint32_t i) {
+            const Life& life = history.lives()[i];
+            now += life.bytes;
+            if (now <= most) return;
+            most = now;
+            peak.calls = life.begin == Life::none ? 0 : life.begin + 1;
+        },
+        [&](std::uint32_t i) { now -= history.lives()[i].bytes; });
+    return peak;
+}
+
+}  // namespace
+
+Moment moment_of(const History& history, At at) {
+    if (at == At::peak) return find_peak(history);
+    return {static_cast<std::uint32_t>(history.recording().calls.size())};
+}
+
+}  // namespace tensorpool::command::export_

@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "export/formats.hpp"
+
+namespace tensorpool::command::export_ {
+namespace {
+
+std::string time_of_day(std::uint64_t unix_ns) {
+    const std::uint64_t micros = unix_ns / 1000;
+    const std::uint64_t seconds = micros / 1'000'000;
+    return fmt::format("{:02}:{:02}:{:02}.{:06}", seconds / 3600 % 24, seconds / 60 % 60,
+                       seconds % 60, micros % 1'000'000);
+}
+
+/// Which call stands for a line: of what came before the recording, its first.
+std::uint32_t known(std::uint32_t call) noexcept {
+    return call == Life::none ? 0 : call;
+}
+
+std::string line_of(const History& history, std::uint32_t call, const char* action,
+                    std::uint64_t address, std::uint64_t bytes) {
+    const Recording& recording = history.recording();
+    const trace::Call& from = recording.calls[known(call)];
+    return fmt::format("{},{},{},{:#x},{},0x0\n", recording.threads[from.thread].number,
+                       time_of_day(recording.begun_unix_ns + from.time_ns), action, address,
+                       std::min(bytes, UINT64_MAX - address));
+}
+
+}  // namespace
+
+void write_rmm_log(const History& history, WrittenFile& file) {
+    const Recording& recording = history.recording();
+    file.write("Thread,Time,Action,Pointer,Size,Stream\n");
+    std::uint32_t told = 0;  // calls, of which refusals were written
+    const auto refusals_before = [&](std::uint32_t call) {
+        for (; told < known(call); ++told) {
+            const trace::Call& refused = recording.calls[told];
+            if (refused.action != TraceAction::refuse) continue;
+            file.write(line_of(history, told, "allocate failure", 0, refused.bytes));
+        }
+    };
+    history.walk(
+        [&](std::uint32_t i) {
+            const Life& life = history.lives()[i];
+            refusals_before(life.begin);
+            file.write(line_of(history, life.begin, "allocate", life.address, life.bytes));
+        },
+        [&](std::uint32_t i) {
+            const Life& life = history.lives()[i];
+            refusals_before(life.end);
+            file.write(line_of(history, life.end, "free", life.address, life.bytes));
+        });
+    refusals_before(static_cast<std::uint32_t>(recording.calls.size()));
+}
+
+}  // namespace tensorpool::command::export_

@@ -1,0 +1,123 @@
+#include "export/segments.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "inspect/ranges_used.hpp"
+
+namespace tensorpool::command::export_ {
+namespace {
+
+using inspect::Range;
+using inspect::RangesUsed;
+
+constexpr std::uint64_t growth_bytes = std::uint64_t{4} << 20;
+
+Range place_of(const History& history, std::size_t life) {
+    return inspect::range_of(history.lives()[life].address, history.facts(life).block_bytes);
+}
+
+/// By each source, of which there are few.
+std::map<std::uint32_t, RangesUsed> used_by(const History& history, std::uint32_t process,
+                                            Moment moment) {
+    std::map<std::uint32_t, RangesUsed> used;
+    for (std::size_t i = 0; i < history.lives().size(); ++i) {
+        const Life& life = history.lives()[i];
+        if (life.process != process || !moment.has_begun(life)) continue;
+        used[life.source].add(place_of(history, i));
+    }
+    return used;
+}
+
+struct Piece {
+    Range range;
+    std::uint32_t source;
+};
+
+std::vector<Piece> pieces_of(const std::map<std::uint32_t, RangesUsed>& used) {
+    std::vector<Piece> pieces;
+    for (const auto& [source, ranges] : used) {
+        for (const Range range : ranges.all()) pieces.push_back({range, source});
+    }
+    std::ranges::stable_sort(pieces, {}, [](const Piece& piece) { return piece.range.begin; });
+    return pieces;
+}
+
+std::vector<Segment> join(const std::vector<Piece>& pieces) {
+    std::vector<Segment> segments;
+    for (Piece piece : pieces) {
+        Segment* const last = segments.empty() ? nullptr : &segments.back();
+        const std::uint64_t taken = last == nullptr ? 0 : last->address + last->bytes;
+        piece.range.begin = std::max(piece.range.begin, taken);
+        if (piece.range.begin >= piece.range.end) continue;
+        if (last != nullptr && last->source == piece.source &&
+            piece.range.begin - taken < growth_bytes) {
+            last->bytes = piece.range.end - last->address;
+        } else {
+            segments.push_back({piece.range.begin, piece.range.bytes(), piece.source, {}});
+        }
+    }
+    return segments;
+}
+
+/// Fills one segment after the other with blocks that come by their addresses.
+class Filling {
+public:
+    explicit Filling(std::vector<Segment>& segments) : segments_(segments) {}
+
+    void add(Range range, std::uint64_t requested_bytes, std::uint32_t stack) {
+        while (now_ < segments_.size() && end_of(now_) <= range.begin) end_segment();
+        if (now_ == segments_.size()) return;
+        const std::uint64_t begin = std::max(range.begin, filled());
+        const std::uint64_t end = std::min(range.end, end_of(now_));
+        if (begin >= end) return;
+        leave_free_up_to(begin);
+        segments_[now_].blocks.push_back(
+            {begin, end - begin, std::min(requested_bytes, end - begin), stack, true});
+    }
+    void finish() {
+        while (now_ < segments_.size()) end_segment();
+    }
+
+private:
+    std::uint64_t end_of(std::size_t segment) const {
+        return segments_[segment].address + segments_[segment].bytes;
+    }
+    std::uint64_t filled() const {
+        const Segment& segment = segments_[now_];
+        if (segment.blocks.empty()) return segment.address;
+        return segment.blocks.back().address + segment.blocks.back().bytes;
+    }
+    void leave_free_up_to(std::uint64_t address) {
+        const std::uint64_t begin = filled();
+        if (begin < address)
+            segments_[now_].blocks.push_back({begin, address - begin, 0, 0, false});
+    }
+    void end_segment() {
+        leave_free_up_to(end_of(now_));
+        ++now_;
+    }
+
+    std::vector<Segment>& segments_;
+    std::size_t now_ = 0;
+};
+
+}  // namespace
+
+std::vector<Segment> segments_of(const History& history, std::uint32_t process, Moment moment) {
+    std::vector<Segment> segments = join(pieces_of(used_by(history, process, moment)));
+    std::vector<std::size_t> alive;
+    for (std::size_t i = 0; i < history.lives().size(); ++i) {
+        const Life& life = history.lives()[i];
+        if (life.process == process && moment.is_alive(life)) alive.push_back(i);
+    }
+    std::ranges::stable_sort(alive, {}, [&](std::size_t i) { return history.lives()[i].address; });
+    Filling filling(segments);
+    for (const std::size_t i : alive) {
+        filling.add(place_of(history, i), history.lives()[i].bytes, history.facts(i).stack);
+    }
+    filling.finish();
+    return segments;
+}
+
+}  // namespace tensorpool::command::export_

@@ -1,0 +1,35 @@
+#pragma once
+
+/// @file
+/// Blocks at a moment as PyTorch's snapshots want them: in segments without gaps.
+
+#include <cstdint>
+#include <vector>
+
+#include "export/moment.hpp"
+
+namespace tensorpool::command::export_ {
+
+struct SegmentBlock {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t requested_bytes = 0;  ///< at most `bytes`; 0 where it is free
+    std::uint32_t stack = 0;
+    bool is_alive = false;
+};
+
+/// A stretch of addresses that one pool, arena or scratch took blocks from. Its blocks tile it:
+/// each begins where the one before ends.
+struct Segment {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t source = 0;
+    std::vector<SegmentBlock> blocks;
+};
+
+/// Of one process, by address. The trace does not tell what a pool holds: here it is all addresses
+/// that any block had up to then, and gaps among them of less than 4 MiB, by which pools grow.
+/// Blocks that lie over each other, as where entries were dropped, are cut.
+std::vector<Segment> segments_of(const History& history, std::uint32_t process, Moment moment);
+
+}  // namespace tensorpool::command::export_

@@ -1,0 +1,93 @@
+#include "inspect/analysis.hpp"
+
+#include "inspect/frame_names.hpp"
+
+namespace tensorpool::command::inspect {
+namespace {
+
+// Of the timeline: more than a chart 1,000 pixels wide shows.
+constexpr std::size_t stretches = 480;
+
+Totals totals_of(const History& history) {
+    const Recording& recording = history.recording();
+    Totals totals;
+    totals.threads = recording.threads.size();
+    totals.calls = recording.calls.size();
+    totals.cut_bytes = recording.cut_bytes;
+    totals.duration_ns = history.last_ns() - history.first_ns();
+    for (const trace::RecordedProcess& process : recording.processes) {
+        totals.dropped += process.dropped;
+    }
+    for (const trace::Call& call : recording.calls) {
+        if (call.action == TraceAction::refuse) ++totals.refusals;
+    }
+    for (const Life& life : history.lives()) {
+        if (life.begin == Life::none || life.continues) continue;
+        ++totals.allocations;
+        totals.allocated_bytes += life.bytes;
+    }
+    return totals;
+}
+
+std::vector<ProcessRow> processes_of(const Recording& recording, const Timeline& timeline) {
+    std::vector<ProcessRow> rows;
+    for (const trace::RecordedProcess& process : recording.processes) rows.push_back({process});
+    for (const trace::RecordedThread& thread : recording.threads) ++rows[thread.process].threads;
+    for (const trace::Call& call : recording.calls) {
+        ++rows[recording.threads[call.thread].process].calls;
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].peak_bytes = timeline.process_peaks[i];
+    return rows;
+}
+
+void add_up(Holdings& holdings) {
+    for (const Share& share : holdings.by_source) {
+        holdings.blocks += share.blocks;
+        holdings.bytes += share.bytes;
+    }
+}
+
+void find_left(const History& history, Analysis& analysis) {
+    for (const ProcessRow& row : analysis.processes) analysis.any_ended |= row.process.ended;
+    const Recording& recording = history.recording();
+    for (const Life& life : history.lives()) {
+        if (life.end == Life::none) continue;
+        const bool gone = recording.calls[life.end].action == TraceAction::gone;
+        if (!gone || recording.sources[life.source].kind != TraceSource::pool) continue;
+        ++analysis.gone_blocks;
+        analysis.gone_bytes += life.bytes;
+    }
+}
+
+}  // namespace
+
+Analysis analyse(const Recording& recording, std::size_t top) {
+    const History history(recording);
+    const Groups sources(history, GroupBy::source);
+    const Groups scopes(history, GroupBy::scope);
+    FrameNames names(recording);
+    Analysis analysis;
+    analysis.totals = totals_of(history);
+    analysis.timeline = timeline_of(history, sources, scopes, stretches);
+    analysis.processes = processes_of(recording, analysis.timeline);
+    const std::uint32_t peak = analysis.timeline.peak_call;
+    const auto at_peak = [&](const Life& life) {
+        return peak == Life::none ? life.begin == Life::none : history.is_alive(life, peak);
+    };
+    const auto is_left_over = [&](const Life& life) { return is_left(history, life); };
+    analysis.at_peak = {shares_of(history, sources, at_peak), shares_of(history, scopes, at_peak),
+                        sites_of(history, names, top, at_peak)};
+    analysis.left = {shares_of(history, sources, is_left_over),
+                     shares_of(history, scopes, is_left_over),
+                     sites_of(history, names, top, is_left_over)};
+    add_up(analysis.at_peak);
+    add_up(analysis.left);
+    find_left(history, analysis);
+    analysis.sizes_by_bytes = largest_by_bytes(history, top);
+    analysis.sizes_by_requests = largest_by_requests(history, top);
+    analysis.lifetimes = lifetimes_of(history);
+    analysis.code_problems = names.problems();
+    return analysis;
+}
+
+}  // namespace tensorpool::command::inspect

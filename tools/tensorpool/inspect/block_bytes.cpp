@@ -1,0 +1,40 @@
+#include "inspect/block_bytes.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include <tensorpool/detail/buckets.hpp>
+
+namespace tensorpool::command::inspect {
+namespace {
+
+// The pool's, whatever the system's pages are.
+constexpr std::uint64_t page_bytes = 4096;
+// Larger alignments are served by whole pages.
+constexpr std::uint64_t most_bucket_alignment = 2048;
+// No pool serves more; rounded up, it would not fit into 64 bits.
+constexpr std::uint64_t beyond_all_pools = std::uint64_t{1} << 60;
+
+// Eight sizes to each doubling up to 1 MiB, thirty-two above.
+std::uint64_t round_pages(std::uint64_t pages) noexcept {
+    if (pages <= 16) return pages;
+    const auto digits = static_cast<unsigned>(std::bit_width(pages - 1)) - (pages <= 256 ? 4U : 6U);
+    const std::uint64_t step = std::uint64_t{1} << digits;
+    return (pages + step - 1) & ~(step - 1);
+}
+
+}  // namespace
+
+std::uint64_t pool_block_bytes(std::uint64_t bytes, unsigned alignment_log2) noexcept {
+    if (bytes > beyond_all_pools || alignment_log2 > 60) return bytes;
+    const std::uint64_t alignment = std::uint64_t{1} << alignment_log2;
+    const std::uint64_t wanted =
+        alignment > detail::smallest_block_bytes ? std::max(bytes, alignment) : bytes;
+    const bool aligned_in_bucket =
+        alignment <= detail::smallest_block_bytes || wanted <= most_bucket_alignment;
+    const unsigned bucket = detail::bucket_of(wanted);
+    if (aligned_in_bucket && bucket < detail::bucket_count) return detail::bucket_bytes(bucket);
+    return round_pages((bytes + page_bytes - 1) / page_bytes) * page_bytes;
+}
+
+}  // namespace tensorpool::command::inspect

@@ -1,0 +1,73 @@
+#pragma once
+
+/// @file
+/// The blocks of a recording, with what is known of each beside its life.
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "trace/recording.hpp"
+
+namespace tensorpool::command::inspect {
+
+using trace::Life;
+using trace::Recording;
+
+struct BlockFacts {
+    static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+    std::uint64_t block_bytes = 0;  ///< what it takes where it lies, rounding included
+    std::uint32_t scope = none;     ///< a source: the innermost open on the thread that asked
+    std::uint32_t stack = 0;        ///< of the call that asked; 0: none was sampled
+    std::uint32_t born = none;      ///< the call that asked, however often it was resized since
+};
+
+/// All blocks, in the order of their beginnings. The recording must outlive it. Takes some 70
+/// bytes a block.
+class History {
+public:
+    explicit History(const Recording& recording);
+
+    const Recording& recording() const noexcept { return recording_; }
+    const std::vector<Life>& lives() const noexcept { return lives_; }
+    const BlockFacts& facts(std::size_t life) const noexcept { return facts_[life]; }
+    /// Of a call; of what came before the recording, that of the first.
+    std::uint64_t time_of(std::uint32_t call) const noexcept;
+    std::uint64_t first_ns() const noexcept { return time_of(Life::none); }
+    std::uint64_t last_ns() const noexcept;
+    /// Whether it was alive when call number `call` had returned.
+    bool is_alive(const Life& life, std::uint32_t call) const noexcept {
+        return (life.begin == Life::none || life.begin <= call) &&
+               (life.end == Life::none || life.end > call);
+    }
+
+    /// Calls `begin(i)` and `end(i)` with the number of a life, in the order of time: those made
+    /// before the recording first; of one call what it ends before what it makes.
+    template <class Begin, class End>
+    void walk(Begin&& begin, End&& end) const {
+        std::size_t ended = 0;
+        for (std::uint32_t i = 0; i < lives_.size(); ++i) {
+            const std::uint32_t now = lives_[i].begin;
+            while (now != Life::none && ended < by_end_.size() &&
+                   lives_[by_end_[ended]].end <= now) {
+                end(by_end_[ended++]);
+            }
+            begin(i);
+        }
+        while (ended < by_end_.size()) end(by_end_[ended++]);
+    }
+
+private:
+    void find_scopes();
+    void pass_on_origins();
+    void measure_blocks();
+    std::uint64_t block_bytes_of(const Life& life) const;
+
+    const Recording& recording_;
+    std::vector<Life> lives_;
+    std::vector<BlockFacts> facts_;
+    std::vector<std::uint32_t> by_end_;    // lives that ended, in the order of their ends
+    std::vector<std::uint32_t> begun_by_;  // for each call: the life that it began
+};
+
+}  // namespace tensorpool::command::inspect

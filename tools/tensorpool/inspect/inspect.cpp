@@ -1,0 +1,89 @@
+#include "inspect/inspect.hpp"
+
+#include <fmt/format.h>
+
+#include "inspect/reports.hpp"
+#include "inspect/written_file.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "printable.hpp"
+#include "trace/recording.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+struct InspectOptions {
+    std::string path;
+    std::string html;
+    std::size_t top = 10;
+};
+
+trace::Recording read_calls(const std::string& path) {
+    trace::Recording recording = trace::read_recording(path);
+    if (!recording.calls.empty()) return recording;
+    throw CommandError(finding, fmt::format("{}: holds no calls; was the program one that uses "
+                                            "tensorpool, and recorded while it did?",
+                                            printable(path)));
+}
+
+int inspect_file(const Settings& settings, const InspectOptions& options) {
+    const trace::Recording recording = read_calls(options.path);
+    const inspect::Analysis analysis = inspect::analyse(recording, options.top);
+    const Sizes sizes = sizes_of(settings);
+    if (!options.html.empty()) {
+        inspect::WrittenFile file(options.html, options.path);
+        file.write(inspect::html_report(analysis, options.path, sizes, options.top));
+        file.finish();
+    }
+    if (settings.json) {
+        print_line(inspect::json_report(analysis));
+    } else if (options.html.empty()) {
+        std::string text = inspect::text_report(analysis, options.path, sizes, options.top);
+        text.pop_back();
+        print_line(text);
+    }
+    return success;
+}
+
+}  // namespace
+
+CLI::App* add_inspect(CLI::App& app, Settings& settings) {
+    CLI::App* const command =
+        app.add_subcommand("inspect", "Tell from a recording where the memory went");
+    const auto options = std::make_shared<InspectOptions>();
+    command->add_option("FILE", options->path, "A trace, or a log of RMM")
+        ->option_text("FILE")
+        ->required();
+    command->add_option("--top", options->top, "Rows of long tables (10)")
+        ->option_text("N")
+        ->check(CLI::Range(1, 10'000));
+    command
+        ->add_option("--html", options->html,
+                     "Write a page with a timeline to this file, and print nothing")
+        ->option_text("REPORT.html");
+    add_output_options(*command, settings);
+    command->footer(
+        "Examples:\n"
+        "  tensorpool run --trace train.trace -- python3 train.py\n"
+        "  tensorpool inspect train.trace\n"
+        "  tensorpool inspect train.trace --html report.html\n"
+        "  tensorpool inspect train.trace --json | jq .peak.alive_bytes\n"
+        "\n"
+        "The page needs no network. Call sites are there where stacks were sampled, with\n"
+        "--stacks.");
+    settings.details["inspect"] =
+        "The LOWER BOUND is what was alive at once at most: no allocator can do with less. BLOCKS "
+        "adds what the pool rounds requests up by, PAGES the rest of each page on which a block "
+        "lies, and ADDRESSES USED all that any block had up to then, which is what a pool holds "
+        "that gives nothing back.\n\n"
+        "A block is its scope's that was the innermost open on the thread that asked for it. Call "
+        "sites are estimated from samples: a block of n bytes is sampled with probability 1 - "
+        "exp(-n/interval). Of each stack the first function counts that is no allocator's. A file "
+        "that changed after the recording began is not asked for names.\n";
+    command->callback([&settings, options] {
+        settings.run = [&settings, options] { return inspect_file(settings, *options); };
+    });
+    return command;
+}
+
+}  // namespace tensorpool::command

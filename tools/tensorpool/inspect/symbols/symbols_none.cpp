@@ -1,0 +1,24 @@
+// Without elfutils' libdw places are modules and offsets.
+
+#include "inspect/code_file.hpp"
+
+namespace tensorpool::command::inspect {
+
+struct CodeFile::Symbols {};
+
+CodeFile::CodeFile(const std::string& path) {
+    open(path);
+}
+CodeFile::CodeFile(CodeFile&&) noexcept = default;
+CodeFile& CodeFile::operator=(CodeFile&&) noexcept = default;
+CodeFile::~CodeFile() = default;
+
+void CodeFile::open_symbols(const std::string&, int) {
+    problem_ = "tensorpool was built without libdw-dev";
+}
+
+CodePlace CodeFile::find(std::uint64_t) const {
+    return {};
+}
+
+}  // namespace tensorpool::command::inspect

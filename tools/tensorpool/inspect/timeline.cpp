@@ -1,0 +1,186 @@
+#include "inspect/timeline.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tensorpool::command::inspect {
+namespace {
+
+// As many as colours that can be told apart, the rest among them.
+constexpr std::size_t most_shown = 8;
+
+/// What each group had alive at most.
+struct GroupPeaks {
+    explicit GroupPeaks(std::size_t groups) : now(groups), most(groups) {}
+    void add(std::uint32_t group, std::uint64_t bytes) {
+        now[group] += bytes;
+        most[group] = std::max(most[group], now[group]);
+    }
+    void remove(std::uint32_t group, std::uint64_t bytes) { now[group] -= bytes; }
+
+    std::vector<std::uint64_t> now, most;
+};
+
+struct Peaks {
+    GroupPeaks sources, scopes, processes;
+};
+
+Peaks find_peaks(const History& history, const Groups& sources, const Groups& scopes) {
+    Peaks peaks{GroupPeaks(sources.count()), GroupPeaks(scopes.count()),
+                GroupPeaks(history.recording().processes.size())};
+    history.walk(
+        [&](std::uint32_t life) {
+            const Life& block = history.lives()[life];
+            peaks.sources.add(sources.of(life), block.bytes);
+            peaks.scopes.add(scopes.of(life), block.bytes);
+            peaks.processes.add(block.process, block.bytes);
+        },
+        [&](std::uint32_t life) {
+            const Life& block = history.lives()[life];
+            peaks.sources.remove(sources.of(life), block.bytes);
+            peaks.scopes.remove(scopes.of(life), block.bytes);
+            peaks.processes.remove(block.process, block.bytes);
+        });
+    return peaks;
+}
+
+/// The groups that are shown by themselves, and a place for all others.
+class ShownGroups {
+public:
+    ShownGroups(const Groups& groups, const GroupPeaks& peaks) : groups_(groups) {
+        std::vector<std::size_t> order(groups.count());
+        std::iota(order.begin(), order.end(), 0);
+        std::erase_if(order, [&](std::size_t group) { return peaks.most[group] == 0; });
+        std::ranges::stable_sort(order, std::ranges::greater{},
+                                 [&](std::size_t group) { return peaks.most[group]; });
+        const bool all = order.size() <= most_shown;
+        if (!all) order.resize(most_shown - 1);
+        place_.assign(groups.count(), static_cast<std::uint32_t>(order.size()));
+        for (const std::size_t group : order) {
+            place_[group] = static_cast<std::uint32_t>(names_.size());
+            names_.push_back(groups.name(group));
+        }
+        if (!all) names_.push_back("[others]");
+        // Groups that are never seen have a place too.
+        bytes_.assign(order.size() + 1, 0);
+    }
+    std::uint64_t& of(std::size_t life) { return bytes_[place_[groups_.of(life)]]; }
+    const std::vector<std::string>& names() const { return names_; }
+    const std::vector<std::uint64_t>& bytes() const { return bytes_; }
+
+private:
+    const Groups& groups_;
+    std::vector<std::uint32_t> place_;
+    std::vector<std::string> names_;
+    std::vector<std::uint64_t> bytes_;
+};
+
+/// Keeps of each stretch the moment of most bytes alive.
+class Thinning {
+public:
+    Thinning(const History& history, std::size_t stretches)
+        : first_(history.first_ns()),
+          length_((history.last_ns() - first_) / stretches + 1),
+          moments_(stretches) {}
+
+    /// Before anything changes at `time`: up to there all was as it is. Returns when the next
+    /// stretch begins.
+    std::uint64_t reach(std::uint64_t time, const Moment& now) {
+        const std::size_t stretch = (time - first_) / length_;
+        while (begun_ <= stretch) {
+            moments_[begun_] = now;
+            moments_[begun_].time_ns = first_ + begun_ * length_;
+            ++begun_;
+        }
+        return first_ + begun_ * length_;
+    }
+    /// After a change. `now` is looked at only where it is kept.
+    template <class Now>
+    void see(std::uint64_t time, std::uint64_t alive_bytes, Now now) {
+        Moment& kept = moments_[begun_ - 1];
+        if (alive_bytes <= kept.level.alive_bytes) return;
+        now(kept);
+        kept.time_ns = time;
+    }
+    std::vector<Moment> take() { return std::move(moments_); }
+
+private:
+    std::uint64_t first_;
+    std::uint64_t length_;
+    std::size_t begun_ = 0;
+    std::vector<Moment> moments_;
+};
+
+class TimelineMaker {
+public:
+    TimelineMaker(const History& history, const Groups& sources, const Groups& scopes,
+                  std::size_t stretches)
+        : history_(history),
+          meter_(history),
+          thinning_(history, stretches),
+          peaks_(find_peaks(history, sources, scopes)),
+          sources_(sources, peaks_.sources),
+          scopes_(scopes, peaks_.scopes) {}
+
+    Timeline make() {
+        history_.walk([this](std::uint32_t life) { begin(life); },
+                      [this](std::uint32_t life) { end(life); });
+        reach(history_.last_ns());
+        timeline_.sources = sources_.names();
+        timeline_.scopes = scopes_.names();
+        timeline_.moments = thinning_.take();
+        timeline_.process_peaks = peaks_.processes.most;
+        return std::move(timeline_);
+    }
+
+private:
+    void begin(std::uint32_t life) {
+        const Life& block = history_.lives()[life];
+        const std::uint64_t time = history_.time_of(block.begin);
+        reach(time);
+        sources_.of(life) += block.bytes;
+        scopes_.of(life) += block.bytes;
+        meter_.begin(life);
+        const std::uint64_t alive = meter_.level().alive_bytes;
+        thinning_.see(time, alive, [this](Moment& moment) { take(moment); });
+        if (alive <= timeline_.peak.level.alive_bytes) return;
+        take(timeline_.peak);
+        timeline_.peak.time_ns = time;
+        timeline_.peak_call = block.begin;
+    }
+    void end(std::uint32_t life) {
+        const Life& block = history_.lives()[life];
+        reach(history_.time_of(block.end));
+        sources_.of(life) -= block.bytes;
+        scopes_.of(life) -= block.bytes;
+        meter_.end(life);
+    }
+    void reach(std::uint64_t time) {
+        if (time < next_stretch_) return;
+        Moment now;
+        take(now);
+        next_stretch_ = thinning_.reach(time, now);
+    }
+    void take(Moment& moment) const {
+        moment.level = meter_.level();
+        moment.by_source = sources_.bytes();
+        moment.by_scope = scopes_.bytes();
+    }
+
+    const History& history_;
+    LevelMeter meter_;
+    Thinning thinning_;
+    std::uint64_t next_stretch_ = 0;
+    Peaks peaks_;
+    ShownGroups sources_, scopes_;
+    Timeline timeline_;
+};
+
+}  // namespace
+
+Timeline timeline_of(const History& history, const Groups& sources, const Groups& scopes,
+                     std::size_t stretches) {
+    return TimelineMaker(history, sources, scopes, stretches).make();
+}
+
+}  // namespace tensorpool::command::inspect
