@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "platform/errno_keeper.hpp"
+#include "platform/no_size_signal_posix.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -62,6 +63,7 @@ void TraceOutput::close() noexcept {
 
 bool TraceOutput::append(Part first, Part second) noexcept {
     const ErrnoKeeper errno_keeper;
+    const NoSizeSignal no_size_signal;
     const iovec parts[] = {{const_cast<void*>(first.data), first.bytes},
                            {const_cast<void*>(second.data), second.bytes}};
     ssize_t written = 0;

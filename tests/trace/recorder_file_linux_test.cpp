@@ -4,8 +4,10 @@
 #include "trace/recorder.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <tensorpool/tensorpool.hpp>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -119,6 +121,27 @@ TEST_F(RecorderFile, WhereItCannotBeWrittenTheProgramGoesOn) {
                   return block != nullptr && pool.get_allocation_count() == 1 ? 0 : 1;
               }),
               0);
+}
+
+// The first piece of calls begins where no byte more is allowed, which sends a signal.
+TEST_F(RecorderFile, ALimitOnTheSizeOfFilesEndsRecordingOnly) {
+    constexpr rlim_t limit = sizeof(TraceHeader) + sizeof(TraceChunkHeader) + sizeof(TraceProcess);
+    EXPECT_EQ(exit_code_of_child([&] {
+                  const rlimit wanted{limit, limit};
+                  if (::setrlimit(RLIMIT_FSIZE, &wanted) != 0) return 2;
+                  ::setenv("TENSORPOOL_TRACE", path().c_str(), 1);
+                  MemoryPool pool;
+                  for (std::size_t i = 0; i < 2 * ring_entries; ++i) {
+                      pool.deallocate(pool.allocate(100), 100);
+                  }
+                  sigset_t pending;
+                  sigpending(&pending);
+                  return sigismember(&pending, SIGXFSZ);
+              }),
+              0);
+    const ReadTrace read = read_trace_file(path());
+    EXPECT_EQ(read.processes.size(), 1U);
+    EXPECT_TRUE(read.rings.empty());
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <csignal>
+
+namespace tensorpool::platform {
+
+/// A write beyond the limit on the size of files sends SIGXFSZ, which ends a program. Within this
+/// scope it only fails.
+class NoSizeSignal {
+public:
+    NoSizeSignal() noexcept {
+        sigemptyset(&signal_);
+        sigaddset(&signal_, SIGXFSZ);
+        pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+    }
+    ~NoSizeSignal() {
+        sigset_t pending;
+        int taken = 0;
+        // It was sent to this thread, so that nobody else takes it.
+        if (sigismember(&before_, SIGXFSZ) == 0 && sigpending(&pending) == 0 &&
+            sigismember(&pending, SIGXFSZ) == 1) {
+            sigwait(&signal_, &taken);
+        }
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    NoSizeSignal(const NoSizeSignal&) = delete;
+    NoSizeSignal& operator=(const NoSizeSignal&) = delete;
+
+private:
+    sigset_t signal_;
+    sigset_t before_;
+};
+
+}  // namespace tensorpool::platform
