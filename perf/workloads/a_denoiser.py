@@ -10,17 +10,18 @@ from torch import nn
 
 import photographs
 
-NAMES = ("Blinds", "FreshFlower", "RainDrops", "Storm")
+# All of the package of up to 2.5 megapixels.
+NAMES = ("Blinds", "Dune", "FreshFlower", "GreenMeadow", "RainDrops", "Storm")
 NOISE, CHANNELS = 25 / 255, 16
-STEPS, BATCH, CROP = 100, 16, 48
+STEPS, BATCH, CROP = 150, 16, 48
 
 
 class Denoiser(nn.Sequential):
-    """Five convolutions that tell what of each pixel is noise."""
+    """Four convolutions that tell what of each pixel is noise."""
 
     def __init__(self):
         layers = [nn.Conv2d(3, CHANNELS, 3, padding=1), nn.ReLU()]
-        for _ in range(3):
+        for _ in range(2):
             layers += [nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1), nn.ReLU()]
         super().__init__(*layers, nn.Conv2d(CHANNELS, 3, 3, padding=1))
 

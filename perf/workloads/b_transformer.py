@@ -1,6 +1,7 @@
-"""Work B: a small transformer learns to write licences, character by character, from the texts that
-Debian's base-files ships."""
+"""Work B: a small transformer learns licences, character by character, from the texts that Debian's
+base-files ships, and writes on."""
 
+import hashlib
 import sys
 from pathlib import Path
 
@@ -8,8 +9,8 @@ import torch
 from torch import nn
 
 LICENCES = Path("/usr/share/common-licenses")
-CONTEXT, BATCH, STEPS = 128, 32, 40
-WIDTH, HEADS, LAYERS = 128, 4, 2
+CONTEXT, BATCH, STEPS, WRITTEN = 256, 16, 24, 100
+WIDTH, HEADS, LAYERS = 128, 4, 3
 
 
 def read_texts():
@@ -87,6 +88,15 @@ def train(network, text, generator):
     return losses[0], losses[-1]
 
 
+@torch.no_grad()
+def write(network, text, generator):
+    """Goes on from a text, a character at a time, each as likely as the network says."""
+    for _ in range(WRITTEN):
+        likely = network(text[None, -CONTEXT:])[0, -1].softmax(dim=0)
+        text = torch.cat([text, torch.multinomial(likely, 1, generator=generator)])
+    return text
+
+
 def main():
     if sys.argv[1:] == ["--prepare"]:
         return
@@ -95,8 +105,12 @@ def main():
     torch.use_deterministic_algorithms(True)
     text, characters = read_texts()
     network = Transformer(characters)
-    first, last = train(network, text, torch.Generator().manual_seed(2))
-    print(f"result: loss {first:.4f} at first, {last:.4f} after {STEPS} steps, {last.hex()}")
+    generator = torch.Generator().manual_seed(2)
+    first, last = train(network, text, generator)
+    written = write(network, text[:50], generator)
+    digest = hashlib.sha256(bytes(written.tolist())).hexdigest()[:16]
+    print(f"result: loss {first:.4f} at first, {last:.4f} after {STEPS} steps ({last.hex()}), "
+          f"then wrote {digest}")
 
 
 if __name__ == "__main__":
