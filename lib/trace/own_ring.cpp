@@ -127,9 +127,8 @@ bool Recorder::find_room(OwnRing& own) noexcept {
     const std::uint64_t tail = target_.load(relaxed) == Target::file
                                    ? own.next
                                    : control->tails[own.ring].load(std::memory_order_acquire);
-    const std::uint64_t unread = own.next - tail;
-    if (unread < ring_entries) {
-        own.room_until = tail + ring_entries;
+    own.room_until = trace::room_until(own.next, tail, ring_entries);
+    if (own.room_until != own.next) {
         own.full_since_ns = 0;
         return true;
     }

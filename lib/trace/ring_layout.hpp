@@ -17,7 +17,8 @@
 ///
 /// A ring has one writer, the thread that it belongs to, and one reader. The writer fills an entry,
 /// then adds 1 to `written` with release; the reader takes what lies between its tail and
-/// `written`, then stores the tail with release. So neither ever waits.
+/// `written`, then stores the tail with release. So neither ever waits. A model in
+/// tests/models/trace_ring_test.cpp goes through every order of their steps.
 namespace tensorpool::trace {
 
 using detail::Counter;
@@ -58,6 +59,14 @@ inline constexpr std::size_t rings_offset =
 inline constexpr std::size_t ring_bytes = ring_entries * sizeof(TraceEntry);
 inline constexpr std::size_t rings_bytes = rings_offset + ring_count * ring_bytes;
 static_assert(sizeof(RingsHeader) <= heads_offset);
+
+/// Up to where a writer may write that is about to write entry `next` and found the reader at
+/// `tail`: to `next` where there is no room, or where no reader can be.
+constexpr std::uint64_t room_until(std::uint64_t next, std::uint64_t tail,
+                                   std::uint64_t places) noexcept {
+    const std::uint64_t unread = next - tail;
+    return unread < places ? tail + places : next;
+}
 
 inline constexpr std::uint64_t control_magic = 0x6c746e6f63707465;  // "etpcontl" in memory
 inline constexpr std::uint64_t control_version = 1;
