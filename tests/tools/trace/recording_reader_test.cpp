@@ -153,6 +153,21 @@ TEST(ReadRecording, ARingGoesFromThreadToThread) {
     EXPECT_EQ(recording.threads.size(), 2U);
 }
 
+// As where a recorder goes on with rings that a killed one had begun to read.
+TEST(ReadRecording, RingsWhoseThreadIsNotToldAreOfThreadsOfTheirOwn) {
+    MadeTrace trace;
+    trace.process();
+    trace.entries({entry(allocate, 2000, 1), entry(allocate, 4000, 3)}, 0);
+    trace.entries({entry(allocate, 3000, 2), thread_entry(9), entry(allocate, 5000, 4)}, 1);
+    const Recording recording = read(trace);
+    ASSERT_EQ(recording.calls.size(), 4U);
+    ASSERT_EQ(recording.threads.size(), 3U);
+    EXPECT_EQ(recording.calls[0].thread, recording.calls[2].thread);
+    EXPECT_NE(recording.calls[0].thread, recording.calls[1].thread);
+    EXPECT_EQ(recording.threads[recording.calls[0].thread].number, 0U);
+    EXPECT_EQ(recording.threads[recording.calls[3].thread].number, 9U);
+}
+
 constexpr std::uint64_t in_module(std::uint64_t module, std::uint64_t offset) {
     return module << 48 | offset;
 }

@@ -27,7 +27,7 @@ struct RecordedProcess {
 
 struct RecordedThread {
     std::uint32_t process = 0;  ///< index into Recording::processes
-    std::uint64_t number = 0;   ///< as the system counts threads
+    std::uint64_t number = 0;   ///< as the system counts threads; 0: not known
 };
 
 /// A pool, an arena, a scratch or a scope.

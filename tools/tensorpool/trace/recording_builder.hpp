@@ -58,6 +58,7 @@ private:
     void add_frames(const Process& process, Ring& ring, const TraceEntry& entry);
     void end_stack(Ring& ring);
     std::uint32_t thread_of(Process& process, std::uint64_t number);
+    std::uint32_t unknown_thread(const Process& process);
     std::uint32_t source_of(Process& process, const TraceEntry& entry);
 
     std::string path_;

@@ -93,7 +93,7 @@ void RecordingBuilder::add_call(Process& process, Ring& ring, const TraceEntry& 
     }
     // Of a later version, or none at all.
     if (entry.action == TraceAction::none || entry.action > TraceAction::scratch_mark) return;
-    if (ring.thread == no_thread) ring.thread = thread_of(process, 0);
+    if (ring.thread == no_thread) ring.thread = unknown_thread(process);
     ring.cycles = std::max(ring.cycles, entry.cycles);
     ring.runs.back().push_back({.time_ns = ring.cycles,
                                 .address = entry.address,
@@ -131,6 +131,12 @@ std::uint32_t RecordingBuilder::thread_of(Process& process, std::uint64_t number
         process.threads.try_emplace(number, static_cast<std::uint32_t>(recording_.threads.size()));
     if (is_new) recording_.threads.push_back({.process = process.index, .number = number});
     return at->second;
+}
+
+// Of a ring that a recorder before this one began to read: its calls keep their order.
+std::uint32_t RecordingBuilder::unknown_thread(const Process& process) {
+    recording_.threads.push_back({.process = process.index, .number = 0});
+    return static_cast<std::uint32_t>(recording_.threads.size() - 1);
 }
 
 std::uint32_t RecordingBuilder::source_of(Process& process, const TraceEntry& entry) {
