@@ -29,8 +29,8 @@ public:
 
     std::vector<Life> find() {
         for (std::uint32_t i = 0; i < recording_.calls.size(); ++i) look_at(i);
-        earlier_.insert(earlier_.end(), lives_.begin(), lives_.end());
-        return std::move(earlier_);
+        lives_.insert(lives_.begin(), earlier_.begin(), earlier_.end());
+        return std::move(lives_);
     }
 
 private:
