@@ -12,6 +12,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "support/child_process.hpp"
+
 namespace tensorpool::command::run {
 namespace {
 
@@ -116,6 +118,19 @@ TEST(Observer, ThousandsWhoSayNothingTakeNoMoreThanAFewDescriptors) {
     bool heard = false;
     for (const Message& message : taken(observer)) heard |= message.note == "malloc";
     EXPECT_TRUE(heard);
+}
+
+TEST(Observer, HearsNoOtherUser) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be another user";
+    Observer observer;
+    const int code = testing::exit_code_of_child([&] {
+        if (::setuid(65534) != 0) return 1;
+        say(call(observer), "malloc");
+        return 0;
+    });
+    EXPECT_EQ(code, 0);
+    EXPECT_TRUE(taken(observer).empty());
+    EXPECT_FALSE(has_something(observer));
 }
 
 TEST(Observer, EachHasANameOfItsOwn) {
