@@ -20,7 +20,7 @@ struct GlobalPoolCalls {
     static constexpr bool keeps_apart = true;
     static void* allocate(const Step& step, std::uint64_t) noexcept {
         MemoryPool& pool = get_global_memory_pool();
-        if (step.alignment_log2() > default_alignment_log2) {
+        if (step.alignment_log2() > Step::plain_alignment_log2) {
             return pool.try_allocate(step.bytes(), std::size_t{1} << step.alignment_log2());
         }
         try {
@@ -38,17 +38,13 @@ struct GlobalPoolCalls {
             return nullptr;
         }
     }
-
-private:
-    static constexpr unsigned default_alignment_log2 = 6;
 };
 
-/// Whatever serves `malloc` in this process. The pool's blocks are aligned to 64 B where nobody
-/// asked for it, so up to that the block is asked for as programs mostly do: by malloc.
+/// Whatever serves `malloc` in this process.
 struct MallocCalls {
     static constexpr bool keeps_apart = true;
     static void* allocate(const Step& step, std::uint64_t) noexcept {
-        if (step.alignment_log2() <= plain_alignment_log2) return std::malloc(step.bytes());
+        if (step.alignment_log2() <= Step::plain_alignment_log2) return std::malloc(step.bytes());
         void* block = nullptr;
         const std::size_t alignment = std::size_t{1} << step.alignment_log2();
         return posix_memalign(&block, alignment, step.bytes()) == 0 ? block : nullptr;
@@ -57,9 +53,6 @@ struct MallocCalls {
     static void* resize(void* block, std::uint64_t, const Step& step, std::uint64_t) noexcept {
         return std::realloc(block, step.bytes());
     }
-
-private:
-    static constexpr unsigned plain_alignment_log2 = 6;
 };
 
 /// Memory of which everything is known beforehand: what the replay costs without any allocator.

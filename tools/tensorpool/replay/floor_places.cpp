@@ -18,8 +18,11 @@ constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
 std::uint64_t FloorPlaces::allocate(std::uint64_t bytes, unsigned alignment_log2) {
     const std::uint64_t alignment = std::max(least_alignment, std::uint64_t{1} << alignment_log2);
     const std::uint64_t needed = align_up(bytes, least_alignment);
-    for (auto it = by_size_.lower_bound({needed, 0}); it != by_size_.end(); ++it) {
-        const auto [size, begin] = *it;
+    // The smallest that is large enough; if that does not fit by its alignment, one that must.
+    for (const std::uint64_t least : {needed, needed + alignment - least_alignment}) {
+        const auto found = by_size_.lower_bound({least, 0});
+        if (found == by_size_.end()) break;
+        const auto [size, begin] = *found;
         const std::uint64_t place = align_up(begin, alignment);
         if (place + needed <= begin + size) return cut(begin, size, place, needed);
     }

@@ -31,6 +31,9 @@ struct Step {
     /// Larger requests would not fit; no system has so much.
     static constexpr std::uint64_t most_bytes = (std::uint64_t{1} << 47) - 1;
     static constexpr unsigned most_alignment_log2 = 46;
+    /// The pool's blocks are aligned to 64 bytes where nobody asked for it; so up to that nobody is
+    /// taken to have asked.
+    static constexpr unsigned plain_alignment_log2 = 6;
 
     std::uint64_t packed = 0;
     std::uint32_t slot = none;

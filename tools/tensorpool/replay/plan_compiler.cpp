@@ -110,7 +110,8 @@ private:
             begun.begin == Life::none ? 0 : recording_.calls[begun.begin].alignment_log2;
         if (wants_places_) {
             if (before) floor_.deallocate(places_[*before]);
-            places_[life] = floor_.allocate(asked(begun), alignment);
+            places_[life] = floor_.allocate(asked(begun),
+                                            alignment > Step::plain_alignment_log2 ? alignment : 0);
         }
         slots_[life] = take_slot(thread, begun);
         Step step = Step::make(before ? StepKind::resize : StepKind::allocate, slots_[life],
