@@ -47,10 +47,6 @@ bool prefault(void* address, std::size_t bytes) noexcept {
     return true;
 }
 
-bool prefer_huge_pages(void*, std::size_t) noexcept {
-    return false;
-}
-
 // NUMA -------------------------------------------------------------------------------------------
 
 unsigned numa_node_count() noexcept {

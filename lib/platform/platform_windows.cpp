@@ -160,11 +160,6 @@ bool prefault(void* address, std::size_t bytes) noexcept {
     return true;
 }
 
-// Windows has large pages only for memory that is locked, by a privilege.
-bool prefer_huge_pages(void*, std::size_t) noexcept {
-    return false;
-}
-
 void* map(std::size_t bytes, std::size_t alignment) noexcept {
     void* const address = reserve(bytes, alignment, Access::none);
     if (address == nullptr) return nullptr;

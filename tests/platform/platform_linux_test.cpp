@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -156,19 +155,6 @@ TEST(LinuxPrefault, OldKernelsHaveTheirPagesTouched) {
 }
 
 // Wishes -----------------------------------------------------------------------------------------
-
-TEST(LinuxPreferHugePages, WholeHugePagesInsideTheRangeAreAskedFor) {
-    const Mapping memory(4 * huge_page_bytes, huge_page_bytes);
-    const bool known = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
-    EXPECT_EQ(prefer_huge_pages(memory.begin + 1, memory.bytes - 2), known);
-    EXPECT_EQ(is_mapping(memory.begin + huge_page_bytes, 2 * huge_page_bytes), known);
-}
-
-TEST(LinuxPreferHugePages, OneByteShortOfAHugePageIsRefused) {
-    const Mapping memory(2 * huge_page_bytes, huge_page_bytes);
-    EXPECT_FALSE(prefer_huge_pages(memory.begin, huge_page_bytes - 1));
-    EXPECT_FALSE(prefer_huge_pages(memory.begin + 1, 2 * huge_page_bytes - 2));
-}
 
 /// The range's policy as the kernel tells it: 0 is the default, also where it does not tell.
 int policy_of(void* address) {

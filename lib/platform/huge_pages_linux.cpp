@@ -1,0 +1,20 @@
+#include <sys/mman.h>
+
+#include <cstdint>
+
+#include "base/alignment.hpp"
+#include "platform/errno_keeper.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+
+bool prefer_huge_pages(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    const auto begin = reinterpret_cast<std::uintptr_t>(address);
+    const std::size_t skipped = base::align_up(begin, huge_page_bytes) - begin;
+    if (bytes < skipped + huge_page_bytes) return false;
+    const std::size_t whole = base::align_down(bytes - skipped, huge_page_bytes);
+    return madvise(static_cast<char*>(address) + skipped, whole, MADV_HUGEPAGE) == 0;
+}
+
+}  // namespace tensorpool::platform

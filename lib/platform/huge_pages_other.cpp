@@ -1,0 +1,12 @@
+// macOS has none for programs to ask for; Windows has large pages only for memory that is locked,
+// by a privilege.
+
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+
+bool prefer_huge_pages(void*, std::size_t) noexcept {
+    return false;
+}
+
+}  // namespace tensorpool::platform
