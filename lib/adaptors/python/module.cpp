@@ -12,6 +12,7 @@
 #include <tensorpool/statistics_scope.hpp>
 
 #include "adaptors/python/numpy_handler.hpp"
+#include "adaptors/python/numpy_memory.hpp"
 
 namespace tensorpool::python {
 namespace {
@@ -77,6 +78,7 @@ PYBIND11_MODULE(_tensorpool, module) {
     });
     module.def("set_numpy_handler",
                [](const py::object& wanted) { return owned(set_numpy_handler(wanted.ptr())); });
+    module.def("set_huge_pages", set_huge_pages);
     module.def("snapshot_json", snapshot_json);
     module.def("trim", trim);
     module.def("limit", limit);

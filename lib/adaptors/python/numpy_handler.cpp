@@ -3,54 +3,10 @@
 #define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
 #include <numpy/arrayobject.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
-#include <exception>
-
-#include <tensorpool/memory_pool.hpp>
+#include "adaptors/python/numpy_memory.hpp"
 
 namespace tensorpool::python {
 namespace {
-
-// Nothing says that NumPy holds the GIL when it calls these: they touch no object of Python's, and
-// no exception leaves them. nullptr makes NumPy raise a MemoryError of its own. It keeps no freed
-// blocks of theirs: its cache of small ones is part of its default handler.
-
-// As malloc's of the C library, a block of no bytes is not null: null means failure.
-std::size_t at_least_one(std::size_t bytes) noexcept {
-    return std::max<std::size_t>(bytes, 1);
-}
-
-void* allocate(void*, std::size_t bytes) noexcept {
-    return get_global_memory_pool().try_allocate(at_least_one(bytes));
-}
-
-void* allocate_zeroed(void*, std::size_t count, std::size_t element_bytes) noexcept {
-    if (count == 0 || element_bytes == 0) count = element_bytes = 1;
-    try {
-        return get_global_memory_pool().allocate_zeroed(count, element_bytes);
-    } catch (const std::exception&) {
-        return nullptr;
-    }
-}
-
-// NumPy does not say how much the block held, so all that may be used of it is kept.
-void* reallocate(void*, void* block, std::size_t bytes) noexcept {
-    MemoryPool& pool = get_global_memory_pool();
-    try {
-        return pool.reallocate(block, pool.usable_size(block), at_least_one(bytes));
-    } catch (const std::exception&) {
-        return nullptr;
-    }
-}
-
-// The size is not always what was asked for: an array resized to no elements asked for one and
-// frees 1 byte (NumPy 1.24, PyArray_Resize and array_dealloc), and NEP 49 knows of such places. So
-// the page map says what the block is.
-void deallocate(void*, void* block, std::size_t) noexcept {
-    get_global_memory_pool().deallocate(block);
-}
 
 PyDataMem_Handler handler = {"tensorpool",
                              1,

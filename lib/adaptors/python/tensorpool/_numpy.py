@@ -1,12 +1,18 @@
 """NumPy's arrays from the pool."""
 
+from __future__ import annotations
+
 import functools
+import os
 import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Iterator
 
 from . import _tensorpool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
 
 # The handler to put back, in the same context as the pool's.
 _handler_before: ContextVar[Any] = ContextVar("tensorpool._handler_before")
@@ -24,8 +30,9 @@ def enable_numpy() -> None:
     Each array is resized and freed by whoever made it, whatever is enabled then. Called twice, it
     does nothing. What is too large for the pool raises NumPy's MemoryError: above
     TENSORPOOL_MAX_ALLOCATION, 8 GiB unless the environment says otherwise, or beyond `limit()`.
-    NumPy's own settings for memory, such as NUMPY_MADVISE_HUGEPAGE, do not concern the pool:
-    TENSORPOOL_HUGE_PAGES does.
+    Arrays of 4 MiB and more ask for huge pages where NumPy's own would, which is what its setting
+    NUMPY_MADVISE_HUGEPAGE was when the pool was first enabled, unless TENSORPOOL_HUGE_PAGES is
+    "never".
 
     Raises ImportError without a NumPy that has memory handlers (NEP 49), 1.22 or later.
     """
@@ -40,6 +47,7 @@ def enable_numpy() -> None:
         ) from error
     _handler_before.set(before)
     _wrap_thread_start()
+    _follow_huge_pages()
 
 
 def disable_numpy() -> None:
@@ -64,6 +72,18 @@ def numpy_enabled() -> Iterator[None]:
     finally:
         if not was_enabled:
             disable_numpy()
+
+
+@functools.lru_cache(None)
+def _follow_huge_pages() -> None:
+    """Once: NumPy tells its setting only in exchange for another."""
+    from numpy.core import multiarray
+
+    exchange = getattr(multiarray, "_set_madvise_hugepage", None)
+    if exchange is not None and os.environ.get("TENSORPOOL_HUGE_PAGES") != "never":
+        wanted = exchange(False)
+        exchange(wanted)
+        _tensorpool.set_huge_pages(bool(wanted))
 
 
 class _EnabledRun:

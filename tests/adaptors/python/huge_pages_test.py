@@ -1,0 +1,62 @@
+"""Which arrays ask for huge pages, as the kernel tells it in /proc/self/smaps."""
+
+import os
+import unittest
+
+from support import run_python
+
+# Prints whether the middle of an array lies in memory that huge pages are wanted for.
+PROGRAM = """
+import re, numpy as np, tensorpool
+tensorpool.enable_numpy()
+def wanted(array):
+    middle, here = array.ctypes.data + array.nbytes // 2, False
+    for line in open("/proc/self/smaps"):
+        found = re.match("([0-9a-f]+)-([0-9a-f]+) ", line)
+        if found:
+            begin, end = (int(number, 16) for number in found.groups())
+            here = begin <= middle < end
+        elif here and line.startswith("VmFlags:"):
+            return "hg" in line.split()
+"""
+
+
+@unittest.skipUnless(
+    os.path.exists("/sys/kernel/mm/transparent_hugepage"), "the kernel has no huge pages"
+)
+class HugePages(unittest.TestCase):
+    def say(self, lines, **variables):
+        before = dict(os.environ)
+        try:
+            os.environ.update(variables)
+            return run_python(PROGRAM + lines).split()
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+    def test_are_asked_for_by_large_arrays_only(self):
+        lines = "print(wanted(np.empty((4 << 20) - 1, np.uint8)), wanted(np.empty(1 << 22)))"
+        self.assertEqual(self.say(lines, NUMPY_MADVISE_HUGEPAGE="1"), ["False", "True"])
+
+    def test_are_not_asked_for_by_zeros_of_which_nothing_is_touched_yet(self):
+        lines = "print(wanted(np.zeros(1 << 22)))"
+        self.assertEqual(self.say(lines, NUMPY_MADVISE_HUGEPAGE="1"), ["False"])
+
+    def test_are_not_asked_for_where_numpys_setting_says_no(self):
+        lines = "print(wanted(np.empty(1 << 22)))"
+        self.assertEqual(self.say(lines, NUMPY_MADVISE_HUGEPAGE="0"), ["False"])
+
+    def test_are_not_asked_for_where_tensorpools_says_never(self):
+        lines = "print(wanted(np.empty(1 << 22)))"
+        never = {"NUMPY_MADVISE_HUGEPAGE": "1", "TENSORPOOL_HUGE_PAGES": "never"}
+        self.assertEqual(self.say(lines, **never), ["False"])
+
+    def test_leave_numpys_setting_as_it_was(self):
+        lines = "print(np.core.multiarray._set_madvise_hugepage(True))"
+        for setting, told in (("0", "0"), ("1", "1")):
+            said = self.say(lines, NUMPY_MADVISE_HUGEPAGE=setting)
+            self.assertIn(said, [[told], [str(bool(int(told)))]])
+
+
+if __name__ == "__main__":
+    unittest.main()
