@@ -12,15 +12,21 @@ its first use from variables of the environment, TENSORPOOL_MAX_CAPACITY=2GiB an
 bytes. All functions may be called from any thread.
 """
 
+from __future__ import annotations
+
 import json
-from types import EllipsisType
-from typing import Any, Dict, Optional, Union
 
 from . import _tensorpool
 from ._numpy import disable_numpy, enable_numpy, numpy_enabled, numpy_is_enabled
 from ._scope import Scope, ScopeFigures, scope
 from ._sizes import bytes_of
 from ._torch import disable_torch, enable_torch, torch_enabled, torch_is_enabled
+
+# As typing has it, which would be most of what importing this package costs.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import EllipsisType
+    from typing import Any, Dict, Optional, Union
 
 __all__ = [
     "Scope",

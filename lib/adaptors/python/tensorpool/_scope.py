@@ -1,15 +1,20 @@
 """What a stretch of code allocates."""
 
+from __future__ import annotations
+
 import inspect
 import threading
 from contextlib import ContextDecorator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Callable, Optional, Type, TypeVar
 
 from . import _tensorpool
 
-_Function = TypeVar("_Function", bound=Callable)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Callable, Optional, Type, TypeVar
+
+    _Function = TypeVar("_Function", bound=Callable)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,16 @@
 """Sizes as people write them."""
 
+from __future__ import annotations
+
 import operator
 import re
-from decimal import Decimal
-from typing import SupportsIndex, Union
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import SupportsIndex, Union
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(%s)?" % "|".join(_UNITS))
+_SIZE = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(%s)?" % "|".join(_UNITS)
 _END = 2**63
 _EXPECTED = "expected bytes above 0, as a number or as a text such as '512MiB' or '2GiB'"
 
@@ -21,7 +25,9 @@ def bytes_of(size: Union[SupportsIndex, str]) -> int:
 
 
 def _of_text(text: str) -> int:
-    match = _SIZE.fullmatch(text)
+    from decimal import Decimal
+
+    match = re.fullmatch(_SIZE, text)
     if match is None:
         raise ValueError(f"tensorpool: limit: {text!r} is no size, {_EXPECTED}")
     number, unit = match.groups()

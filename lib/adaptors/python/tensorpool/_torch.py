@@ -1,14 +1,18 @@
 """PyTorch's tensors from the pool."""
 
+from __future__ import annotations
+
 import ctypes
-import importlib.util
 import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, Optional
 
 from . import _tensorpool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, Optional
 
 _NAME = "libtensorpool_torch.so"
 _library: Optional[ctypes.CDLL] = None
@@ -91,6 +95,8 @@ def _folder_of_torch() -> Path:
 
 
 def _spec_of_torch():
+    import importlib.util
+
     try:
         return importlib.util.find_spec("torch")
     except ValueError:  # sys.modules["torch"] is None
