@@ -94,9 +94,19 @@ TEST_F(RunTrace, OnAFullDiskTheProgramGoesOn) {
 TEST_F(RunTrace, AFileThatCannotBeMadeIsToldBeforeTheProgramBegins) {
     const ProgramResult result = ran(
         {"--with", "none", "--trace", "/nowhere/trace", "--", TENSORPOOL_SUBJECT, "say", "began"});
-    EXPECT_NE(result.exit_code, 0);
+    EXPECT_EQ(result.exit_code, 125);
     EXPECT_EQ(result.output, "");
-    EXPECT_TRUE(has(result.errors, "/nowhere/trace")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "run: --trace /nowhere/trace")) << result.errors;
+}
+
+TEST_F(RunTrace, OfARunWithinARunTheInnerOneIsTheObserver) {
+    const ProgramResult result =
+        ran({"--with", "none", "--trace", path(), "--report", "none", "--", TENSORPOOL_PROGRAM,
+             "run", "--with", "none", "--", "/bin/sh", "-c",
+             "printenv TENSORPOOL_TRACE; " TENSORPOOL_SUBJECT " use 5"});
+    EXPECT_EQ(result.output, "");
+    EXPECT_TRUE(has(result.errors, "1 process used a pool")) << result.errors;
+    EXPECT_EQ(recording().processes.size(), 0U);
 }
 
 TEST_F(RunTrace, TheReportSaysWhatWasRecorded) {

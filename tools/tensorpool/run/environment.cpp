@@ -14,10 +14,13 @@ public:
         for (char** one = environ; *one != nullptr; ++one) variables_.emplace_back(*one);
     }
 
+    void remove(const std::string& variable) {
+        std::erase_if(variables_,
+                      [&](const std::string& one) { return one.starts_with(variable); });
+    }
     void set(const std::string& name, const std::string& value) {
-        const std::string begin = name + '=';
-        std::erase_if(variables_, [&](const std::string& one) { return one.starts_with(begin); });
-        variables_.push_back(begin + value);
+        remove(name + '=');
+        variables_.push_back(name + '=' + value);
     }
     /// Before what the list holds already.
     void put_first(const std::string& name, const std::string& value) {
@@ -58,6 +61,7 @@ std::vector<std::string> environment_for(const Words& words, const std::vector<P
     Environment environment;
     put_parts(environment, parts, places);
     environment.set("TENSORPOOL_OBSERVER", observer);
+    environment.remove("TENSORPOOL_TRACE=observer");  // of another observer, around this one
     const auto set_given = [&](const char* name, const std::string& value) {
         if (!value.empty()) environment.set(name, value);
     };

@@ -79,7 +79,14 @@ struct Prepared {
         if (!words.interpose_min.empty() && !is_put(parts, Part::malloc)) {
             throw CommandError(wrong_usage, "run: --interpose-min needs the part malloc");
         }
-        if (!words.trace.empty()) trace.emplace(words.trace);
+        if (!words.trace.empty()) open_trace();
+    }
+    void open_trace() {
+        try {
+            trace.emplace(words.trace);
+        } catch (const CommandError& error) {
+            throw CommandError(run_failed, fmt::format("run: --trace {}", error.what()));
+        }
     }
     TraceOutput* trace_output() { return trace ? &*trace : nullptr; }
 
