@@ -215,6 +215,18 @@ TEST(ReadRecording, AStackMayGoOnInTheNextChunk) {
     EXPECT_EQ(recording.calls[1].stack, 0U);
 }
 
+TEST(ReadRecording, AStackWithoutItsEndIsThatOfTheCallBeforeIt) {
+    MadeTrace trace;
+    trace.process().module(1, "/bin/program");
+    trace.entries({thread_entry(1), entry(allocate, 2000, 1),
+                   frames_entry({in_module(1, 1), in_module(1, 2), in_module(1, 3)}, false),
+                   entry(allocate, 3000, 2), frames_entry({in_module(1, 4)}, false)});
+    const Recording recording = read(trace);
+    ASSERT_EQ(recording.calls.size(), 2U);
+    EXPECT_EQ(recording.stacks.at(recording.calls[0].stack).size(), 3U);
+    EXPECT_EQ(recording.stacks.at(recording.calls[1].stack).size(), 1U);
+}
+
 TEST(ReadRecording, WhatHasNoNameIsToldApartAllTheSame) {
     MadeTrace trace;
     trace.process();
