@@ -141,7 +141,7 @@ TEST_F(TraceWriterTest, FlushedEverythingStandsInTheFile) {
 TEST_F(TraceWriterTest, KeepsProcessesApartAlsoOfTheSameNumber) {
     {
         TraceWriter writer(path());
-        for (const std::uint64_t process : {10, 11, 10}) {
+        for (const std::uint64_t process : {10U, 11U, 10U}) {
             add_process(writer, process);
             add(writer, {thread_entry(1)}, 0, 5, process);
             add(writer, pairs(3), 0, 5, process);
