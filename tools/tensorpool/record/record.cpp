@@ -73,7 +73,8 @@ constexpr const char* details =
     "from its next call on. A call costs some 15 ns more meanwhile. Each thread writes into a ring "
     "of 16,384 entries, which is emptied up to some thousand times a second; where a ring is full "
     "its thread goes on and the calls without room are counted. What is in the rings outlives a "
-    "process that is killed. A process can be recorded by one recorder at a time.\n"
+    "process that is killed. A process can be recorded by one recorder at a time. Not recorded are "
+    "calls on a scratch over a caller's own buffer that was there before.\n"
     "\n"
     "The file is readable by its user alone: it holds addresses. Where the disk is full recording "
     "ends with status 1, and what is in the file can be read.\n";
