@@ -36,6 +36,15 @@ CommandError cannot_run(const std::string& word, int error) {
                     : fmt::format("run: {}: no folder of PATH has such a program", name)};
 }
 
+/// In the child. Tells why it cannot.
+[[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& variables,
+                         const Descriptor& pipe) {
+    ::execvpe(arguments[0], arguments.data(), variables.data());
+    const int error = errno;
+    [[maybe_unused]] const ssize_t told = ::write(pipe.number(), &error, sizeof error);
+    ::_exit(no_such_program);
+}
+
 /// What the child tells before it becomes the program: nothing, or why it could not.
 int error_from(const Descriptor& pipe) {
     int error = 0;
@@ -68,10 +77,7 @@ Program::Program(const std::vector<std::string>& words, std::vector<std::string>
     }
     if (process_ == 0) {
         restore();
-        ::execvpe(arguments[0], arguments.data(), variables.data());
-        const int error = errno;
-        [[maybe_unused]] const ssize_t told = ::write(writing.number(), &error, sizeof error);
-        ::_exit(no_such_program);
+        become(arguments, variables, writing);
     }
     writing = Descriptor();
     const int error = error_from(reading);
