@@ -83,7 +83,7 @@ CodeFile* FrameNames::file_of(std::uint32_t module) {
     CodeFile& file = files_.try_emplace(module, path).first->second;
     const bool is_newer =
         recording_.begun_unix_ns != 0 && file.changed_unix_ns() > recording_.begun_unix_ns;
-    if (file.problem().empty() && is_newer) {
+    if (is_newer) {
         file = CodeFile("");  // asked for nothing
         problems_.push_back(fmt::format("{}: changed after the recording began", path));
     } else if (!file.problem().empty()) {

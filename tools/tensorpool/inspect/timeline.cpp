@@ -102,7 +102,11 @@ public:
         now(kept);
         kept.time_ns = time;
     }
-    std::vector<Moment> take() { return std::move(moments_); }
+    /// Fewer than were wanted where the time is shorter than so many nanoseconds.
+    std::vector<Moment> take() {
+        moments_.resize(begun_);
+        return std::move(moments_);
+    }
 
 private:
     std::uint64_t first_;

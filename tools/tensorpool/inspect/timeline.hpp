@@ -29,7 +29,8 @@ struct Timeline {
     std::vector<std::uint64_t> process_peaks;  ///< bytes alive, of each process by itself
 };
 
-/// Over `stretches` stretches of time, at least 1.
+/// Over `stretches` stretches of time, at least 1; fewer where there are not so many nanoseconds.
+/// The recording must have a call.
 Timeline timeline_of(const History& history, const Groups& sources, const Groups& scopes,
                      std::size_t stretches);
 

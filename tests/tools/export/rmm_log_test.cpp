@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <span>
+
+#include "tools/export/exported.hpp"
+#include "tools/inspect/made_recording.hpp"
+
+namespace tensorpool::command::export_ {
+namespace {
+
+using trace::testing::MadeRecording;
+
+std::string log_of(MadeRecording& made) {
+    const History history(made.recording());
+    return testing::written([&](WrittenFile& file) { write_rmm_log(history, file); });
+}
+
+Recording read_back(const std::string& text) {
+    return trace::read_recording(std::as_bytes(std::span(text)), "log");
+}
+
+TEST(RmmExport, WritesWhatRmmWrites) {
+    MadeRecording made;
+    made.recording().begun_unix_ns = 86'399'500'000'000;  // half a second before midnight
+    made.allocate(0x7f0000000000, 1000);
+    made.call(TraceAction::refuse, 0, 5000);
+    made.deallocate(0x7f0000000000, 1024);
+    EXPECT_EQ(log_of(made),
+              "Thread,Time,Action,Pointer,Size,Stream\n"
+              "70,23:59:59.500000,allocate,0x7f0000000000,1000,0x0\n"
+              "70,23:59:59.500001,allocate failure,0x0,5000,0x0\n"
+              "70,23:59:59.500002,free,0x7f0000000000,1000,0x0\n");
+}
+
+TEST(RmmExport, IsReadBackAsTheSameLives) {
+    MadeRecording made;
+    const auto arena = made.source(TraceSource::arena, "frame");
+    const auto thread = made.thread(0, 71);
+    made.deallocate(0x90000, 4096);  // made before the recording
+    made.allocate(0x10000, 1000);
+    made.allocate(0x20000, 90'000).thread = thread;
+    made.call(TraceAction::resize, 0x20000, 80'000);
+    made.call(TraceAction::arena_mark, 0x30000, 0x30000, arena);
+    made.call(TraceAction::arena_allocate, 0x30000, 300, arena);
+    made.call(TraceAction::arena_allocate, 0x30200, 400, arena);
+    made.call(TraceAction::arena_release, 0x30000, 0x30000, arena);
+    made.deallocate(0x20000, 98'304);
+    const auto before = trace::lives_of(made.recording());
+    const Recording again = read_back(log_of(made));
+    const auto after = trace::lives_of(again);
+    ASSERT_EQ(after.size(), before.size());
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        EXPECT_EQ(after[i].address, before[i].address) << i;
+        EXPECT_EQ(after[i].bytes, before[i].bytes) << i;
+        EXPECT_EQ(after[i].end == Life::none, before[i].end == Life::none) << i;
+    }
+    EXPECT_EQ(again.threads.size(), 2U);
+}
+
+TEST(RmmExport, KeepsSizesWithinAddresses) {
+    MadeRecording made;
+    made.allocate(UINT64_MAX - 10, 5000);
+    EXPECT_EQ(read_back(log_of(made)).calls.size(), 1U);
+}
+
+}  // namespace
+}  // namespace tensorpool::command::export_

@@ -1,0 +1,159 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tools/export/exported.hpp"
+#include "tools/inspect/made_recording.hpp"
+
+namespace tensorpool::command::export_ {
+namespace {
+
+using trace::testing::MadeRecording;
+
+class Snapshot : public ::testing::Test {
+protected:
+    void SetUp() override {
+        if (!std::filesystem::exists("/usr/bin/python3")) GTEST_SKIP() << "install python3";
+    }
+
+    nlohmann::json check(MadeRecording& made, At at, std::uint64_t entries = 1000) {
+        const History history(made.recording());
+        const std::string pickle = testing::written([&](WrittenFile& file) {
+            left_out_ = write_snapshot(history, moment_of(history, at), entries, file);
+        });
+        const std::string answer = testing::checked_snapshot(pickle);
+        return answer.empty() ? nlohmann::json() : nlohmann::json::parse(answer);
+    }
+    std::uint64_t left_out_ = 0;
+};
+
+TEST_F(Snapshot, HoldsThePeakInSegmentsWithoutGaps) {
+    MadeRecording made;
+    made.allocate(0x10000, 1000);  // in 1,024
+    made.allocate(0x10400, 5000);  // in 8,192
+    made.deallocate(0x10000, 1024);
+    made.allocate(0x20000, 9000);
+    made.deallocate(0x20000, 16384);
+    const auto told = check(made, At::peak);
+    EXPECT_EQ(told["allocated"], 14000);
+    EXPECT_EQ(told["internal"], 8192 - 5000 + 16384 - 9000);
+    EXPECT_EQ(told["external"], 1024 + 0x20000 - 0x10400 - 8192);
+    ASSERT_EQ(told["segments"].size(), 1U);
+    const auto& segment = told["segments"][0];
+    EXPECT_EQ(segment["address"], 0x10000);
+    EXPECT_EQ(segment["total_size"], 0x10000 + 16384);
+    EXPECT_EQ(segment["tensorpool_source"], "global");
+    ASSERT_EQ(segment["blocks"].size(), 4U);
+    EXPECT_EQ(segment["blocks"][0]["state"], "inactive");
+    EXPECT_EQ(segment["blocks"][1]["state"], "active_allocated");
+    EXPECT_EQ(segment["blocks"][1]["requested_size"], 5000);
+    // The history ends at the peak: three allocations, one free in two steps.
+    ASSERT_EQ(told["traces"][0].size(), 5U);
+    EXPECT_EQ(told["traces"][0][2]["action"], "free_requested");
+    EXPECT_EQ(told["traces"][0][3]["action"], "free_completed");
+    EXPECT_EQ(told["traces"][0][4]["size"], 9000);
+    EXPECT_EQ(told["before"][0]["blocks"].size(), 0U);
+    EXPECT_EQ(told["before"][0]["unmatched"], 0);
+}
+
+TEST_F(Snapshot, HoldsTheEndWhereAskedTo) {
+    MadeRecording made;
+    made.recording().begun_unix_ns = 5'000'000'000;
+    made.allocate(0x10000, 1000);
+    made.allocate(0x20000, 9000);
+    made.deallocate(0x20000, 16384);
+    const auto told = check(made, At::end);
+    EXPECT_EQ(told["allocated"], 1000);
+    EXPECT_EQ(told["traces"][0].size(), 4U);
+    EXPECT_EQ(told["traces"][0][1]["time_us"], 5'000'001);
+}
+
+TEST_F(Snapshot, PartsPoolsAndFarAddressesIntoSegments) {
+    MadeRecording made;
+    const auto other = made.source(TraceSource::arena, "frame");
+    made.allocate(0x10000, 64);
+    made.call(TraceAction::arena_allocate, 0x11000, 64, other);
+    made.allocate(0x12000, 64);
+    made.allocate(0x7f0000000000, 64);
+    const auto told = check(made, At::end);
+    ASSERT_EQ(told["segments"].size(), 4U);
+    EXPECT_EQ(told["segments"][1]["tensorpool_source"], "frame");
+    EXPECT_EQ(told["segments"][3]["address"], 0x7f0000000000);
+}
+
+TEST_F(Snapshot, MakesEachProcessADevice) {
+    MadeRecording made;
+    const auto second = made.process("other", 8);
+    const auto thread = made.thread(second, 80);
+    const auto pool = made.source(TraceSource::pool, "global", second);
+    made.allocate(0x10000, 64);
+    made.allocate(0x10000, 100, pool).thread = thread;
+    const auto told = check(made, At::end);
+    ASSERT_EQ(told["segments"].size(), 2U);
+    EXPECT_EQ(told["segments"][1]["device"], 1);
+    EXPECT_EQ(told["traces"].size(), 2U);
+    EXPECT_EQ(told["traces"][1][0]["size"], 100);
+}
+
+TEST_F(Snapshot, KeepsTheLastCallsOfALongHistory) {
+    MadeRecording made;
+    for (std::uint64_t i = 0; i < 3000; ++i) {
+        made.allocate(0x10000 + i % 2 * 0x1000, 64 + i);
+        made.deallocate(0x10000 + i % 2 * 0x1000, 8192);
+    }
+    made.allocate(0x10000, 1);
+    const auto told = check(made, At::end, 2500);
+    EXPECT_EQ(left_out_, 6001U - 2500U);
+    EXPECT_EQ(told["traces"][0].size(), 2500U + 1250U);
+    // It begins with the end of a block.
+    EXPECT_EQ(told["before"][0]["blocks"].size(), 1U);
+    EXPECT_EQ(told["before"][0]["unmatched"], 0);
+}
+
+TEST_F(Snapshot, HoldsBlocksFromBeforeTheRecordingWithoutTheirBeginning) {
+    MadeRecording made;
+    made.allocate(0x20000, 64);
+    made.deallocate(0x10000, 4096);
+    const auto told = check(made, At::end);
+    ASSERT_EQ(told["before"][0]["blocks"].size(), 1U);
+    EXPECT_EQ(told["before"][0]["blocks"][0], 0x10000);
+}
+
+TEST_F(Snapshot, CutsBlocksThatLieOverEachOther) {
+    MadeRecording made;
+    const auto other = made.source(TraceSource::pool, "other");
+    made.allocate(0x10000, 5000);
+    made.allocate(0x10800, 5000);
+    made.allocate(0x11000, 300, other);
+    made.allocate(UINT64_MAX - 100, 5000);
+    const auto told = check(made, At::end);
+    EXPECT_LE(told["allocated"], 10'000 + 300 + 100);
+}
+
+TEST_F(Snapshot, NamesFramesOnce) {
+    MadeRecording made;
+    const auto module = made.module("/nowhere/\xff<program>");
+    const auto stack = made.stack({{module, 0x10}, {module, 0x20}});
+    made.allocate(0x10000, 64).stack = stack;
+    made.allocate(0x20000, 64).stack = stack;
+    made.allocate(0x30000, 64);
+    const auto told = check(made, At::end);
+    const auto& blocks = told["segments"][0]["blocks"];
+    ASSERT_EQ(blocks[0]["frames"].size(), 2U);
+    EXPECT_EQ(blocks[0]["frames"][0]["filename"], "/nowhere/\xEF\xBF\xBD<program>");
+    EXPECT_EQ(blocks[0]["frames"][0]["name"], "\xEF\xBF\xBD<program>+0x10");
+    EXPECT_EQ(blocks[2]["frames"], blocks[0]["frames"]);
+    EXPECT_EQ(blocks.back()["frames"].size(), 0U);
+}
+
+TEST_F(Snapshot, OfNothingAliveIsWhole) {
+    MadeRecording made;
+    made.call(TraceAction::refuse, 0, 100);
+    const auto told = check(made, At::peak);
+    EXPECT_EQ(told["segments"].size(), 0U);
+    EXPECT_EQ(told["traces"][0].size(), 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool::command::export_
