@@ -20,9 +20,8 @@ constexpr bool is_shared = true;
 constexpr bool is_shared = false;
 #endif
 constexpr const char* not_shared =
-    "this tensorpool was built with BUILD_SHARED_LIBS=OFF, and what is put under programs needs "
-    "the "
-    "pool in a shared library: build the preset `shared`";
+    "this tensorpool was built with BUILD_SHARED_LIBS=OFF, and what is put under programs "
+    "needs the pool in a shared library: build the preset `shared`";
 
 bool is_there(const fs::path& path) {
     std::error_code ignored;
@@ -51,9 +50,8 @@ bool has_module(const fs::path& package) {
 std::string problem_of_python(const Places& places) {
     if (!has_module(places.package)) {
         return fmt::format(
-            "{} has no module: it is built where the Debian packages python3-dev, python3-numpy "
-            "and "
-            "pybind11-dev are installed",
+            "{} has no module: it is built where the Debian packages python3-dev, "
+            "python3-numpy and pybind11-dev are installed",
             printable(places.package.string()));
     }
     const std::string folder = places.site_folder;
