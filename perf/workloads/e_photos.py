@@ -9,7 +9,7 @@ import numpy as np
 
 import photographs
 
-NAMES = ("Dune", "Aqua", "GreenMeadow", "Wood", "RainDrops", "TwoWings")
+NAMES = sorted(file.stem for file in photographs.FOLDER.glob("*.jpg"))  # twelve, of seven sizes
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722], np.float32)
 
 
