@@ -163,8 +163,9 @@ void perform(const ContenderTask& task, const PlanView& plan, ContenderAnswer& a
 }
 
 void answer_and_end(int descriptor, const ContenderAnswer& answer) noexcept {
-    const bool written = write(descriptor, &answer, sizeof answer) == sizeof answer;
-    _exit(written ? 0 : 1);
+    if (write(descriptor, &answer, sizeof answer) == sizeof answer) _exit(0);
+    dprintf(STDERR_FILENO, "tensorpool: %s\n", answer.problem);
+    _exit(1);
 }
 
 }  // namespace tensorpool::command::replay

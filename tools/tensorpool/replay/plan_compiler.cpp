@@ -89,8 +89,8 @@ private:
                &thread_of(life.begin) != &thread_of(life.end);
     }
 
-    /// A slot of a thread's own is used again; one between threads never, or a third thread could
-    /// find there what is meant for the second.
+    /// A slot of a thread's own is used again. One between threads is used once: a third could find
+    /// there what is meant for the second, and who does not wait would not be found out.
     std::uint32_t take_slot(OneThread& thread, const Life& life) {
         if (thread.free_slots.empty() || is_handed_over(life)) return slot_count_++;
         const std::uint32_t slot = thread.free_slots.back();

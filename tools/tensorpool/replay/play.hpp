@@ -118,7 +118,8 @@ private:
     }
     bool is_checked() const noexcept { return Calls::keeps_apart && stage_.touch == Touch::check; }
     void look_at(Slot slot, std::uint64_t bytes, std::uint32_t number) noexcept {
-        if (is_filled(static_cast<const std::byte*>(slot.block), bytes, number)) return;
+        const auto* const block = static_cast<const std::byte*>(slot.block);
+        if (block != nullptr && is_filled(block, bytes, number)) return;
         failures_.overwritten(slot.block, bytes);
     }
 
