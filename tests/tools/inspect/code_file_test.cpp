@@ -99,6 +99,19 @@ TEST(FrameNames, SkipAllocatorsForASite) {
     EXPECT_FALSE(names.name({program, 0x10}).internal);
 }
 
+TEST(FrameNames, TellTheCallerOfThePool) {
+    trace::testing::MadeRecording made;
+    const auto pool = made.module("/usr/lib/libtensorpool.so.1");
+    const auto program = made.module("/nowhere/program");
+    const auto called = made.stack({{pool, 1}, {pool, 2}, {program, 3}, {pool, 4}});
+    const auto all_own = made.stack({{pool, 1}, {pool, 2}});
+    const auto frames = frames_of_caller(made.recording(), called);
+    ASSERT_EQ(frames.size(), 2U);
+    EXPECT_EQ(frames[0].offset, 3U);
+    EXPECT_EQ(frames_of_caller(made.recording(), all_own).size(), 2U);
+    EXPECT_EQ(frames_of_caller(made.recording(), 0).size(), 0U);
+}
+
 TEST(FrameNames, TakeAFrameOfNoModule) {
     trace::testing::MadeRecording made;
     FrameNames names(made.recording());

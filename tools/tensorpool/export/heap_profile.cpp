@@ -9,6 +9,7 @@
 
 #include "export/formats.hpp"
 #include "export/loaded_code.hpp"
+#include "inspect/frame_names.hpp"
 #include "inspect/report_text.hpp"
 
 namespace tensorpool::command::export_ {
@@ -75,7 +76,7 @@ void write_by_stack(const History& history, Moment moment, WrittenFile& file) {
     for (const auto& [stack, sum] : sums) {
         file.write(counts(sum));
         bool is_innermost = true;
-        for (const trace::RecordedFrame frame : recording.stacks[stack]) {
+        for (const trace::RecordedFrame frame : inspect::frames_of_caller(recording, stack)) {
             // Readers take 1 off where a call returns to, which the recorder has done already.
             const std::uint64_t address = code.address_of(frame);
             if (address != 0) file.write(fmt::format(" {:#x}", address + (is_innermost ? 0 : 1)));

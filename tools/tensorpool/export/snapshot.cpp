@@ -98,7 +98,8 @@ private:
         const auto [at, is_new] = stacks_.try_emplace(stack, 0);
         if (!is_new) return pickle_.again(at->second);
         pickle_.begin_list();
-        for (const trace::RecordedFrame frame : history_.recording().stacks[stack]) {
+        for (const trace::RecordedFrame frame :
+             inspect::frames_of_caller(history_.recording(), stack)) {
             write_frame(names_.name(frame));
             pickle_.end_item();
         }

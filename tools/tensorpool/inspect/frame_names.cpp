@@ -6,6 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "inspect/short_name.hpp"
+
 namespace tensorpool::command::inspect {
 namespace {
 
@@ -14,6 +16,10 @@ constexpr std::size_t most_looked_up = 50'000;
 
 std::string_view base_name(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
+}
+
+bool is_pools_library(std::string_view path) {
+    return base_name(path).starts_with("libtensorpool");
 }
 
 bool is_internal(const FrameName& frame) {
@@ -38,22 +44,41 @@ bool is_internal(const FrameName& frame) {
                                              "tensorpool::interpose::",
                                              "tensorpool::PoolAllocator",
                                              "tensorpool_"};
-    if (base_name(frame.module).starts_with("libtensorpool")) return true;
+    if (is_pools_library(frame.module)) return true;
     return std::ranges::any_of(
         functions, [&](const char* start) { return frame.place.function.starts_with(start); });
 }
 
-}  // namespace
-
-std::string to_text(const FrameName& frame) {
+std::string text_of(const FrameName& frame, std::string text) {
     const CodePlace& place = frame.place;
-    std::string text = place.function;
     if (text.empty()) text = fmt::format("{}+{:#x}", base_name(frame.module), frame.offset);
     if (!place.file.empty()) text += fmt::format(" at {}:{}", base_name(place.file), place.line);
     if (place.file.empty() && !place.function.empty()) {
         text += fmt::format(" in {}", base_name(frame.module));
     }
     return text;
+}
+
+}  // namespace
+
+std::string to_text(const FrameName& frame) {
+    return text_of(frame, frame.place.function);
+}
+
+std::string to_short_text(const FrameName& frame) {
+    return text_of(frame, short_name(frame.place.function));
+}
+
+std::span<const trace::RecordedFrame> frames_of_caller(const trace::Recording& recording,
+                                                       std::uint32_t stack) {
+    const std::vector<trace::RecordedFrame>& frames = recording.stacks[stack];
+    const auto is_own = [&](trace::RecordedFrame frame) {
+        return frame.module < recording.modules.size() &&
+               is_pools_library(recording.modules[frame.module].path);
+    };
+    const auto caller = std::ranges::find_if_not(frames, is_own);
+    if (caller == frames.end()) return frames;
+    return {caller, frames.end()};
 }
 
 const FrameName& FrameNames::name(trace::RecordedFrame frame) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +20,13 @@ struct FrameName {
 };
 /// "function at file:line", or as much of it as is known, else "library.so+0x1234".
 std::string to_text(const FrameName& frame);
+/// The same with the function's short name.
+std::string to_short_text(const FrameName& frame);
+
+/// The frames of a sampled stack from the first on that is not of tensorpool's own library; all
+/// where there is none other.
+std::span<const trace::RecordedFrame> frames_of_caller(const trace::Recording& recording,
+                                                       std::uint32_t stack);
 
 /// Looks each frame up once. Files that changed after the recording began are not asked, for what
 /// they say would be wrong.

@@ -41,9 +41,9 @@ StackSums add_up(const History& history, const ChosenLives& chosen) {
 std::string site_name(const std::vector<trace::RecordedFrame>& stack, FrameNames& names) {
     if (stack.empty()) return "?";
     for (const trace::RecordedFrame frame : stack) {
-        if (!names.name(frame).internal) return to_text(names.name(frame));
+        if (!names.name(frame).internal) return to_short_text(names.name(frame));
     }
-    return to_text(names.name(stack.front()));
+    return to_short_text(names.name(stack.front()));
 }
 
 std::vector<std::string> texts_of(const std::vector<trace::RecordedFrame>& stack,
