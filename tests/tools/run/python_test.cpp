@@ -91,6 +91,15 @@ TEST(PythonParts, ANumPyThatFailsToImportMayBeTriedAgain) {
     EXPECT_EQ(result.output, "not today\n[True]\n") << result.errors;
 }
 
+TEST(PythonParts, ALookWithoutAnImportChangesNothing) {
+    const ProgramResult result =
+        python("numpy", std::string("import importlib.util; importlib.util.find_spec('numpy'); "
+                                    "import sys; print('tensorpool' in sys.modules); "
+                                    "import numpy; a = numpy.ones(1000000); ") +
+                            tell_pools);
+    EXPECT_EQ(result.output, "False\n[True]\n") << result.errors;
+}
+
 TEST(PythonParts, AnotherNumPyIsToldAndRuns) {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder.path() / "numpy");

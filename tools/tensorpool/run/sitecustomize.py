@@ -7,7 +7,7 @@ Any Python of the program's reads this, so it uses no syntax that only new ones 
 import os
 import sys
 
-_folder = os.path.dirname(os.path.abspath(__file__))
+_folder = os.path.dirname(__file__)
 _package = os.environ.get("TENSORPOOL_PYTHON_PACKAGE", "")
 _waiting = set(filter(None, os.environ.get("TENSORPOOL_PYTHON_PARTS", "").split(",")))
 
@@ -18,36 +18,33 @@ class _Finder(object):
     def find_spec(self, name, path=None, target=None):
         if name not in _waiting:
             return None
-        _waiting.discard(name)
-        spec = None
-        for finder in sys.meta_path:
+        for finder in list(sys.meta_path):
+            spec = None
             if finder is not self and hasattr(finder, "find_spec"):
                 spec = finder.find_spec(name, path, target)
-                if spec is not None:
-                    break
-        if spec is None or not hasattr(spec.loader, "exec_module"):
-            _waiting.add(name)
-        else:
-            _enable_after(spec.loader, name)
-        return spec
+            if spec is not None:
+                _enable_after(spec.loader, name)
+                return spec
+        return None
 
 
 _finder = _Finder()
 
 
 def _enable_after(loader, name):
-    run = loader.exec_module
+    """Each look for a module makes a loader, which may never load it."""
+    run = getattr(loader, "exec_module", None)
+    if run is None or "exec_module" in getattr(loader, "__dict__", {"exec_module": None}):
+        return
 
     def exec_module(module):
         del loader.exec_module  # the instance's own; its class has another
-        try:
-            run(module)
-        except BaseException:
-            _waiting.add(name)
-            raise
-        if not _waiting and _finder in sys.meta_path:
-            sys.meta_path.remove(_finder)
-        _enable(name)
+        run(module)
+        if name in _waiting:
+            _waiting.discard(name)
+            if not _waiting and _finder in sys.meta_path:
+                sys.meta_path.remove(_finder)
+            _enable(name)
 
     loader.exec_module = exec_module
 
@@ -107,7 +104,7 @@ def _tell(note):
 def _go_on():
     """With the next sitecustomize. Python tells of its errors as it does without this one."""
     ours = sys.modules.pop("sitecustomize")
-    sys.path[:] = [one for one in sys.path if os.path.abspath(one) != _folder]
+    sys.path[:] = [one for one in sys.path if one != _folder]
     try:
         import sitecustomize
     except ImportError as error:
