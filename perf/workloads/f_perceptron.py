@@ -49,9 +49,9 @@ class Perceptron:
 
 
 def main():
+    images, digits = read_digits()
     if sys.argv[1:] == ["--prepare"]:
         return
-    images, digits = read_digits()
     draw = np.random.default_rng(1)
     network = Perceptron(draw)
     learned = len(images) - TESTED

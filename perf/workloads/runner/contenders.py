@@ -13,6 +13,7 @@ COMMON = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMPY_MADVISE_HU
           "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 TUNED_JEMALLOC = "dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0"
 INTERPOSER = "libtensorpool_interpose.so"
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True)
@@ -22,22 +23,21 @@ class Contender:
     package: str = ""  # Debian's, of that library
     variables: tuple = ()
     is_ours: bool = False
-    with_libraries: bool = False  # as `tensorpool run`: NumPy and PyTorch join by themselves
-    arguments: tuple = ()  # for a work that can join the pool by itself
+    with_libraries: bool = False  # NumPy and PyTorch join by hooks of their own
 
 
 ALL = {c.key: c for c in (
     Contender("glibc"),
     Contender("tcmalloc", "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
     Contender("jemalloc", "libjemalloc.so.2", "libjemalloc2", (("MALLOC_CONF", TUNED_JEMALLOC),)),
-    Contender("pool", INTERPOSER, is_ours=True, with_libraries=True),
+    Contender("pool", INTERPOSER, is_ours=True, with_libraries=True),  # as `tensorpool run` does
     Contender("inside", is_ours=True),  # the work's own use of tensorpool, where it has one
     Contender("interposer", INTERPOSER, is_ours=True),  # malloc alone
     Contender("plain-jemalloc", "libjemalloc.so.2", "libjemalloc2"),
     Contender("mimalloc", "libmimalloc.so.2", "libmimalloc2.0"),
 )}
 RIVALS = ("tcmalloc", "jemalloc")  # those that the aims are about
-DEFAULT = ("glibc", "tcmalloc", "jemalloc", "pool")
+DEFAULT = ("glibc", "tcmalloc", "jemalloc", "pool", "inside")
 
 
 def clean_environment():
@@ -56,10 +56,15 @@ def environment_of(contender, work, build, data):
         own = contender.preload == INTERPOSER
         variables["LD_PRELOAD"] = str(interposer_of(build)) if own else contender.preload
     if contender.with_libraries and work.libraries:
-        hook = Path(__file__).resolve().parent / "hook"
-        variables["PYTHONPATH"] = f"{hook}:{build / 'python'}"
-        variables["WORKLOAD_LIBRARIES"] = ",".join(work.libraries)
+        variables |= python_variables(work, build)
     return variables
+
+
+def python_variables(work, build):
+    """What `tensorpool run` sets for NumPy and PyTorch (tools/tensorpool/run/environment.cpp)."""
+    return {"PYTHONPATH": str(REPOSITORY / "tools" / "tensorpool" / "run"),
+            "TENSORPOOL_PYTHON_PARTS": ",".join(work.libraries),
+            "TENSORPOOL_PYTHON_PACKAGE": str(build / "python" / "tensorpool")}
 
 
 def expected_files(contender, work):
@@ -76,5 +81,4 @@ def expected_files(contender, work):
 def foreign_files(contender, work):
     """Parts of names of files that it must not have mapped."""
     libraries = {c.preload for c in ALL.values() if c.preload}
-    allowed = set(expected_files(contender, work)) | set(work.links)
-    return tuple(libraries - allowed)
+    return tuple(libraries - set(expected_files(contender, work)))

@@ -13,6 +13,10 @@ class Failed(Exception):
     """A run that does not count; the text says which and why."""
 
 
+class Missing(Exception):
+    """A work that cannot be run here; the text says why."""
+
+
 @dataclass(frozen=True)
 class Figures:
     cpu: float  # seconds, user and system

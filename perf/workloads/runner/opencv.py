@@ -4,6 +4,8 @@ import glob
 import hashlib
 from pathlib import Path
 
+from .measure import Missing
+
 PHOTOGRAPHS = "/usr/share/backgrounds/mate/nature/*.jpg"  # Debian's package mate-backgrounds
 
 
@@ -16,8 +18,13 @@ def command(build, data, inside):
     folder = output_folder(data)
     folder.mkdir(parents=True, exist_ok=True)
     program = build / "tools" / "photos" / "tensorpool_photos"
+    photographs = sorted(glob.glob(PHOTOGRAPHS))
+    if not program.is_file():
+        raise Missing(f"no {program}")
+    if not photographs:
+        raise Missing("the Debian package mate-backgrounds is not installed")
     return [str(program), "--work", "pool" if inside else "malloc", "--threads", "1",
-            "--output", str(folder), "--", *sorted(glob.glob(PHOTOGRAPHS))]
+            "--output", str(folder), "--", *photographs]
 
 
 def result(printed, data):

@@ -39,7 +39,7 @@ def prepare(work, data):
     environment = contenders.clean_environment() | {"WORKLOAD_DATA": str(data)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
-        raise works.Missing(f"it cannot be prepared: {done.stderr.strip()[-300:]}")
+        raise measure.Missing(f"it cannot be prepared: {done.stderr.strip()[-300:]}")
 
 
 def run_once(work, contender, build, data):
@@ -55,7 +55,7 @@ def run_once(work, contender, build, data):
 
 def hold(work, chosen, count, build, data, progress):
     """`count` rounds, in each of which every contender of `chosen` has a turn, in an order drawn
-    anew. All must come to the same result. Raises works.Missing and measure.Failed."""
+    anew. All must come to the same result. Raises measure.Missing and measure.Failed."""
     prepare(work, data)
     rounds = Rounds([c.key for c in chosen])
     order = list(chosen)

@@ -4,13 +4,15 @@ A work is one program that takes 3 to 10 CPU seconds with glibc's malloc, with f
 numbers of threads. The last line that it prints begins with `result: ` and says what it computed,
 so that all contenders' can be compared. Those of Python and PyTorch lie beside `compare`, one file
 each, `<letter>_<name>.py`; with the argument `--prepare` they put what they read into the folder
-WORKLOAD_DATA, which is not measured. Those of C++ are programs of the build folder.
+WORKLOAD_DATA, which is not measured. Those of C++ are programs of the build folder, which join the
+pool by themselves when they are told to.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import opencv
+from .measure import Missing
 
 HERE = Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"  # Debian's: the first on the PATH need not have NumPy
@@ -37,9 +39,7 @@ class Work:
     title: str
     aims: Aims
     libraries: tuple = ()  # that join the pool by a hook of their own
-    links: tuple = field(default=())  # allocators that the program itself is linked with
     is_program: bool = False  # of the build folder
-    inside: tuple = ()  # arguments that make it use tensorpool by itself
 
 
 ALL = {w.letter: w for w in (
@@ -52,23 +52,24 @@ ALL = {w.letter: w for w in (
 )}
 
 
-class Missing(Exception):
-    """The work cannot be run here; the text says why."""
-
-
 def command_of(work, contender, build, data):
     """The words of the command. Raises Missing."""
+    is_inside = contender.key == "inside"
     if work.letter == "D":
-        return opencv.command(build, data, contender.key == "inside")
-    if contender.key == "inside":
-        raise Missing("it has no use of tensorpool of its own")
+        return opencv.command(build, data, is_inside)
     if work.is_program:
-        found = sorted((build / "perf" / "workloads").glob(f"{work.letter.lower()}_*"))
-        found = [path for path in found if path.is_file() and path.stat().st_mode & 0o100]
-        if not found:
-            raise Missing(f"no program {work.letter.lower()}_… in {build / 'perf/workloads'}")
-        return [str(found[0])]
+        return [str(program_of(work, build)), *(["--pool"] if is_inside else [])]
+    if is_inside:
+        raise Missing("it has no use of tensorpool of its own")
     return [PYTHON, str(script_of(work))]
+
+
+def program_of(work, build):
+    folder = build / "perf" / "workloads"
+    for path in sorted(folder.glob(f"{work.letter.lower()}_*")):
+        if path.is_file() and path.stat().st_mode & 0o100:
+            return path
+    raise Missing(f"no program {work.letter.lower()}_… in {folder}")
 
 
 def script_of(work):
