@@ -100,7 +100,7 @@ constexpr const char* details =
 
 CLI::App* add_run(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("run", "Run a program with the pool under it, and report at its end");
+        app.add_subcommand("run", "Run a program with the pool under it, and report");
     const auto words = std::make_shared<Words>();
     declare_options(*command, *words, settings);
     command->prefix_command();
