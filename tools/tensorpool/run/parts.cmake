@@ -16,11 +16,10 @@ endfunction()
 path_from_program("${CMAKE_INSTALL_LIBDIR}" run_libraries)
 path_from_program("${python_folder}" run_python)
 path_from_program("${CMAKE_INSTALL_DATADIR}/tensorpool" run_data)
-file(RELATIVE_PATH run_build_folder ${CMAKE_CURRENT_BINARY_DIR} ${PROJECT_BINARY_DIR})
-string(REGEX REPLACE "/$" "" run_build_folder "${run_build_folder}")
+file(RELATIVE_PATH run_place_in_build ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR})
 
 set_property(SOURCE run/places.cpp APPEND PROPERTY COMPILE_DEFINITIONS
-  TENSORPOOL_RUN_BUILD_FOLDER="/${run_build_folder}" TENSORPOOL_RUN_LIBRARIES="${run_libraries}"
+  TENSORPOOL_RUN_PLACE_IN_BUILD="${run_place_in_build}" TENSORPOOL_RUN_LIBRARIES="${run_libraries}"
   TENSORPOOL_RUN_PYTHON="${run_python}" TENSORPOOL_RUN_DATA="${run_data}")
 if(BUILD_SHARED_LIBS)
   set_property(SOURCE run/parts.cpp APPEND PROPERTY COMPILE_DEFINITIONS TENSORPOOL_RUN_SHARED)

@@ -2,6 +2,8 @@
 
 #include "run/places.hpp"
 
+#include <string>
+#include <string_view>
 #include <system_error>
 
 namespace tensorpool::command::run {
@@ -14,16 +16,23 @@ fs::path path_from(const fs::path& folder, const char* path) {
     return (folder / path).lexically_normal();
 }
 
+/// Where the program lies in the build folder that made it, that; otherwise "".
+fs::path build_folder_of(const fs::path& folder) {
+    constexpr std::string_view place = "/" TENSORPOOL_RUN_PLACE_IN_BUILD;
+    std::string text = folder;
+    if (!text.ends_with(place)) return {};
+    text.resize(text.size() - place.size());
+    std::error_code ignored;
+    return fs::exists(text + "/cmake_install.cmake", ignored) ? fs::path(text) : fs::path();
+}
+
 }  // namespace
 
 Places places_beside(const fs::path& folder) {
-    std::error_code ignored;
-    const fs::path build = (folder.string() + TENSORPOOL_RUN_BUILD_FOLDER);
-    // Nothing that is installed has this file above it.
-    if (fs::exists(build / "cmake_install.cmake", ignored)) {
-        return {path_from(build, "lib/interpose/libtensorpool_interpose.so"),
-                path_from(build, "lib/libtensorpool_torch.so"),
-                path_from(build, "python/tensorpool"), path_from(build, "python_site")};
+    if (const fs::path build = build_folder_of(folder); !build.empty()) {
+        return {build / "lib/interpose/libtensorpool_interpose.so",
+                build / "lib/libtensorpool_torch.so", build / "python/tensorpool",
+                build / "python_site"};
     }
     const fs::path libraries = path_from(folder, TENSORPOOL_RUN_LIBRARIES);
     return {libraries / "libtensorpool_interpose.so", libraries / "libtensorpool_torch.so",
