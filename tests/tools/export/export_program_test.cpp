@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tools/temporary_folder.hpp"
 #include "tools/tensorpool/started_program.hpp"
@@ -60,6 +62,15 @@ TEST_F(ExportProgram, WritesEachFormatToAFile) {
 TEST_F(ExportProgram, WritesToStandardOutput) {
     EXPECT_EQ(run({path_, "-f", "rmm"}), 0) << errors_;
     EXPECT_EQ(output_, "Thread,Time,Action,Pointer,Size,Stream");
+}
+
+TEST_F(ExportProgram, TellsWhatItWrote) {
+    const std::string out = folder_.path() / "out";
+    EXPECT_EQ(run({path_, "-f", "rmm", "-o", out, "--json"}), 0) << errors_;
+    const auto told = nlohmann::json::parse(output_);
+    EXPECT_EQ(told["path"], out);
+    EXPECT_EQ(told["bytes"], std::filesystem::file_size(out));
+    EXPECT_EQ(run({path_, "-f", "rmm", "--json"}), 2);
 }
 
 TEST_F(ExportProgram, RefusesWhatItCannotDo) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -93,6 +94,21 @@ TEST_F(Pickle, HoldsLongListsAndManyTexts) {
     ASSERT_EQ(json.size(), 30'000U);
     EXPECT_EQ(json[29'999], "text 999");
     EXPECT_EQ(json[300], "text 300");
+}
+
+// The viewer's stack holds only so many values at once.
+TEST_F(Pickle, PutsLongListsTogetherBitByBit) {
+    const std::string bytes = testing::written([](WrittenFile& file) {
+        PickleWriter pickle(file);
+        pickle.begin_list();
+        for (int i = 0; i < 2500; ++i) {
+            pickle.number(7);
+            pickle.end_item();
+        }
+        pickle.end_list();
+        pickle.finish();
+    });
+    EXPECT_EQ(std::ranges::count(bytes, 'e'), 3);
 }
 
 }  // namespace

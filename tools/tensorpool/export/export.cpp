@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "export/formats.hpp"
+#include "inspect/report_text.hpp"
+#include "output.hpp"
 #include "printable.hpp"
 #include "trace/recording.hpp"
 
@@ -27,19 +30,13 @@ struct ExportOptions {
     std::uint64_t entries = usual_entries;
 };
 
-void write(const export_::History& history, const ExportOptions& options,
-           export_::WrittenFile& file) {
+/// Returns how many calls were left out of a history.
+std::uint64_t write(const export_::History& history, const ExportOptions& options,
+                    export_::WrittenFile& file) {
     const export_::Moment moment = export_::moment_of(history, options.at);
     switch (options.format) {
         case Format::torch:
-            if (const std::uint64_t left_out =
-                    export_::write_snapshot(history, moment, options.entries, file)) {
-                fmt::print(stderr,
-                           "tensorpool: the history holds the last {} calls; {} before them were "
-                           "left out (--entries)\n",
-                           options.entries, left_out);
-            }
-            break;
+            return export_::write_snapshot(history, moment, options.entries, file);
         case Format::heap:
             export_::write_heap_profile(history, moment, file);
             break;
@@ -50,13 +47,37 @@ void write(const export_::History& history, const ExportOptions& options,
             export_::write_rmm_log(history, file);
             break;
     }
+    return 0;
 }
 
-int export_file(const ExportOptions& options) {
-    if (options.format == Format::torch && options.output.empty() && isatty(STDOUT_FILENO) != 0) {
+void check_output(const Settings& settings, const ExportOptions& options) {
+    if (!options.output.empty()) return;
+    if (settings.json) {
+        throw CommandError(wrong_usage, "--json would stand in the export; name a file with -o");
+    }
+    if (options.format == Format::torch && isatty(STDOUT_FILENO) != 0) {
         throw CommandError(wrong_usage,
                            "a snapshot is nothing for a terminal; name a file with -o");
     }
+}
+
+void tell(const Settings& settings, const ExportOptions& options, const export_::WrittenFile& file,
+          std::uint64_t left_out) {
+    if (settings.json) {
+        const nlohmann::ordered_json told{{"path", inspect::valid_utf8(options.output)},
+                                          {"bytes", file.bytes()},
+                                          {"calls_left_out", left_out}};
+        print_line(told.dump());
+    } else if (left_out > 0) {
+        fmt::print(stderr,
+                   "tensorpool: the history holds the last {} calls; {} before them were left out "
+                   "(--entries)\n",
+                   options.entries, left_out);
+    }
+}
+
+int export_file(const Settings& settings, const ExportOptions& options) {
+    check_output(settings, options);
     const trace::Recording recording = trace::read_recording(options.path);
     if (recording.calls.empty()) {
         throw CommandError(finding, fmt::format("{}: holds no calls, so there is nothing to export",
@@ -64,8 +85,9 @@ int export_file(const ExportOptions& options) {
     }
     const export_::History history(recording);
     export_::WrittenFile file(options.output, options.path);
-    write(history, options, file);
+    const std::uint64_t left_out = write(history, options, file);
     file.finish();
+    tell(settings, options, file, left_out);
     return success;
 }
 
@@ -100,6 +122,7 @@ CLI::App* add_export(CLI::App& app, Settings& settings) {
         app.add_subcommand("export", "Write a recording as other tools read it");
     const auto options = std::make_shared<ExportOptions>();
     add_options(*command, *options);
+    command->add_flag("--json", settings.json, "Print what was written as JSON");
     command->footer(
         "Examples:\n"
         "  tensorpool export train.trace -f torch -o train.pickle   PyTorch's memory_viz\n"
@@ -115,8 +138,9 @@ CLI::App* add_export(CLI::App& app, Settings& settings) {
         "heap is a profile of gperftools: by call stacks where they were sampled, else by pool and "
         "scope. chrome holds the bytes alive of each pool, thinned, scopes, and requests that were "
         "not met. rmm is the log of RMM's logging_resource_adaptor.\n";
-    command->callback(
-        [&settings, options] { settings.run = [options] { return export_file(*options); }; });
+    command->callback([&settings, options] {
+        settings.run = [&settings, options] { return export_file(settings, *options); };
+    });
     return command;
 }
 

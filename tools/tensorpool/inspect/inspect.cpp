@@ -57,9 +57,7 @@ CLI::App* add_inspect(CLI::App& app, Settings& settings) {
     command->add_option("--top", options->top, "Rows of long tables (10)")
         ->option_text("N")
         ->check(CLI::Range(1, 10'000));
-    command
-        ->add_option("--html", options->html,
-                     "Write a page with a timeline to this file, and print nothing")
+    command->add_option("--html", options->html, "Write a page with a timeline instead")
         ->option_text("REPORT.html");
     add_output_options(*command, settings);
     command->footer(

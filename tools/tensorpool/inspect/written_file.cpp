@@ -24,6 +24,7 @@ WrittenFile::WrittenFile(const std::string& path, const std::string& source)
 
 void WrittenFile::write(std::string_view text) {
     if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) fail();
+    bytes_ += text.size();
 }
 
 void WrittenFile::finish() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@ public:
     void write(std::string_view text);
     /// After the last piece; throws as `write` does.
     void finish();
+    std::uint64_t bytes() const noexcept { return bytes_; }  ///< written so far
 
 private:
     struct Close {
@@ -28,6 +30,7 @@ private:
     [[noreturn]] void fail() const;
 
     std::string name_;
+    std::uint64_t bytes_ = 0;
     std::unique_ptr<std::FILE, Close> file_;
 };
 
