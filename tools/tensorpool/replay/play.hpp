@@ -38,12 +38,12 @@ struct PlayCounts {
     std::uint64_t resizes = 0;
 };
 
-/// Ends the process: there is nobody to go on for.
+/// Each ends the process: there is nobody to go on for.
 struct PlayFailures {
     /// A request was not met.
-    [[noreturn]] void (*refused)(std::uint64_t bytes);
+    void (*refused)(std::uint64_t bytes);
     /// The block does not hold what was written into it.
-    [[noreturn]] void (*overwritten)(const void* block, std::uint64_t bytes);
+    void (*overwritten)(const void* block, std::uint64_t bytes);
 };
 
 template <class Calls>
@@ -81,7 +81,7 @@ public:
 private:
     void keep(const Step& step, void* block) noexcept {
         if (block == nullptr) [[unlikely]]
-            failures_.refused(step.bytes());
+            return failures_.refused(step.bytes());
         touch(step, static_cast<std::byte*>(block));
         stage_.slots[step.slot] = {block, step.bytes()};
         if (step.is_handover()) stage_.handovers[step.slot].give();
