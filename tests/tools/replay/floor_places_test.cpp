@@ -40,7 +40,8 @@ TEST(FloorPlaces, BlocksAreAlignedAndDoNotOverlap) {
     std::map<std::uint64_t, std::uint64_t> held;
     for (int i = 0; i < 20'000; ++i) {
         if (held.size() > 100 || (!held.empty() && random() % 2 == 0)) {
-            const auto freed = std::next(held.begin(), random() % held.size());
+            const auto freed =
+                std::next(held.begin(), static_cast<std::ptrdiff_t>(random() % held.size()));
             places.deallocate(freed->first);
             held.erase(freed);
             continue;

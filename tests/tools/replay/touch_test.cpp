@@ -43,7 +43,7 @@ TEST(Touch, FirstWritesOnlyWithinTheBlock) {
 }
 
 TEST(Touch, EachByteThatChangedIsFound) {
-    for (const std::uint64_t bytes : {1, 7, 8, 9, 100, 4099}) {
+    for (const std::uint64_t bytes : {1u, 7u, 8u, 9u, 100u, 4099u}) {
         std::vector<std::byte> memory(bytes);
         fill(memory.data(), bytes, 7);
         EXPECT_TRUE(is_filled(memory.data(), bytes, 7));
