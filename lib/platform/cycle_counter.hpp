@@ -26,4 +26,15 @@ inline std::uint64_t cycle_counter() noexcept {
 #endif
 }
 
+/// The same, read after all that comes before it: what another thread saw to earlier has an earlier
+/// time. Processors read a counter ahead of loads that they wait for (Intel's manual, RDTSC).
+inline std::uint64_t ordered_cycle_counter() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_lfence();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");
+#endif
+    return cycle_counter();
+}
+
 }  // namespace tensorpool::platform

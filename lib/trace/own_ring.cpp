@@ -38,7 +38,10 @@ void Recorder::record(TraceAction action, std::uint64_t source, const void* addr
         if (!make_room(own)) return;
     }
     TraceEntry& entry = own.begin_entry();
-    entry.cycles = platform::cycle_counter();
+    // A block goes from the thread that took it to the one that gives it back in no time; the other
+    // way it waits in a magazine. The order costs 10 ns, so only that of the first is paid for.
+    entry.cycles = action == TraceAction::deallocate ? platform::ordered_cycle_counter()
+                                                     : platform::cycle_counter();
     entry.address = reinterpret_cast<std::uintptr_t>(address);
     entry.bytes = bytes;
     entry.source = static_cast<std::uint32_t>(source);
