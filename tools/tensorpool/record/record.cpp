@@ -70,7 +70,7 @@ constexpr const char* details =
     "The process is neither stopped nor changed: it sees that it is to record when one of its "
     "threads next takes a slow path of a pool, an arena or a scratch, such as for a large block or "
     "after some hundred small ones; from then on the calls of all its threads are recorded, each "
-    "from its next call on. A call costs some 15 ns more meanwhile. Each thread writes into a ring "
+    "from its next call on. A call costs some 20 ns more meanwhile. Each thread writes into a ring "
     "of 16,384 entries, which is emptied up to some thousand times a second; where a ring is full "
     "its thread goes on and the calls without room are counted. What is in the rings outlives a "
     "process that is killed. A process can be recorded by one recorder at a time. Not recorded are "
