@@ -121,6 +121,7 @@ private:
 
     // page_heap_giving.cpp: giving back. The lock is not held.
     std::size_t shed(std::size_t bytes, Changes& changes) noexcept;
+    Span* extent_to_give(std::size_t pages) noexcept;
     void collect(SpanList& leaving, std::size_t bytes) noexcept;
     std::size_t drop(SpanList& leaving, Changes& changes) noexcept;
     Span* keep_front(Span& extent, PageCount pages) noexcept;

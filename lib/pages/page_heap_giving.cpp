@@ -61,14 +61,22 @@ std::size_t PageHeap::shed(std::size_t bytes, Changes& changes) noexcept {
     return leaving.empty() ? 0 : drop(leaving, changes);
 }
 
-// Takes hot extents out, the largest first and the last one in part, and capacity with them.
+// The smallest that holds so many pages, or else the largest: a large extent from which a little
+// went would make the next large request grow elsewhere.
+Span* PageHeap::extent_to_give(std::size_t pages) noexcept {
+    if (pages > hot_.total_pages()) return hot_.largest();
+    Span* const enough = hot_.find(static_cast<PageCount>(pages), 1);
+    return enough != nullptr ? enough : hot_.largest();
+}
+
+// Takes hot extents out, the last one in part, and capacity with them.
 void PageHeap::collect(SpanList& leaving, std::size_t bytes) noexcept {
     std::size_t collected = 0;
     while (collected < bytes) {
-        Span* extent = hot_.largest();
+        const std::size_t wanted = base::ceil_divide(bytes - collected, page_bytes);
+        Span* extent = extent_to_give(wanted);
         if (extent == nullptr) return;
         remove_extent(*extent);
-        const std::size_t wanted = base::ceil_divide(bytes - collected, page_bytes);
         if (wanted < extent->pages) extent = keep_front(*extent, static_cast<PageCount>(wanted));
         leaving.push_back(*extent);
         collected += extent->bytes();

@@ -73,6 +73,29 @@ TEST(PageHeapGiving, GivesBackNoMoreThanAskedFor) {
     EXPECT_EQ(heap.capacity(), 1U);
 }
 
+TEST(PageHeapGiving, LeavesTheLargestExtentWholeWhereAnotherHoldsEnough) {
+    TestHeap heap;
+    const std::vector<Span*> spans = heap.allocate_all({100, 1, 20, 1});
+    heap.free(spans[0]);
+    heap.free(spans[2]);
+    heap.give_back(15);
+    EXPECT_EQ(heap.capacity(), 107U);
+    heap.allocate(100);
+    EXPECT_EQ(heap.capacity(), 107U) << "it did not grow";
+}
+
+TEST(PageHeapGiving, TakesTheLargestFirstWhereNoneHoldsEnough) {
+    TestHeap heap;
+    const std::vector<Span*> spans = heap.allocate_all({30, 1, 20, 1, 10, 1});
+    heap.free(spans[0]);
+    heap.free(spans[2]);
+    heap.free(spans[4]);
+    heap.give_back(38);
+    EXPECT_EQ(heap.capacity(), 25U);
+    heap.allocate(20);
+    EXPECT_EQ(heap.capacity(), 25U) << "of 30 and 8 of 10, the 20 stay";
+}
+
 TEST(PageHeapGiving, KeepsTheFrontOfAnExtentThatGoesInPart) {
     TestHeap heap;
     Span* const span = heap.allocate(50);
