@@ -18,13 +18,10 @@
 namespace tensorpool::command {
 namespace {
 
+// A screen has room for no more: exit statuses are in the manual.
 constexpr const char* footer =
     "Examples:\n"
-    "  tensorpool top                   all processes with pools, live\n"
-    "  tensorpool stat --name train     a line a second\n"
-    "\n"
-    "Exit status: 0; 1 something was found, or failed; 2 wrong usage; 3 the process\n"
-    "is gone. `tensorpool SUBCOMMAND --help` tells more.";
+    "  tensorpool top    all processes with pools, live (`tensorpool top --help` tells more)";
 
 class HelpFormatter : public CLI::Formatter {
 public:
@@ -81,7 +78,7 @@ int run(const Settings& settings) try {
 
 std::unique_ptr<CLI::App> declare(Settings& settings) {
     auto app = std::make_unique<CLI::App>(
-        "Shows where the memory is of running programs that use tensorpool.", "tensorpool");
+        "Shows where the memory of programs is, and puts tensorpool under them.", "tensorpool");
     app->formatter(std::make_shared<HelpFormatter>());
     app->set_help_flag("-h,--help", "Print this help");
     app->set_version_flag("--version", "tensorpool " TENSORPOOL_VERSION)
@@ -93,8 +90,8 @@ std::unique_ptr<CLI::App> declare(Settings& settings) {
     add_stat(*app, settings);
     add_events(*app, settings);
     add_serve(*app, settings);
-    add_record(*app, settings);
     add_run(*app, settings);
+    add_record(*app, settings);
     add_replay(*app, settings);
     add_inspect(*app, settings);
     add_export(*app, settings);
