@@ -11,6 +11,9 @@ namespace {
 // than this costs more than it saves.
 constexpr unsigned looks_per_bin = 8;
 
+// Extents that hold a large block are few; where they are many, any of them will do.
+constexpr unsigned looks_for_lowest = 64;
+
 }  // namespace
 
 unsigned ExtentBins::bin_of(PageCount pages) noexcept {
@@ -38,6 +41,19 @@ Span* ExtentBins::find(PageCount pages, PageCount alignment) noexcept {
         if (Span* const found = best_of(bin, pages, alignment)) return found;
     }
     return nullptr;
+}
+
+Span* ExtentBins::find_lowest(PageCount pages, PageCount alignment) noexcept {
+    Span* lowest = nullptr;
+    unsigned looks = 0;
+    for (unsigned bin = next_used(bin_of(pages)); bin < bin_count; bin = next_used(bin + 1)) {
+        for (Span& extent : bins_[bin]) {
+            if (place_in(extent, pages, alignment) == extent.end_page()) continue;
+            if (lowest == nullptr || extent.first_page < lowest->first_page) lowest = &extent;
+            if (++looks == looks_for_lowest) return lowest;
+        }
+    }
+    return lowest;
 }
 
 Span* ExtentBins::largest() noexcept {

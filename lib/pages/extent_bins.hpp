@@ -19,6 +19,9 @@ public:
     /// that is found among the first few of its bin, otherwise of the next bin. nullptr if none
     /// fits.
     Span* find(PageCount pages, PageCount alignment) noexcept;
+    /// The one at the lowest address that fits, as far as a few dozen looks from the best fit on
+    /// tell. nullptr if none fits.
+    Span* find_lowest(PageCount pages, PageCount alignment) noexcept;
 
     template <class Function>
     void for_each(Function function) {

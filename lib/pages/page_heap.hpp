@@ -96,6 +96,7 @@ private:
     // page_heap.cpp: taking and freeing. The lock is held.
     Span* take(const PageRequest& request, Changes& changes, Refusal& refusal,
                std::size_t& shortage) noexcept;
+    Span* find_hot(const PageRequest& request) noexcept;
     Span* cut(Span& extent, const PageRequest& request) noexcept;
     void add_extent(Span& extent, PageKind kind) noexcept;
     void remove_extent(Span& extent) noexcept;

@@ -106,6 +106,34 @@ TEST(ExtentBins, APlaceIsNeverBeyondTheEndOfTheExtent) {
     EXPECT_EQ(ExtentBins::place_in(extent, 10, 1), extent.first_page);
 }
 
+TEST(ExtentBins, LowestThatFitsIsTakenWhereThatIsWanted) {
+    Bins some;
+    some.add(20);
+    Span& low = some.add(50);
+    some.add(30);
+    Span& high = some.add(31);
+    EXPECT_EQ(some.bins.find_lowest(25, 1), &low) << "not the best fit";
+    some.bins.remove(low);
+    EXPECT_EQ(some.bins.find_lowest(31, 1), &high);
+    EXPECT_EQ(some.bins.find_lowest(32, 1), nullptr);
+    EXPECT_EQ(ExtentBins().find_lowest(1, 1), nullptr);
+}
+
+TEST(ExtentBins, LowestSkipsExtentsWhoseAlignedPartIsTooSmall) {
+    Bins some;
+    some.add_at(10, 30);
+    Span& fits = some.add_at(64, 30);
+    EXPECT_EQ(some.bins.find_lowest(20, 32), &fits);
+    EXPECT_EQ(some.bins.find_lowest(30, 64), &fits);
+    EXPECT_EQ(some.bins.find_lowest(31, 64), nullptr);
+}
+
+TEST(ExtentBins, OfVeryManyThatFitOneIsFound) {
+    Bins some;
+    for (int i = 0; i < 1000; ++i) some.add(200);
+    EXPECT_NE(some.bins.find_lowest(150, 1), nullptr);
+}
+
 TEST(ExtentBins, AgreeWithAListOfExtentsAtRandom) {
     testing::Random random(314159);
     std::deque<Span> extents(300);
@@ -147,6 +175,11 @@ TEST(ExtentBins, AgreeWithAListOfExtentsAtRandom) {
         if (found != nullptr) {
             ASSERT_NE(ExtentBins::place_in(*found, wanted, alignment), found->end_page());
             ASSERT_LE(found->pages, smallest + smallest / 8 + 1) << "worse by more than a bin";
+        }
+        const Span* const lowest = bins.find_lowest(wanted, alignment);
+        ASSERT_EQ(lowest != nullptr, smallest != 0);
+        if (lowest != nullptr) {
+            ASSERT_NE(ExtentBins::place_in(*lowest, wanted, alignment), lowest->end_page());
         }
         ASSERT_EQ(bins.largest() != nullptr, largest != 0);
         if (largest != 0) {
