@@ -10,28 +10,28 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// A process that runs without memory, as each does for a moment on its way out: the kernel's own
-/// do so for ever. Nothing where none is seen, as in a container.
-std::optional<std::uint64_t> process_without_memory() {
+/// As of a process that runs without memory, which each does for a moment on its way out, and the
+/// kernel's own do for ever. Nothing where none is seen, as in a container.
+std::optional<FoundSegment> segment_without_memory() {
     for (const std::uint64_t process : platform::process_numbers()) {
         const auto facts = platform::facts_of(process);
-        if (facts && !facts->has_memory) return process;
+        if (!facts || facts->has_memory) continue;
+        return FoundSegment{.process = process,
+                            .file = {},
+                            .descriptor = 1,
+                            .is_in_folder = false,
+                            .is_of_our_space = true,
+                            .start_ticks = facts->start_ticks,
+                            .name = "p"};
     }
     return std::nullopt;
 }
 
 TEST(LookAfter, TakesAProcessOnItsWayOutForEndedAndNotForAnotherProgram) {
-    const auto process = process_without_memory();
-    if (!process) GTEST_SKIP() << "no process of the kernel's is seen here";
+    const auto found = segment_without_memory();
+    if (!found) GTEST_SKIP() << "no process of the kernel's is seen here";
     const testing::FakeSegment segment;
-    const FoundSegment found{.process = *process,
-                             .file = {},
-                             .descriptor = 1,
-                             .is_in_folder = false,
-                             .is_of_our_space = true,
-                             .start_ticks = platform::facts_of(*process)->start_ticks,
-                             .name = "p"};
-    const auto problem = look_after(found, segment.open());
+    const auto problem = look_after(*found, segment.open());
     ASSERT_TRUE(problem);
     EXPECT_NE(problem->what.find("ended"), std::string::npos) << problem->what;
 }
