@@ -26,7 +26,7 @@ std::uint64_t read(const Counter& counter) noexcept {
 
 [[noreturn]] void fail(std::uint64_t process, const std::string& name,
                        const SegmentProblem& problem) {
-    std::string who = process == 0 ? "a process" : "process " + std::to_string(process);
+    std::string who = "process " + std::to_string(process);
     if (!name.empty()) who += " (" + name + ')';
     throw AttachError(problem.failure, "tensorpool: " + who + ": " + problem.what);
 }
@@ -129,7 +129,10 @@ StatisticsReader StatisticsReader::attach(std::uint64_t process) {
 
 StatisticsReader StatisticsReader::take_over(int segment) {
     Finding finding = find_handed_over(platform::ObservedFile(segment));
-    if (!finding.segment) fail(0, "", finding.problem);
+    if (!finding.segment) {
+        throw AttachError(finding.problem.failure,
+                          "tensorpool: the segment handed over: " + finding.problem.what);
+    }
     auto state = std::make_unique<State>(std::move(*finding.segment));
     if (const auto problem = state->view.open()) {
         fail(state->segment.process, state->segment.name, *problem);

@@ -77,7 +77,7 @@ TEST(HandedOverSegment, ThatIsNoneIsClosedAndTold) {
             ADD_FAILURE() << "taken over";
         } catch (const AttachError& error) {
             EXPECT_EQ(error.failure(), AttachFailure::damaged) << error.what();
-            EXPECT_EQ(std::string(error.what()).find("tensorpool: a process: "), 0U)
+            EXPECT_EQ(std::string(error.what()).find("tensorpool: the segment handed over: "), 0U)
                 << error.what();
         }
         EXPECT_FALSE(descriptor >= 0 && is_open(descriptor));
