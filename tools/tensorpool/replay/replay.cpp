@@ -102,7 +102,7 @@ int replay(const Settings& settings, const ReplayOptions& options) {
 
 CLI::App* add_replay(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("replay", "Play a recording's calls to several allocators and compare");
+        app.add_subcommand("replay", "Play a recording to several allocators and compare");
     const auto options = std::make_shared<replay::ReplayOptions>();
     command->add_option("FILE", options->file, "A trace, or a log of RMM (CSV)")
         ->option_text("FILE")
