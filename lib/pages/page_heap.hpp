@@ -28,6 +28,7 @@ struct PageRequest {
 struct Changes {
     std::size_t grown = 0;
     std::size_t given_back = 0;
+    PageRun fresh = {};  // the last that was committed: nobody has touched it
 };
 
 using base::Refusal;

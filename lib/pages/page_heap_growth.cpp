@@ -123,6 +123,7 @@ bool PageHeap::commit_place(Place place, Surplus surplus, Changes& changes, Refu
     const std::size_t needed = bytes_of(place.pages);
     const std::size_t wanted = wanted_bytes(place, surplus, refusal, shortage);
     if (wanted == 0) return false;
+    const PageNumber first = place.cold->first_page;
     bool asked = false;
     const std::size_t grown = budget_.take_and_get(
         needed, wanted, options_.growth.fraction, page_bytes, [&](std::size_t bytes) {
@@ -136,6 +137,7 @@ bool PageHeap::commit_place(Place place, Surplus surplus, Changes& changes, Refu
     }
     count_growth(grown);
     changes.grown += grown;
+    changes.fresh = {first, static_cast<PageCount>(grown / page_bytes)};
     return true;
 }
 

@@ -79,6 +79,22 @@ void* MemoryPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcep
     }
 }
 
+void* MemoryPool::allocate_prefaulted(std::size_t bytes) {
+    if (bytes <= detail::largest_block_bytes) return allocate(bytes);
+    return pool().allocate_or_throw(bytes, default_alignment, detail::Pool::FirstTouch::by_pool);
+}
+
+void* MemoryPool::try_allocate_prefaulted(std::size_t bytes) noexcept {
+    if (bytes <= detail::largest_block_bytes) return try_allocate(bytes);
+    try {
+        pages::Refusal refusal;
+        return pool().allocate(bytes, default_alignment, refusal,
+                               detail::Pool::FirstTouch::by_pool);
+    } catch (...) {
+        return nullptr;  // the global pool could not be set up
+    }
+}
+
 void* MemoryPool::allocate_zeroed(std::size_t count, std::size_t element_bytes) {
     return pool().allocate_zeroed(product_or_most(count, element_bytes));
 }

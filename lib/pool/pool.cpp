@@ -129,7 +129,8 @@ unsigned Pool::table_number() const noexcept {
     return std::min(heap_.pool_number(), cached_pool_count);
 }
 
-void* Pool::allocate(std::size_t bytes, std::size_t alignment, Refusal& refusal) noexcept {
+void* Pool::allocate(std::size_t bytes, std::size_t alignment, Refusal& refusal,
+                     FirstTouch first_touch) noexcept {
     if (bytes == 0) return nullptr;
     statistics::look_for_recorder();
     Changes changes;
@@ -149,14 +150,15 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, Refusal& refusal)
     }
     tell(changes);
     if (block == nullptr) count_failure(bytes, refusal);
+    if (block != nullptr && first_touch == FirstTouch::by_pool) prefault(block, bytes, changes);
     const auto action = block == nullptr ? TraceAction::refuse : TraceAction::allocate;
     statistics::record(action, id(), block, bytes, alignment);
     return block;
 }
 
-void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment) {
+void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment, FirstTouch first_touch) {
     Refusal refusal;
-    void* const block = allocate(bytes, alignment, refusal);
+    void* const block = allocate(bytes, alignment, refusal, first_touch);
     if (block == nullptr && bytes != 0) fail(bytes, refusal);
     return block;
 }

@@ -31,10 +31,14 @@ public:
     static Pool* make(const PoolOptions& options, unsigned number);
     static void destroy(Pool& pool) noexcept;
 
+    /// Who touches fresh pages of a block of whole pages first.
+    enum class FirstTouch : bool { by_caller, by_pool };
     /// A block, or nullptr; then `refusal` says why, and nothing is counted but the failure.
-    void* allocate(std::size_t bytes, std::size_t alignment, pages::Refusal& refusal) noexcept;
+    void* allocate(std::size_t bytes, std::size_t alignment, pages::Refusal& refusal,
+                   FirstTouch first_touch = FirstTouch::by_caller) noexcept;
     /// As above; throws AllocationError instead.
-    void* allocate_or_throw(std::size_t bytes, std::size_t alignment);
+    void* allocate_or_throw(std::size_t bytes, std::size_t alignment,
+                            FirstTouch first_touch = FirstTouch::by_caller);
     void* allocate_zeroed(std::size_t bytes, pages::Refusal& refusal) noexcept;
     void* allocate_zeroed(std::size_t bytes);
     void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes);
@@ -73,6 +77,7 @@ private:
     // pool_large.cpp: blocks of whole pages
     void* allocate_large(std::size_t bytes, std::size_t alignment, pages::Changes& changes,
                          pages::Refusal& refusal) noexcept;
+    void prefault(void* block, std::size_t bytes, const pages::Changes& changes) noexcept;
     enum class Source : std::uint8_t { cache, extents, system };
     void* hand_out(pages::Span& span, std::size_t bytes, Source source) noexcept;
     void free_large(pages::Span& span, pages::Changes& changes) noexcept;

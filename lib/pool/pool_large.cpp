@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/alignment.hpp"
 #include "blocks/thread_registry.hpp"
+#include "platform/platform.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool::detail {
@@ -45,6 +47,18 @@ void* Pool::hand_out(Span& span, std::size_t bytes, Source source) noexcept {
         if (cache == nullptr) statistics::count_shared_large_allocation(bytes, span.bytes());
     });
     return heap_.space().address_of(span.first_page);
+}
+
+// What was committed for this block, up to the bytes asked for. Refused, it is touched later.
+void Pool::prefault(void* block, std::size_t bytes, const Changes& changes) noexcept {
+    if (changes.fresh.count == 0 || bytes <= largest_block_bytes) return;
+    const auto begin = reinterpret_cast<std::uintptr_t>(block);
+    const auto fresh =
+        reinterpret_cast<std::uintptr_t>(heap_.space().address_of(changes.fresh.first));
+    const std::uintptr_t from = std::max(begin, fresh);
+    const std::uintptr_t to = std::min(base::align_up(begin + bytes, platform::page_bytes()),
+                                       fresh + changes.fresh.count * pages::page_bytes);
+    if (from < to) platform::prefault(reinterpret_cast<void*>(from), to - from);
 }
 
 void Pool::free_large(Span& span, Changes& changes) noexcept {

@@ -78,6 +78,27 @@ TEST(PoolResidentMemory, ThreadThatAllocatesOneBlockOfEachBucketParksLessThan512
     }).join();
 }
 
+TEST(PoolResidentMemory, PrefaultedBlockIsResidentAsFarAsItWasAskedForAndNoOther) {
+    if constexpr (testing::sanitized()) return;
+    EXPECT_TRUE(testing::holds_in_child([] {
+        use_another_pool();
+        constexpr std::size_t asked = 40 * mib + 5 * kib;
+        MemoryPool pool(without_checks());
+        const std::size_t before = resident();
+        void* const block = pool.allocate_prefaulted(asked);
+        const std::size_t prefaulted = grown_since(before);
+        void* const again = pool.try_allocate_prefaulted(asked);
+        const std::size_t both = grown_since(before);
+        void* const other = pool.allocate(asked);
+        void* const zeroed = pool.allocate_zeroed(asked, 1);
+        const bool as_told = block != nullptr && again != nullptr && prefaulted >= asked &&
+                             at_most("prefaulted", prefaulted, asked + mib) && both >= 2 * asked &&
+                             at_most("with others", grown_since(before), 2 * asked + mib);
+        for (void* const p : {block, again, other, zeroed}) pool.deallocate(p);
+        return as_told;
+    }));
+}
+
 TEST_P(PoolResidentMemory, TrimmedPoolIsBackWithin1MiBOfWhereItBegan) {
     if constexpr (testing::sanitized()) return;
     EXPECT_TRUE(testing::holds_in_child([] {

@@ -33,11 +33,12 @@ std::size_t at_least_one(std::size_t bytes) noexcept {
 /// For memory that a thread has not used for this bucket yet, that is too large for buckets, or of
 /// which there is no more.
 void* allocate_slowly(std::size_t bytes) noexcept {
-    void* const block = get_global_memory_pool().try_allocate(bytes);
-    if (bytes >= huge_from_bytes && block != nullptr &&
-        asks_for_huge_pages.load(std::memory_order_relaxed)) {
-        platform::prefer_huge_pages(block, bytes);
-    }
+    MemoryPool& pool = get_global_memory_pool();
+    const bool huge =
+        bytes >= huge_from_bytes && asks_for_huge_pages.load(std::memory_order_relaxed);
+    if (!huge) return pool.try_allocate_prefaulted(bytes);
+    void* const block = pool.try_allocate(bytes);
+    if (block != nullptr) platform::prefer_huge_pages(block, bytes);
     return block;
 }
 

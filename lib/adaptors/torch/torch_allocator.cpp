@@ -63,7 +63,7 @@ PooledTorchAllocator::~PooledTorchAllocator() {
 c10::DataPtr PooledTorchAllocator::allocate(std::size_t bytes) const {
     void* block = nullptr;
     try {
-        block = pool_->allocate(bytes);
+        block = pool_->allocate_prefaulted(bytes);
     } catch (const std::bad_alloc& error) {
         fail(bytes, error.what());
     }
