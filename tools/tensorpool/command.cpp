@@ -21,7 +21,7 @@ namespace {
 // A screen has room for no more: exit statuses are in the manual.
 constexpr const char* footer =
     "Examples:\n"
-    "  tensorpool top   all processes with pools, live (tensorpool top --help says more)";
+    "  tensorpool top    all processes with pools, live (more: tensorpool top --help)";
 
 class HelpFormatter : public CLI::Formatter {
 public:
