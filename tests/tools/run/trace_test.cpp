@@ -91,6 +91,17 @@ TEST_F(RunTrace, OnAFullDiskTheProgramGoesOn) {
     EXPECT_TRUE(has(result.errors, "it ends early: ")) << result.errors;
 }
 
+TEST_F(RunTrace, AtALimitOnTheSizeOfFilesTheProgramGoesOn) {
+    // The shell counts it in 512 bytes. The program's rings, which lie in a file too, need more.
+    const std::string line =
+        "ulimit -S -f 64; exec " TENSORPOOL_PROGRAM " run --with none --trace " + path() +
+        " -- /bin/sh -c 'ulimit -S -f unlimited; exec " TENSORPOOL_SUBJECT " use 2000000 say done'";
+    const ProgramResult result = testing::run_program("/bin/sh", {"-c", line});
+    EXPECT_EQ(result.output, "done\n") << result.errors;
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_TRUE(has(result.errors, "it ends early: ")) << result.errors;
+}
+
 TEST_F(RunTrace, AFileThatCannotBeMadeIsToldBeforeTheProgramBegins) {
     const ProgramResult result = ran(
         {"--with", "none", "--trace", "/nowhere/trace", "--", TENSORPOOL_SUBJECT, "say", "began"});

@@ -92,8 +92,9 @@ void Program::take(const signalfd_siginfo& signal) {
     if (has_ended_ || !is_from_process(signal)) return;
     // Of a shell's `fg` the program has its own already.
     if (number == SIGCONT && std::exchange(stopped_too_, false) && !is_stopped()) return;
-    // One that it sent to its whole group, too.
-    if (static_cast<pid_t>(signal.ssi_pid) != process_) pass_on(signal);
+    // One that it sent to its whole group, too; and what our own writing brings (SIGXFSZ, SIGPIPE).
+    const auto sender = static_cast<pid_t>(signal.ssi_pid);
+    if (sender != process_ && sender != ::getpid()) pass_on(signal);
 }
 
 void Program::look() {
