@@ -86,8 +86,8 @@ pid_t child_of(pid_t process) {
 }
 
 TEST(Signals, OfOtherProcessesReachTheProgram) {
-    for (const int signal :
-         {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM, SIGCONT}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGWINCH,
+                             SIGALRM, SIGCONT}) {
         const Job job({"tell", std::to_string(signal), "say", "ready", "read", "exit", "6"});
         EXPECT_EQ(job.line(), "ready\n");
         job.send(signal);

@@ -92,9 +92,9 @@ constexpr const char* details =
     "the program ends are shown as they are then, and recorded no longer.\n"
     "\n"
     "Signals that other processes send to tensorpool are passed on to the program, but for KILL "
-    "and STOP, which cannot be; those of the terminal it has by itself, being in the same group "
-    "of processes. When it stops, tensorpool does. A signal that was sent to the whole group by "
-    "kill(1) comes twice.\n";
+    "and STOP, which cannot be, and those of faults (SEGV, BUS, FPE, ILL, TRAP, SYS); those of the "
+    "terminal it has by itself, being in the same group of processes. When it stops, tensorpool "
+    "does. A signal that was sent to the whole group by kill(1) comes twice.\n";
 
 }  // namespace
 

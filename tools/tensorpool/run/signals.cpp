@@ -10,7 +10,7 @@ namespace {
 sigset_t taken_signals() noexcept {
     sigset_t signals;
     sigfillset(&signals);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
         sigdelset(&signals, fault);
     }
     return signals;
