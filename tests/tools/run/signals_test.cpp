@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -22,7 +24,7 @@ namespace fs = std::filesystem;
 /// `tensorpool run` of the subject in a group of processes of its own, as a shell has it.
 class Job {
 public:
-    explicit Job(std::vector<std::string> orders) {
+    explicit Job(std::vector<std::string> orders, const char* terminal = nullptr) {
         std::vector<std::string> words = {TENSORPOOL_PROGRAM, "run",  "--with", "none",
                                           "--report",         "none", "--",     TENSORPOOL_SUBJECT};
         words.insert(words.end(), orders.begin(), orders.end());
@@ -34,7 +36,11 @@ public:
         if (::pipe2(input, O_CLOEXEC) != 0 || ::pipe2(output, O_CLOEXEC) != 0) std::abort();
         process_ = ::fork();
         if (process_ == 0) {
-            ::setpgid(0, 0);
+            // The terminal that the first process of a session opens becomes the session's.
+            if (terminal == nullptr) ::setpgid(0, 0);
+            if (terminal != nullptr && (::setsid() < 0 || ::open(terminal, O_RDWR) < 0)) {
+                ::_exit(126);
+            }
             ::dup2(input[0], STDIN_FILENO);
             ::dup2(output[1], STDOUT_FILENO);
             ::execv(pointers[0], pointers.data());
@@ -59,6 +65,11 @@ public:
     void send_all(int signal) const { ::kill(-process_, signal); }
     /// The program goes on to its next word.
     void go_on() const { ASSERT_EQ(::write(input_, "\n", 1), 1); }
+    /// Whether there is something to read before much time has passed.
+    bool has_line() const {
+        pollfd output{::fileno(output_), POLLIN, 0};
+        return ::poll(&output, 1, 20'000) > 0;
+    }
     std::string line() const {
         char text[100] = {};
         return ::fgets(text, sizeof text, output_) != nullptr ? text : "";
@@ -147,6 +158,32 @@ TEST(Signals, TheProgramAloneMayBeStoppedAndContinued) {
     job.go_on();
     const int status = job.change();
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 8) << status;
+}
+
+TEST(Signals, ATerminalThatGoesIsToldToTheProgramOfASession) {
+    const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ASSERT_TRUE(terminal >= 0 && ::grantpt(terminal) == 0 && ::unlockpt(terminal) == 0);
+    const Job job({"tell", "1", "say", "ready", "read", "exit", "6"}, ::ptsname(terminal));
+    EXPECT_EQ(job.line(), "ready\n");
+    ::close(terminal);
+    EXPECT_TRUE(job.has_line());
+    job.go_on();
+    EXPECT_EQ(job.line(), "signal 01\n");
+    const int status = job.change();
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 6) << status;
+}
+
+TEST(Signals, AnAlarmThatWasSetBeforeIsTheProgramsToo) {
+    const pid_t job = ::fork();
+    if (job == 0) {
+        ::alarm(1);
+        ::execl(TENSORPOOL_PROGRAM, TENSORPOOL_PROGRAM, "run", "--with", "none", "--report", "none",
+                "--", "/bin/sleep", "20", nullptr);
+        ::_exit(127);
+    }
+    int status = 0;
+    ::waitpid(job, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) << status;
 }
 
 /// In a shell with job control.

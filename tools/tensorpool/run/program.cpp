@@ -89,7 +89,9 @@ Program::Program(const std::vector<std::string>& words, std::vector<std::string>
 void Program::take(const signalfd_siginfo& signal) {
     const auto number = static_cast<int>(signal.ssi_signo);
     if (number == SIGCHLD) return look();
-    if (has_ended_ || !is_from_process(signal)) return;
+    if (has_ended_) return;
+    if (is_systems_to_us(signal)) return pass_on(signal);
+    if (!is_from_process(signal)) return;
     // Of a shell's `fg` the program has its own already.
     if (number == SIGCONT && std::exchange(stopped_too_, false) && !is_stopped()) return;
     // One that it sent to its whole group, too; and what our own writing brings (SIGXFSZ, SIGPIPE).

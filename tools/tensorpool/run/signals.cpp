@@ -1,6 +1,7 @@
 #include "run/signals.hpp"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "run/words.hpp"
 
@@ -53,6 +54,12 @@ void Signals::restore() const noexcept {
 
 bool is_from_process(const signalfd_siginfo& signal) noexcept {
     return signal.ssi_code == SI_USER || signal.ssi_code == SI_QUEUE || signal.ssi_code == SI_TKILL;
+}
+
+bool is_systems_to_us(const signalfd_siginfo& signal) noexcept {
+    if (signal.ssi_code != SI_KERNEL) return false;
+    const bool is_hangup = signal.ssi_signo == SIGHUP || signal.ssi_signo == SIGCONT;
+    return is_hangup ? ::getsid(0) == ::getpid() : signal.ssi_signo == SIGALRM;
 }
 
 void leave_no_core() noexcept {

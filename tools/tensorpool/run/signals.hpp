@@ -35,6 +35,10 @@ private:
 /// Whether a signal came from a process by kill(2) or its like. Those of the terminal and the
 /// system reach the whole group of processes, and so the program itself.
 bool is_from_process(const signalfd_siginfo& signal) noexcept;
+/// Whether the system sent it to this process alone: that the terminal has gone, which the first
+/// process of a session is to pass on, or an alarm that was set before this process ran tensorpool
+/// (execve(2)).
+bool is_systems_to_us(const signalfd_siginfo& signal) noexcept;
 
 /// As that signal's own effect, which is to end the process or to stop it for a while.
 void take_effect(int signal) noexcept;
