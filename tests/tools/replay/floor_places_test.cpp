@@ -5,6 +5,8 @@
 #include <map>
 #include <random>
 
+#include "settings.hpp"
+
 namespace tensorpool::command::replay {
 namespace {
 
@@ -32,6 +34,13 @@ TEST(FloorPlaces, TheEndGrowsByWhatIsMissing) {
     places.deallocate(places.allocate(1024, 4));
     EXPECT_EQ(places.allocate(4096, 4), 0u);
     EXPECT_EQ(places.span_bytes(), 4096u);
+}
+
+TEST(FloorPlaces, WhatNoAddressSpaceHoldsIsRefused) {
+    FloorPlaces places;
+    EXPECT_EQ(places.allocate(1, 46), 0u);
+    EXPECT_EQ(places.allocate(1, 46), std::uint64_t{1} << 46);
+    EXPECT_THROW(places.allocate(1, 46), CommandError);
 }
 
 TEST(FloorPlaces, BlocksAreAlignedAndDoNotOverlap) {

@@ -175,5 +175,16 @@ TEST(PlanCompiler, ABlockLargerThanAnyMemoryIsRefused) {
     EXPECT_THROW(plan_of(aligned.get()), CommandError);
 }
 
+TEST(PlanCompiler, MoreAliveAtOnceThanAnyMemoryHoldsIsRefused) {
+    MadeRecording made(1);
+    const std::uint64_t half = (Step::most_bytes >> 1) + 1;
+    made.allocate(0, 64, half);
+    made.deallocate(0, 64);
+    made.allocate(0, 64, half);
+    EXPECT_EQ(plan_of(made.get()).figures.most_alive_bytes, half);
+    made.allocate(0, 128, half);
+    EXPECT_THROW(plan_of(made.get()), CommandError);
+}
+
 }  // namespace
 }  // namespace tensorpool::command::replay

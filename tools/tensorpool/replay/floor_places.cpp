@@ -1,7 +1,12 @@
 #include "replay/floor_places.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+
+#include "replay/plan.hpp"
+#include "settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {
@@ -34,6 +39,11 @@ std::uint64_t FloorPlaces::allocate(std::uint64_t bytes, unsigned alignment_log2
     }
     const std::uint64_t old_end = end_;
     const std::uint64_t place = align_up(begin, alignment);
+    if (place + needed > Step::most_bytes) {
+        throw CommandError(finding, fmt::format("the trace's blocks reach over {} bytes by their "
+                                                "alignments, expected at most {}",
+                                                place + needed, Step::most_bytes));
+    }
     end_ = std::max(end_, place + needed);
     if (begin < old_end) remove_free(begin, old_end - begin);
     free_.emplace(begin, end_ - begin);

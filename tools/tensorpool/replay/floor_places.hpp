@@ -13,7 +13,8 @@ namespace tensorpool::command::replay {
 /// Best fit over one range that grows, neighbours joined.
 class FloorPlaces {
 public:
-    /// The offset of a block.
+    /// The offset of a block, of Step's size and alignment at most. Throws CommandError where no
+    /// address space would hold all.
     std::uint64_t allocate(std::uint64_t bytes, unsigned alignment_log2);
     void deallocate(std::uint64_t place);
     /// What all together needed.

@@ -1,10 +1,13 @@
 #include "replay/plan_compiler.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
 #include "replay/floor_places.hpp"
 #include "replay/life_order.hpp"
+#include "settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {
@@ -55,8 +58,14 @@ private:
     void measure() {
         std::uint64_t alive = 0;
         std::uint64_t& most = figures_.most_alive_bytes;
-        order_.walk([&](std::size_t life) { most = std::max(most, alive += lives_[life].bytes); },
-                    [&](std::size_t life) { alive -= lives_[life].bytes; });
+        const auto begin = [&](std::size_t life) {
+            most = std::max(most, alive += lives_[life].bytes);
+            if (most <= Step::most_bytes) return;
+            throw CommandError(finding, fmt::format("the trace has {} bytes alive at once, "
+                                                    "expected at most {}",
+                                                    most, Step::most_bytes));
+        };
+        order_.walk(begin, [&](std::size_t life) { alive -= lives_[life].bytes; });
         stage_bytes_ = std::max(most / stage_part, least_stage_bytes);
     }
 
