@@ -195,6 +195,17 @@ TEST(TraceFile, RefusesFramesThatDoNotHoldWhatTheyShould) {
     expect_problem(with_frame({}, 96).bytes(), begin, "no zstd frame", "expected one of 0 B");
 }
 
+TEST(TraceFile, RefusesWhatWasMadeToFillMemory) {
+    MadeTrace trace;
+    trace.compressed();
+    const std::vector<std::byte> payload(most_trace_chunk_bytes);
+    trace.chunk(TraceChunkKind::entries, payload);
+    EXPECT_EQ(problem_of(trace.bytes()), "");
+    trace.end().chunk(TraceChunkKind::entries, payload);
+    const std::size_t begin = trace.boundaries()[2] + sizeof(TraceChunkHeader);
+    expect_problem(trace.bytes(), begin, "134217728 B when decompressed in ", "256 times");
+}
+
 TEST(TraceFile, RefusesADamagedFrame) {
     std::vector<std::byte> payload;
     for (unsigned i = 0; i < 3200; ++i) payload.push_back(static_cast<std::byte>(i * i >> 3));

@@ -15,6 +15,10 @@ namespace {
 /// A later version may have a larger header.
 constexpr std::uint32_t most_header_bytes = 4096;
 
+/// A recording becomes some 13 times as large (trace_writer.cpp). What becomes so much larger was
+/// made to fill the memory of who reads it.
+constexpr std::uint64_t most_expansion = 256;
+
 /// Of the records that a chunk of this kind holds; 0: of a kind not known here.
 std::uint64_t record_bytes(TraceChunkKind kind) {
     switch (kind) {
@@ -100,6 +104,7 @@ std::string problem_of(const TraceChunkHeader& header) {
 struct TraceFile::State {
     Input input;
     std::uint64_t at = 0;
+    std::uint64_t expanded = 0;  // bytes of all payloads so far, decompressed
     std::vector<std::byte> stored = {};
     std::vector<std::byte> payload = {};
 
@@ -114,6 +119,7 @@ struct TraceFile::State {
     bool read_payload(const TraceChunkHeader& header);
     void decompress(const TraceChunkHeader& header);
     void check_frame(const TraceChunkHeader& header) const;
+    void check_expansion(const TraceChunkHeader& header);
 };
 
 void TraceFile::State::read_header() {
@@ -172,8 +178,20 @@ void TraceFile::State::check_frame(const TraceChunkHeader& header) const {
     }
 }
 
+// One chunk as large as chunks may be is nobody's harm.
+void TraceFile::State::check_expansion(const TraceChunkHeader& header) {
+    const std::uint64_t end = at + sizeof header + header.stored_bytes;
+    expanded += header.bytes;
+    if (expanded <= most_trace_chunk_bytes || expanded / most_expansion <= end) return;
+    fail(at + sizeof header,
+         fmt::format("found {} B when decompressed in {} B so far; expected {} times as much at "
+                     "most",
+                     expanded, end, most_expansion));
+}
+
 void TraceFile::State::decompress(const TraceChunkHeader& header) {
     check_frame(header);
+    check_expansion(header);
     payload.resize(static_cast<std::size_t>(header.bytes));
     const std::size_t got =
         ZSTD_decompress(payload.data(), payload.size(), stored.data(), stored.size());

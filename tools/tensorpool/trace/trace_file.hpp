@@ -30,7 +30,8 @@ struct TraceChunk {
     }
 };
 
-/// Reads raw and zstd chunks alike; the file may be hostile. One thread's.
+/// Reads raw and zstd chunks alike; the file may be hostile, but never brings more than 256 times
+/// its bytes, or one chunk. One thread's.
 class TraceFile {
 public:
     /// Throws TraceError where it is no trace or of another version, and CommandError where it
