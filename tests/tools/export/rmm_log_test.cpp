@@ -57,6 +57,23 @@ TEST(RmmExport, IsReadBackAsTheSameLives) {
     EXPECT_EQ(again.threads.size(), 2U);
 }
 
+TEST(RmmExport, KeepsBlocksOfProcessesApart) {
+    MadeRecording made;
+    const std::uint32_t child = made.process("child", 8);
+    const std::uint32_t thread = made.thread(child, 80);
+    const std::uint32_t pool = made.source(TraceSource::pool, "global", child);
+    made.allocate(0x10000, 1000);
+    made.allocate(0x10000, 2000, pool).thread = thread;
+    made.deallocate(0x10000, 1024);
+    const Recording again = read_back(log_of(made));
+    const auto lives = trace::lives_of(again);
+    ASSERT_EQ(lives.size(), 2U);
+    EXPECT_EQ(lives[0].address, 0x10000U);
+    EXPECT_EQ(lives[0].end, 2U);
+    EXPECT_EQ(lives[1].address, 0x1000000010000U);
+    EXPECT_EQ(lives[1].end, Life::none);
+}
+
 TEST(RmmExport, KeepsSizesWithinAddresses) {
     MadeRecording made;
     made.allocate(UINT64_MAX - 10, 5000);

@@ -137,7 +137,8 @@ CLI::App* add_export(CLI::App& app, Settings& settings) {
         "held. Its history ends at the moment.\n\n"
         "heap is a profile of gperftools: by call stacks where they were sampled, else by pool and "
         "scope. chrome holds the bytes alive of each pool, thinned, scopes, and requests that were "
-        "not met. rmm is the log of RMM's logging_resource_adaptor.\n";
+        "not met. rmm is the log of RMM's logging_resource_adaptor, which knows no processes: "
+        "addresses of the second one are moved by 2^48, of the third by twice that, and so on.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return export_file(settings, *options); };
     });

@@ -29,6 +29,7 @@ void write_chrome_trace(const History& history, WrittenFile& file);
 
 /// A log as RMM's logging_resource_adaptor writes it: each block's beginning and end. Those made
 /// before the recording begin in its first lines, and one that is resized ends and begins again.
+/// Addresses of the second process are moved by 2^48, of the third by twice that, and so on.
 void write_rmm_log(const History& history, WrittenFile& file);
 
 }  // namespace tensorpool::command::export_

@@ -19,6 +19,13 @@ std::uint32_t known(std::uint32_t call) noexcept {
     return call == Life::none ? 0 : call;
 }
 
+/// The log knows no processes, and blocks of two may lie at the same address: each process but the
+/// first has addresses of its own, beyond those that systems give.
+std::uint64_t address_of(const Life& life) noexcept {
+    constexpr unsigned address_bits = 48;
+    return life.address + (std::uint64_t{life.process} << address_bits);
+}
+
 std::string line_of(const History& history, std::uint32_t call, const char* action,
                     std::uint64_t address, std::uint64_t bytes) {
     const Recording& recording = history.recording();
@@ -45,12 +52,12 @@ void write_rmm_log(const History& history, WrittenFile& file) {
         [&](std::uint32_t i) {
             const Life& life = history.lives()[i];
             refusals_before(life.begin);
-            file.write(line_of(history, life.begin, "allocate", life.address, life.bytes));
+            file.write(line_of(history, life.begin, "allocate", address_of(life), life.bytes));
         },
         [&](std::uint32_t i) {
             const Life& life = history.lives()[i];
             refusals_before(life.end);
-            file.write(line_of(history, life.end, "free", life.address, life.bytes));
+            file.write(line_of(history, life.end, "free", address_of(life), life.bytes));
         });
     refusals_before(static_cast<std::uint32_t>(recording.calls.size()));
 }
