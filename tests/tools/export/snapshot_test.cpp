@@ -96,6 +96,21 @@ TEST_F(Snapshot, MakesEachProcessADevice) {
     EXPECT_EQ(told["traces"][1][0]["size"], 100);
 }
 
+// Minutes where each process is looked for among all blocks.
+TEST_F(Snapshot, OfManyProcessesIsWrittenInTheTimeOfTheirCalls) {
+    MadeRecording made;
+    for (std::uint64_t number = 100; number < 100'100; ++number) made.process("idle", number);
+    for (int i = 0; i < 300'000; ++i) {
+        made.allocate(0x10000, 1000);
+        made.deallocate(0x10000, 1024);
+    }
+    const History history(made.recording());
+    const std::string pickle = testing::written([&](WrittenFile& file) {
+        EXPECT_EQ(write_snapshot(history, moment_of(history, At::end), 10, file), 599'990U);
+    });
+    EXPECT_TRUE(pickle.ends_with('.'));
+}
+
 TEST_F(Snapshot, KeepsTheLastCallsOfALongHistory) {
     MadeRecording made;
     for (std::uint64_t i = 0; i < 3000; ++i) {

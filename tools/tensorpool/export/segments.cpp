@@ -18,13 +18,12 @@ Range place_of(const History& history, std::size_t life) {
 }
 
 /// By each source, of which there are few.
-std::map<std::uint32_t, RangesUsed> used_by(const History& history, std::uint32_t process,
-                                            Moment moment) {
+std::map<std::uint32_t, RangesUsed> used_by(const History& history,
+                                            std::span<const std::uint32_t> lives, Moment moment) {
     std::map<std::uint32_t, RangesUsed> used;
-    for (std::size_t i = 0; i < history.lives().size(); ++i) {
+    for (const std::uint32_t i : lives) {
         const Life& life = history.lives()[i];
-        if (life.process != process || !moment.has_begun(life)) continue;
-        used[life.source].add(place_of(history, i));
+        if (moment.has_begun(life)) used[life.source].add(place_of(history, i));
     }
     return used;
 }
@@ -104,12 +103,12 @@ private:
 
 }  // namespace
 
-std::vector<Segment> segments_of(const History& history, std::uint32_t process, Moment moment) {
-    std::vector<Segment> segments = join(pieces_of(used_by(history, process, moment)));
+std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lives,
+                                 Moment moment) {
+    std::vector<Segment> segments = join(pieces_of(used_by(history, lives, moment)));
     std::vector<std::size_t> alive;
-    for (std::size_t i = 0; i < history.lives().size(); ++i) {
-        const Life& life = history.lives()[i];
-        if (life.process == process && moment.is_alive(life)) alive.push_back(i);
+    for (const std::uint32_t i : lives) {
+        if (moment.is_alive(history.lives()[i])) alive.push_back(i);
     }
     std::ranges::stable_sort(alive, {}, [&](std::size_t i) { return history.lives()[i].address; });
     Filling filling(segments);

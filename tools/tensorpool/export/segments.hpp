@@ -4,6 +4,7 @@
 /// Blocks at a moment as PyTorch's snapshots want them: in segments without gaps.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "export/moment.hpp"
@@ -27,9 +28,11 @@ struct Segment {
     std::vector<SegmentBlock> blocks;
 };
 
-/// Of one process, by address. The trace does not tell what a pool holds: here it is all addresses
-/// that any block had up to then, and gaps among them of less than 4 MiB, by which pools grow.
-/// Blocks that lie over each other, as where entries were dropped, are cut.
-std::vector<Segment> segments_of(const History& history, std::uint32_t process, Moment moment);
+/// Of one process, whose blocks `lives` names by their numbers; by address. The trace does not tell
+/// what a pool holds: here it is all addresses that any block had up to then, and gaps among them
+/// of less than 4 MiB, by which pools grow. Blocks that lie over each other, as where entries were
+/// dropped, are cut.
+std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lives,
+                                 Moment moment);
 
 }  // namespace tensorpool::command::export_

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <vector>
 
 #include "export/formats.hpp"
 #include "export/pickle_writer.hpp"
@@ -15,7 +17,14 @@ namespace {
 class SnapshotWriter {
 public:
     SnapshotWriter(const History& history, Moment moment, WrittenFile& file)
-        : history_(history), moment_(moment), names_(history.recording()), pickle_(file) {}
+        : history_(history),
+          moment_(moment),
+          names_(history.recording()),
+          pickle_(file),
+          lives_(processes()),
+          steps_(processes()) {
+        part_by_process();
+    }
 
     std::uint64_t write(std::uint64_t most_entries) {
         pickle_.begin_dictionary();
@@ -33,15 +42,35 @@ public:
     }
 
 private:
+    /// The beginning or the end of a block.
+    struct Step {
+        std::uint32_t life;
+        bool begins;
+    };
+
     std::uint32_t processes() const {
         return static_cast<std::uint32_t>(history_.recording().processes.size());
+    }
+
+    /// In one go, for there may be thousands of processes.
+    void part_by_process() {
+        const std::vector<Life>& lives = history_.lives();
+        for (std::uint32_t i = 0; i < lives.size(); ++i) lives_[lives[i].process].push_back(i);
+        history_.walk(
+            [&](std::uint32_t i) {
+                const bool is_told = lives[i].begin != Life::none && moment_.has_begun(lives[i]);
+                if (is_told) steps_[lives[i].process].push_back({i, true});
+            },
+            [&](std::uint32_t i) {
+                if (moment_.has_ended(lives[i])) steps_[lives[i].process].push_back({i, false});
+            });
     }
 
     void write_segments() {
         pickle_.text("segments");
         pickle_.begin_list();
         for (std::uint32_t process = 0; process < processes(); ++process) {
-            for (const Segment& segment : segments_of(history_, process, moment_)) {
+            for (const Segment& segment : segments_of(history_, lives_[process], moment_)) {
                 write_segment(segment, process);
                 pickle_.end_item();
             }
@@ -126,43 +155,20 @@ private:
         pickle_.end_list();
         return left_out;
     }
-    std::uint64_t count_steps(std::uint32_t process) const {
-        std::uint64_t steps = 0;
-        for (const Life& life : history_.lives()) {
-            if (life.process != process) continue;
-            steps += is_told_to_begin(life) ? 1U : 0U;
-            steps += moment_.has_ended(life) ? 1U : 0U;
-        }
-        return steps;
-    }
-    bool is_told_to_begin(const Life& life) const {
-        return life.begin != Life::none && moment_.has_begun(life);
-    }
     /// The viewer works back from the blocks at the moment, so the history ends there.
     std::uint64_t write_trace(std::uint32_t process, std::uint64_t most_entries) {
-        const std::uint64_t steps = count_steps(process);
-        std::uint64_t left_out = steps > most_entries ? steps - most_entries : 0;
-        const std::uint64_t all_left_out = left_out;
+        const std::span<const Step> steps = steps_[process];
+        const std::size_t left_out = steps.size() > most_entries ? steps.size() - most_entries : 0;
         pickle_.begin_list();
-        const auto is_next = [&](bool told) {
-            if (told && left_out > 0) return left_out--, false;
-            return told;
-        };
-        history_.walk(
-            [&](std::uint32_t i) {
-                const Life& life = history_.lives()[i];
-                if (life.process == process && is_next(is_told_to_begin(life))) {
-                    write_step("alloc", i, life.begin);
-                }
-            },
-            [&](std::uint32_t i) {
-                const Life& life = history_.lives()[i];
-                if (life.process != process || !is_next(moment_.has_ended(life))) return;
-                write_step("free_requested", i, life.end);
-                write_step("free_completed", i, life.end);
-            });
+        for (const Step step : steps.subspan(left_out)) write_step(step);
         pickle_.end_list();
-        return all_left_out;
+        return left_out;
+    }
+    void write_step(Step step) {
+        const Life& life = history_.lives()[step.life];
+        if (step.begins) return write_step("alloc", step.life, life.begin);
+        write_step("free_requested", step.life, life.end);
+        write_step("free_completed", step.life, life.end);
     }
     void write_step(std::string_view action, std::uint32_t life, std::uint32_t call) {
         const std::uint64_t time = history_.recording().begun_unix_ns + history_.time_of(call);
@@ -181,6 +187,8 @@ private:
     Moment moment_;
     inspect::FrameNames names_;
     PickleWriter pickle_;
+    std::vector<std::vector<std::uint32_t>> lives_;  // of each process
+    std::vector<std::vector<Step>> steps_;           // the same: up to the moment, by time
     std::map<std::uint32_t, std::uint32_t> stacks_;  // what the pickle remembers them by
 };
 
