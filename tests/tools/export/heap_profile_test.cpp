@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 #include <link.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -114,6 +117,18 @@ TEST(LoadedCode, TakesAnyModuleAndOffset) {
     EXPECT_NE(code.address_of({module, 7}), 0U);
     EXPECT_EQ(code_segment_of("/dev/zero").address, 0U);
     EXPECT_EQ(code_segment_of("/nowhere").address, 0U);
+}
+
+TEST(LoadedCode, OpensRegularFilesOnly) {
+    const photos::TemporaryFolder folder;
+    const std::string pipe = folder.path() / "pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    const int opened = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    ASSERT_GE(inotify_add_watch(opened, pipe.c_str(), IN_OPEN), 0);
+    EXPECT_EQ(code_segment_of(pipe).address, 0U);
+    char event[4096];
+    EXPECT_EQ(read(opened, event, sizeof event), -1);
+    close(opened);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <link.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "inspect/frame_names.hpp"
 #include "tools/inspect/made_recording.hpp"
@@ -54,7 +56,12 @@ TEST(CodeFile, OpensRegularFilesOnly) {
     const photos::TemporaryFolder folder;
     const std::string pipe = folder.path() / "pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    const int opened = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    ASSERT_GE(inotify_add_watch(opened, pipe.c_str(), IN_OPEN), 0);
     EXPECT_EQ(CodeFile(pipe).problem(), "is no regular file");
+    char event[4096];
+    EXPECT_EQ(read(opened, event, sizeof event), -1);
+    close(opened);
     EXPECT_EQ(CodeFile("/dev/zero").problem(), "is no regular file");
     EXPECT_EQ(CodeFile("/dev").problem(), "is no regular file");
     EXPECT_EQ(CodeFile("relative").problem(), "is no path from the root on");

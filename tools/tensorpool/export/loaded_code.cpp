@@ -18,10 +18,11 @@ constexpr std::uint64_t most_image_bytes = std::uint64_t{1} << 41;
 
 class RegularFile {
 public:
-    explicit RegularFile(const std::string& path)
-        : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+    explicit RegularFile(const std::string& path) {
+        // Looked at first, for a device may act when it is opened.
         struct stat about {};
-        is_regular_ = file_ >= 0 && ::fstat(file_, &about) == 0 && S_ISREG(about.st_mode);
+        if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return;
+        file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     }
     ~RegularFile() {
         if (file_ >= 0) ::close(file_);
@@ -31,14 +32,13 @@ public:
 
     template <class Record>
     bool read(Record& record, std::uint64_t offset) const {
-        if (!is_regular_ || offset > INT64_MAX) return false;
+        if (file_ < 0 || offset > INT64_MAX) return false;
         return ::pread(file_, &record, sizeof record, static_cast<off_t>(offset)) ==
                static_cast<ssize_t>(sizeof record);
     }
 
 private:
-    int file_;
-    bool is_regular_ = false;
+    int file_ = -1;
 };
 
 bool is_ours(const Elf64_Ehdr& header) {

@@ -14,13 +14,20 @@ void CodeFile::open(const std::string& path) {
         problem_ = "is no path from the root on";
         return;
     }
-    // A pipe or a terminal must not make us wait, nor become ours.
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    // Looked at first, for a device may act when it is opened.
     struct stat about {};
+    if (::stat(path.c_str(), &about) != 0) {
+        problem_ = std::strerror(errno);
+        return;
+    }
+    if (!S_ISREG(about.st_mode)) {
+        problem_ = "is no regular file";
+        return;
+    }
+    // If it is another one by now, it must not make us wait, nor become our terminal.
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0 || ::fstat(file, &about) != 0) {
         problem_ = std::strerror(errno);
-    } else if (!S_ISREG(about.st_mode)) {
-        problem_ = "is no regular file";
     } else {
         changed_unix_ns_ = static_cast<std::uint64_t>(about.st_mtim.tv_sec) * 1'000'000'000 +
                            static_cast<std::uint64_t>(about.st_mtim.tv_nsec);
