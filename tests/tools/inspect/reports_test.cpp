@@ -63,6 +63,22 @@ TEST(TextReport, SaysWhatMakesFiguresLessThanExact) {
     EXPECT_NE(text.find("Process 7 ran before it was recorded"), std::string::npos);
 }
 
+TEST(TextReport, OfManyProcessesShowsTheLargest) {
+    MadeRecording made = recording_with("weights");
+    for (std::uint64_t i = 0; i < 30; ++i) {
+        const auto process = made.process("helper" + std::to_string(i), 100 + i);
+        const auto thread = made.thread(process, 200 + i);
+        made.allocate(0x10000, 5000 + i, made.source(TraceSource::pool, "own", process)).thread =
+            thread;
+    }
+    const std::string text = text_report(analyse(made.recording(), 3), "a.trace", Sizes::iec, 3);
+    EXPECT_NE(text.find("Of 31 those 3 that had most alive."), std::string::npos) << text;
+    EXPECT_NE(text.find("\nweights "), std::string::npos);
+    EXPECT_NE(text.find("\nhelper29 "), std::string::npos);
+    EXPECT_NE(text.find("\nhelper28 "), std::string::npos);
+    EXPECT_EQ(text.find("\nhelper27 "), std::string::npos);
+}
+
 TEST(TextReport, SendsATerminalNoEscapes) {
     const std::string text = text_report(analysis_with(hostile), hostile, Sizes::iec, 10);
     EXPECT_EQ(text.find('\x1b'), std::string::npos);

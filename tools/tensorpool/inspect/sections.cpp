@@ -14,13 +14,25 @@ Cell name_cell(std::string name) {
     return {std::move(name), 0};
 }
 
-Section processes(const Analysis& analysis, Sizes sizes) {
+/// Those that had most alive.
+std::vector<ProcessRow> largest(std::vector<ProcessRow> rows, std::size_t top) {
+    if (rows.size() <= top) return rows;
+    std::ranges::stable_sort(rows, std::ranges::greater{}, &ProcessRow::peak_bytes);
+    rows.resize(top);
+    return rows;
+}
+
+Section processes(const Analysis& analysis, Sizes sizes, std::size_t top) {
     Section section{"processes", "Processes", "", {}, {}};
+    const std::size_t count = analysis.processes.size();
+    if (count > top) {
+        section.note = fmt::format("Of {} those {} that had most alive.", count, top);
+    }
     section.table.columns = {text_column("NAME"),       count_column("PID"),
                              count_column("THREADS"),   count_column("CALLS"),
                              size_column("MOST ALIVE"), count_column("DROPPED"),
                              text_column("RECORDED")};
-    for (const ProcessRow& row : analysis.processes) {
+    for (const ProcessRow& row : largest(analysis.processes, top)) {
         const trace::RecordedProcess& process = row.process;
         const std::string recorded =
             fmt::format("{} {}", process.from_start ? "from its start" : "while it ran",
@@ -168,7 +180,7 @@ void add_left(std::vector<Section>& sections, const Analysis& analysis, Sizes si
 std::vector<Section> sections_of(const Analysis& analysis, Sizes sizes, std::size_t top) {
     const Holdings& peak = analysis.at_peak;
     std::vector<Section> sections;
-    sections.push_back(processes(analysis, sizes));
+    sections.push_back(processes(analysis, sizes, top));
     sections.push_back(shares("peak-by-source", "At the peak, by pool, arena and scratch", "",
                               "FROM", peak.by_source, peak.bytes, sizes, top));
     sections.push_back(shares("peak-by-scope", "At the peak, by scope", "", "SCOPE", peak.by_scope,
