@@ -145,6 +145,7 @@ void Recorder::after_fork_in_child() noexcept {
     control_.store(nullptr, relaxed);
     looked_ = false;
     statistics::look_at_environment_again();
+    show_quick_paths();  // a recording of the parent's hid them
     after_fork_in_parent();
 }
 

@@ -57,6 +57,8 @@ private:
     bool open_output() noexcept;
     void end() noexcept;
     void name_everything() noexcept;
+    void hide_quick_paths() noexcept;
+    void show_quick_paths() noexcept;
     void share_control() noexcept;
     Control* make_private_control() noexcept;
     void hand_over() noexcept;

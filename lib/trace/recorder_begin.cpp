@@ -92,19 +92,27 @@ bool Recorder::begin(Target target, bool from_start) noexcept {
             recorder().record(action, source, address, bytes, alignment);
         },
         std::memory_order_release);
+    hide_quick_paths();
+    return true;
+}
+
+void Recorder::hide_quick_paths() noexcept {
     blocks::thread_registry().hide_caches();
     arena::arena_registry().hide_quick_paths();
     arena::scratch_registry().hide_quick_paths();
-    return true;
+}
+
+void Recorder::show_quick_paths() noexcept {
+    arena::scratch_registry().show_quick_paths();
+    arena::arena_registry().show_quick_paths();
+    blocks::thread_registry().show_caches();
 }
 
 void Recorder::end() noexcept {
     auto& hooks = statistics::recorder_hooks;
     hooks.record.store(nullptr, relaxed);
     hooks.name.store(nullptr, relaxed);
-    arena::scratch_registry().show_quick_paths();
-    arena::arena_registry().show_quick_paths();
-    blocks::thread_registry().show_caches();
+    show_quick_paths();
     rings_.end();
     target_.store(Target::none, relaxed);
 }

@@ -320,6 +320,26 @@ TEST(LiveTrace, TheChildOfAForkRecordsNothingUnasked) {
     EXPECT_EQ(read.entries(TraceAction::allocate).back().bytes, 100'000U);
 }
 
+/// Whether the calling thread's small blocks take the inline path, after one that did not.
+bool shows_its_cache() {
+    MemoryPool& pool = get_global_memory_pool();
+    pool.deallocate(pool.allocate(100), 100);
+    detail::ThreadCache& cache = detail::thread_cache(detail::GlobalPool::number);
+    void* const block = cache.pop(detail::bucket_of(100), 100);
+    if (block != nullptr) pool.deallocate(block, 100);
+    return block != nullptr;
+}
+
+TEST(LiveTrace, TheChildOfAForkTakesItsQuickPathsAgain) {
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    EXPECT_FALSE(shows_its_cache());
+    EXPECT_TRUE(testing::holds_in_child([] { return shows_its_cache(); }));
+    trace.look([](const TracePart&) {});
+    end(trace);
+    EXPECT_TRUE(shows_its_cache());
+}
+
 TEST(LiveTrace, SaysWhyThereIsNone) {
     try {
         LiveTrace::ask(1'000'000'000);
