@@ -72,7 +72,10 @@ private:
     std::uint64_t name_frame(std::uintptr_t address) noexcept;
 
     // write_out.cpp
+    bool claim_writing(std::size_t ring) noexcept;
     bool write_out(std::size_t ring) noexcept;
+    bool write_out_or_leave(std::size_t ring) noexcept;
+    bool write_out_claimed(std::size_t ring) noexcept;
     bool write_names() noexcept;
     bool write_chunk(TraceChunkKind kind, std::size_t ring, const void* data,
                      std::size_t bytes) noexcept;

@@ -170,7 +170,7 @@ void Recorder::finish() noexcept {
     const bool was_on = statistics::recorder_hooks.record.exchange(nullptr, relaxed) != nullptr;
     const std::size_t rings = rings_.header().rings.load(std::memory_order_acquire);
     bool done = was_on;
-    for (std::size_t ring = 0; done && ring < rings; ++ring) done = write_out(ring);
+    for (std::size_t ring = 0; done && ring < rings; ++ring) done = write_out_or_leave(ring);
     if (done) (void)write_chunk(TraceChunkKind::end, 0, nullptr, 0);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <thread>
 
 #include "platform/cycle_counter.hpp"
 #include "platform/fail.hpp"
@@ -15,10 +16,28 @@ constexpr auto relaxed = std::memory_order_relaxed;
 
 }  // namespace
 
-// Of a ring the control, which is this process's own then, has what was written out.
+// Whoever ends the process writes out the rings of all threads.
+bool Recorder::claim_writing(std::size_t ring) noexcept {
+    return !writes_[ring].exchange(true, std::memory_order_acquire);
+}
+
 bool Recorder::write_out(std::size_t ring) noexcept {
-    // Whoever ends the process writes out the rings of all threads.
-    if (writes_[ring].exchange(true, std::memory_order_acquire)) return false;
+    return claim_writing(ring) && write_out_claimed(ring);
+}
+
+// At exit: a thread that writes its ring out meanwhile gets a moment to end that. Not for ever: it
+// may be this one, where a signal ends the process.
+bool Recorder::write_out_or_leave(std::size_t ring) noexcept {
+    constexpr unsigned most_waits = 10'000;
+    for (unsigned waits = 0; !claim_writing(ring); ++waits) {
+        if (waits == most_waits) return true;
+        std::this_thread::yield();
+    }
+    return write_out_claimed(ring);
+}
+
+// Of a ring the control, which is this process's own then, has what was written out.
+bool Recorder::write_out_claimed(std::size_t ring) noexcept {
     const RingHead& head = rings_.head(ring);
     Counter& tail = control_.load(relaxed)->tails[ring];
     bool done = write_names();

@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <tensorpool/tensorpool.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -15,12 +17,22 @@
 #include <vector>
 
 #include "support/child_process.hpp"
+#include "trace/held_writes.hpp"
 #include "trace/read_trace.hpp"
+
+extern "C" {
+ssize_t __real_writev(int file, const iovec* parts, int count);
+ssize_t __wrap_writev(int file, const iovec* parts, int count) {
+    tensorpool::testing::HeldWrites::pass();
+    return __real_writev(file, parts, count);
+}
+}
 
 namespace tensorpool::trace {
 namespace {
 
 using testing::exit_code_of_child;
+using testing::HeldWrites;
 using testing::read_trace_file;
 using testing::ReadTrace;
 
@@ -102,6 +114,34 @@ TEST_F(RecorderFile, AnotherProcessThatRecordsWritesBeside) {
     const std::string& other = files[0] == path() ? files[1] : files[0];
     EXPECT_TRUE(other.starts_with(path() + ".")) << other;
     EXPECT_EQ(read_trace_file(other).entries(TraceAction::allocate).at(0).bytes, 200'000U);
+}
+
+/// A thread with the first ring of the process, which is held as it writes that out.
+std::thread hold_amid_writing(HeldWrites& writes, MemoryPool& pool) {
+    std::thread thread([&] {
+        void* const first = pool.allocate(100);
+        writes.hold_mine();
+        for (std::size_t i = 0; i < ring_entries; ++i) pool.deallocate(pool.allocate(100), 100);
+        pool.deallocate(first, 100);
+    });
+    writes.wait_until_held();
+    return thread;
+}
+
+TEST_F(RecorderFile, AThreadThatWritesItsRingOutAtExitKeepsNoOtherRingFromTheFile) {
+    const ReadTrace read = record([] {
+        MemoryPool pool;
+        HeldWrites writes;
+        std::thread other = hold_amid_writing(writes, pool);
+        pool.deallocate(pool.allocate(100'000));
+        recorder().finish();
+        writes.let_go();
+        other.join();
+    });
+    const auto allocations = read.entries(TraceAction::allocate);
+    EXPECT_TRUE(std::any_of(allocations.begin(), allocations.end(),
+                            [](const TraceEntry& one) { return one.bytes == 100'000; }));
+    EXPECT_TRUE(read.ended);
 }
 
 TEST_F(RecorderFile, WhatStoodThereIsReplaced) {
