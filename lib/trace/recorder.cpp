@@ -140,6 +140,7 @@ void Recorder::after_fork_in_child() noexcept {
     recording_.fetch_add(1, relaxed);
     rings_.forget();
     output_.close();
+    for (auto& writes : writes_) writes.store(false, relaxed);  // threads of the parent's
     platform::close_shared_memory(control_memory_);
     control_memory_ = {};
     control_.store(nullptr, relaxed);

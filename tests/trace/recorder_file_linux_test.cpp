@@ -144,6 +144,32 @@ TEST_F(RecorderFile, AThreadThatWritesItsRingOutAtExitKeepsNoOtherRingFromTheFil
     EXPECT_TRUE(read.ended);
 }
 
+TEST_F(RecorderFile, AForkWhileAThreadWritesItsRingOutLeavesTheChildItsRings) {
+    std::string child;
+    record([&] {
+        MemoryPool pool;
+        HeldWrites writes;
+        std::thread other = hold_amid_writing(writes, pool);
+        const pid_t forked = ::fork();
+        if (forked == 0) {
+            MemoryPool own;
+            own.deallocate(own.allocate(200'000));
+            recorder().finish();
+            std::_Exit(0);
+        }
+        ::waitpid(forked, nullptr, 0);
+        writes.let_go();
+        other.join();
+    });
+    for (const auto& one :
+         std::filesystem::directory_iterator(std::filesystem::path(path()).parent_path())) {
+        if (one.path() != path()) child = one.path();
+    }
+    const ReadTrace read = read_trace_file(child);
+    EXPECT_EQ(read.entries(TraceAction::allocate).size(), 1U);
+    EXPECT_TRUE(read.ended);
+}
+
 TEST_F(RecorderFile, WhatStoodThereIsReplaced) {
     const auto once = [] {
         get_global_memory_pool().deallocate(get_global_memory_pool().allocate(100'000));
