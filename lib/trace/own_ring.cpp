@@ -135,11 +135,10 @@ bool Recorder::find_room(OwnRing& own) noexcept {
         own.full_since_ns = 0;
         return true;
     }
-    if (!is_read(own)) statistics::recorder_hooks.record.store(nullptr, relaxed);
+    if (!is_read(own)) give_up();
     return false;
 }
 
-// Where nobody reads any more, recording ends.
 bool Recorder::is_read(OwnRing& own) noexcept {
     if (own.head->dropped.load(relaxed) % ring_entries != 0) return true;
     const std::uint64_t beats = control_.load(relaxed)->beats.load(relaxed);
@@ -149,6 +148,14 @@ bool Recorder::is_read(OwnRing& own) noexcept {
         own.beats_seen = beats;
     }
     return now - own.full_since_ns < most_silence_ns;
+}
+
+// Where nobody reads any more, or the file takes no more, recording ends: at once as far as calls
+// are written down, and on the next slow path, for this one may hold locks, in all else.
+void Recorder::give_up() noexcept {
+    auto& hooks = statistics::recorder_hooks;
+    hooks.record.store(nullptr, relaxed);
+    hooks.answered.store(UINT64_MAX, relaxed);  // as many requests there are never
 }
 
 void Recorder::end_thread() noexcept {

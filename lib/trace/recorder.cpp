@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
@@ -44,9 +45,10 @@ void Recorder::answer() noexcept {
         look_at_environment();
         return;
     }
+    if (hooks.record.load(relaxed) == nullptr) end_given_up();
     const std::uint64_t asked = hooks.asked.load(relaxed)->load(relaxed);
-    if (asked == hooks.answered.load(relaxed)) return;
     hooks.answered.store(asked, relaxed);
+    if (asked == std::exchange(answered_, asked)) return;
     const bool wanted = asked % 2 != 0;
     if (!wanted && target_.load(relaxed) == Target::reader) end();
     if (wanted && target_.load(relaxed) == Target::none) (void)begin(Target::reader, false);
@@ -82,6 +84,7 @@ void Recorder::look_at_environment() noexcept {
     }
     hooks.asked.store(&nobody_asks, relaxed);
     hooks.answered.store(0, relaxed);
+    answered_ = 0;
     if (target != Target::file) share_control();
     if (target != Target::none && !begin(target, true)) {
         platform::say("TENSORPOOL_TRACE: there is no memory for a recording; used instead: none");

@@ -56,6 +56,7 @@ private:
     bool begin(Target target, bool from_start) noexcept;
     bool open_output() noexcept;
     void end() noexcept;
+    void end_given_up() noexcept;
     void name_everything() noexcept;
     void hide_quick_paths() noexcept;
     void show_quick_paths() noexcept;
@@ -68,6 +69,7 @@ private:
     bool take_ring(OwnRing& own) noexcept;
     bool find_room(OwnRing& own) noexcept;
     bool is_read(OwnRing& own) noexcept;
+    void give_up() noexcept;
     void write_stack(OwnRing& own) noexcept;
     std::uint64_t name_frame(std::uintptr_t address) noexcept;
 
@@ -93,6 +95,7 @@ private:
     // Below: under mutex_.
     platform::SharedMemory control_memory_;
     bool looked_ = false;
+    std::uint64_t answered_ = 0;  // as the hook's, which is another once a recording was given up
     platform::ExitHandler exit_handler_ = platform::no_exit_handler;
     // Of a recording into a file. A flag for each ring: set by who writes it out.
     platform::TraceOutput output_;

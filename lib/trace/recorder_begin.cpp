@@ -117,6 +117,12 @@ void Recorder::end() noexcept {
     target_.store(Target::none, relaxed);
 }
 
+// A file may still be written to by threads that do not know yet.
+void Recorder::end_given_up() noexcept {
+    if (target_.load(relaxed) == Target::reader) end();
+    if (target_.load(relaxed) == Target::file) show_quick_paths();
+}
+
 void Recorder::name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept {
     rings_.name(kind, source, name);
 }

@@ -99,6 +99,7 @@ bool Recorder::write_chunk(TraceChunkKind kind, std::size_t ring, const void* da
 // A full disk stops recording and nothing else.
 void Recorder::stop_writing() noexcept {
     if (statistics::recorder_hooks.record.exchange(nullptr, relaxed) == nullptr) return;
+    give_up();
     platform::say("recording into '%s' ended: it takes no more; what is in it can be read",
                   output_.path());
 }

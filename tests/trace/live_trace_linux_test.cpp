@@ -15,8 +15,19 @@
 #include <vector>
 
 #include "support/child_process.hpp"
+#include "trace/moved_clock.hpp"
 #include "trace/read_trace.hpp"
 #include "trace/ring_layout.hpp"
+#include "trace/shown_cache.hpp"
+
+extern "C" {
+int __real_clock_gettime(clockid_t clock, timespec* now);
+int __wrap_clock_gettime(clockid_t clock, timespec* now) {
+    const int result = __real_clock_gettime(clock, now);
+    if (clock == CLOCK_MONOTONIC) now->tv_sec += tensorpool::testing::moved_seconds;
+    return result;
+}
+}
 
 namespace tensorpool {
 namespace {
@@ -289,6 +300,28 @@ TEST(LiveTrace, CanBeAskedForAgainAndAgain) {
     }
 }
 
+TEST(LiveTrace, WhereNobodyReadsAnyMoreRecordingEndsAndCanBeAskedForAgain) {
+    MemoryPool pool;
+    {
+        const LiveTrace killed = ask_self();
+        let_it_be_seen();
+    }
+    const auto fill = [&] {
+        for (std::size_t i = 0; i < trace::ring_entries; ++i) pool.deallocate(pool.allocate(100));
+    };
+    fill();  // and drop as many: the ring is looked at, and found full
+    testing::moved_seconds = 11;
+    fill();
+    testing::moved_seconds = 0;
+    EXPECT_TRUE(testing::shows_its_cache());
+    LiveTrace trace = ask_self();
+    pool.deallocate(pool.allocate(100'000));
+    ReadTrace read;
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    EXPECT_EQ(read.entries(TraceAction::allocate).size(), 1U);
+}
+
 TEST(LiveTrace, NothingIsSeenOfAProcessThatDoesNothing) {
     LiveTrace trace = ask_self();
     EXPECT_EQ(trace.look([](const TracePart&) { FAIL(); }), 0U);
@@ -320,24 +353,14 @@ TEST(LiveTrace, TheChildOfAForkRecordsNothingUnasked) {
     EXPECT_EQ(read.entries(TraceAction::allocate).back().bytes, 100'000U);
 }
 
-/// Whether the calling thread's small blocks take the inline path, after one that did not.
-bool shows_its_cache() {
-    MemoryPool& pool = get_global_memory_pool();
-    pool.deallocate(pool.allocate(100), 100);
-    detail::ThreadCache& cache = detail::thread_cache(detail::GlobalPool::number);
-    void* const block = cache.pop(detail::bucket_of(100), 100);
-    if (block != nullptr) pool.deallocate(block, 100);
-    return block != nullptr;
-}
-
 TEST(LiveTrace, TheChildOfAForkTakesItsQuickPathsAgain) {
     LiveTrace trace = ask_self();
     let_it_be_seen();
-    EXPECT_FALSE(shows_its_cache());
-    EXPECT_TRUE(testing::holds_in_child([] { return shows_its_cache(); }));
+    EXPECT_FALSE(testing::shows_its_cache());
+    EXPECT_TRUE(testing::holds_in_child([] { return testing::shows_its_cache(); }));
     trace.look([](const TracePart&) {});
     end(trace);
-    EXPECT_TRUE(shows_its_cache());
+    EXPECT_TRUE(testing::shows_its_cache());
 }
 
 TEST(LiveTrace, SaysWhyThereIsNone) {

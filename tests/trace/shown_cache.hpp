@@ -1,0 +1,17 @@
+#pragma once
+
+#include <tensorpool/memory_pool.hpp>
+
+namespace tensorpool::testing {
+
+/// Whether the calling thread's small blocks take the inline path, after one that did not.
+inline bool shows_its_cache() {
+    MemoryPool& pool = get_global_memory_pool();
+    pool.deallocate(pool.allocate(100), 100);
+    detail::ThreadCache& cache = detail::thread_cache(detail::GlobalPool::number);
+    void* const block = cache.pop(detail::bucket_of(100), 100);
+    if (block != nullptr) pool.deallocate(block, 100);
+    return block != nullptr;
+}
+
+}  // namespace tensorpool::testing
