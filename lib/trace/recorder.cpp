@@ -1,5 +1,6 @@
 #include "trace/recorder.hpp"
 
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string_view>
@@ -33,6 +34,10 @@ namespace {
 // While the library is loaded, before there are threads: the child of a fork that came before the
 // handlers, and after the control memory, would look at memory that it has not.
 [[maybe_unused]] const bool has_handlers_from_the_start = recorder().set_handlers();
+
+// Later it would be under the recorder's lock, and atexit has a lock of its own, under which it
+// calls a malloc that a pool may serve.
+[[maybe_unused]] const bool finishes_at_exit = std::atexit([] { recorder().finish(); }) == 0;
 
 }  // namespace
 

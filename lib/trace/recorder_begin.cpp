@@ -1,6 +1,5 @@
 // How a recording begins and ends.
 
-#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -165,7 +164,6 @@ bool Recorder::open_output() noexcept {
         output_.close();
         return false;
     }
-    std::atexit([] { recorder().finish(); });
     return true;
 }
 
