@@ -48,6 +48,8 @@ void* Arena::settle_or_throw(std::uint64_t claim, std::size_t bytes) {
     statistics::look_for_recorder();
     Refusal refusal;
     void* const block = settle(claim, bytes, refusal);
+    const auto action = block == nullptr ? TraceAction::refuse : TraceAction::arena_allocate;
+    statistics::record(action, state_->id(), block, bytes, granule_mask_ + 1);
     if (block == nullptr) state_->fail(bytes, refusal);
     return block;
 }

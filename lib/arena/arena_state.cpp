@@ -13,6 +13,7 @@
 #include "statistics/arena_figures.hpp"
 #include "statistics/failed_checks.hpp"
 #include "statistics/limit_kind.hpp"
+#include "statistics/recorder_hooks.hpp"
 #include "statistics/report_at_exit.hpp"
 #include "statistics/timeline.hpp"
 
@@ -35,6 +36,7 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
       id_(record->id.load(std::memory_order_relaxed)) {
     arena.top_ = &record->used;
     statistics::report_at_exit_where_wanted();
+    statistics::look_for_recorder();  // the first allocations may take no slow path
     if (options_.objects) objects = std::make_unique<arena::ObjectRegister>();
     arena::arena_registry().enter(*this);
     statistics::snapshot_sources().enter(*this);

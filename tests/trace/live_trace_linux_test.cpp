@@ -157,6 +157,18 @@ TEST(LiveTrace, TellsArenasScratchesAndScopesByName) {
     EXPECT_EQ(only(TraceAction::scratch_release).address, 0U);
 }
 
+TEST(LiveTrace, TellsOfTheAllocationThatGrowsAnArena) {
+    Arena arena;
+    LiveTrace trace = ask_self();
+    arena.allocate(std::size_t{64} << 20);  // by the inline path, until it finds no room
+    ReadTrace read;
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    const auto allocations = read.entries(TraceAction::arena_allocate);
+    ASSERT_EQ(allocations.size(), 1U);
+    EXPECT_EQ(allocations[0].bytes, std::size_t{64} << 20);
+}
+
 TEST(LiveTrace, TellsRefusalsAndWhatIsGone) {
     LiveTrace trace = ask_self();
     let_it_be_seen();

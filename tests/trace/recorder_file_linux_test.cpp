@@ -77,6 +77,19 @@ TEST_F(RecorderFile, HoldsEveryCallFromTheFirstOn) {
     EXPECT_TRUE(read.ended);
 }
 
+// Which takes no slow path.
+TEST_F(RecorderFile, HoldsTheFirstAllocationFromAnArena) {
+    const ReadTrace read = record([] {
+        Arena arena;
+        arena.allocate(1000);
+        arena.allocate(2000);
+    });
+    const auto allocations = read.entries(TraceAction::arena_allocate);
+    ASSERT_EQ(allocations.size(), 2U);
+    EXPECT_EQ(allocations[0].bytes, 1000U);
+    EXPECT_LT(allocations[0].address, allocations[1].address);
+}
+
 TEST_F(RecorderFile, AFullRingIsWrittenOutAndNothingIsLost) {
     constexpr std::size_t pairs = 3 * ring_entries;
     const ReadTrace read = record([] {
