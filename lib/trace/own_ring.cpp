@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include <tensorpool/export.hpp>
 
@@ -85,9 +86,13 @@ bool Recorder::make_room(OwnRing& own) noexcept {
     const std::uint64_t recording = recording_.load(std::memory_order_acquire);
     if (own.recording != recording) own = {.recording = recording};
     if (own.entries == nullptr && !take_ring(own)) return false;
-    if (own.next != own.room_until || find_room(own)) return true;
+    if (has_room(own) && (own.is_announced || announce(own))) return true;
     own.head->dropped.store(own.head->dropped.load(relaxed) + 1, relaxed);
     return false;
+}
+
+bool Recorder::has_room(OwnRing& own) noexcept {
+    return own.next != own.room_until || find_room(own);
 }
 
 bool Recorder::take_ring(OwnRing& own) noexcept {
@@ -98,20 +103,24 @@ bool Recorder::take_ring(OwnRing& own) noexcept {
     // Until it is there, what comes from within here (a C library that allocates) is not recorded.
     own.calls_until_look = calls_between_looks;
     const Rings::Taken taken = rings_.take();
-    if (taken.head == nullptr) return false;
+    if (taken.head == nullptr) {
+        if (!std::exchange(own.is_left_out, true)) rings_.count_left_out();
+        return false;
+    }
     // Without the handler the ring stays this thread's when it has ended, which loses a ring.
     (void)platform::call_at_thread_exit(exit_handler_);
     own.ring = taken.ring;
-    own.entries = taken.entries;
     own.head = taken.head;
     own.next = own.room_until = own.head->written.load(relaxed);
-    if (!find_room(own)) {
-        rings_.give_back(taken.ring);
-        own = {.recording = own.recording, .calls_until_look = calls_between_looks};
-        return false;
-    }
+    own.sampling.begin(rings_.header().process.stack_interval, platform::current_thread_id());
+    own.entries = taken.entries;
+    return true;
+}
+
+// There is room for one entry.
+bool Recorder::announce(OwnRing& own) noexcept {
     const std::uint64_t thread = platform::current_thread_id();
-    own.sampling.begin(rings_.header().process.stack_interval, thread);
+    own.is_announced = true;
     own.head->thread.store(thread, relaxed);
     own.write({.cycles = platform::cycle_counter(),
                .address = thread,
@@ -120,7 +129,7 @@ bool Recorder::take_ring(OwnRing& own) noexcept {
                .action = TraceAction::thread,
                .alignment_log2 = 0,
                .reserved = 0});
-    return own.next != own.room_until || find_room(own);
+    return has_room(own);
 }
 
 // What the reader says it has read is believed only where it can be true.

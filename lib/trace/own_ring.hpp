@@ -18,6 +18,8 @@ struct OwnRing {
     std::size_t ring = ring_count;
     std::uint64_t recording = 0;  // which one it was taken for
     SampleDistance sampling{};
+    bool is_announced = false;           // the ring says whose it is
+    bool is_left_out = false;            // and counted so
     std::uint64_t calls_until_look = 0;  // of a thread that found no ring
     // While the ring is full: since when, and how often the reader had shown itself then.
     std::uint64_t full_since_ns = 0;

@@ -66,7 +66,9 @@ private:
 
     // own_ring.cpp
     bool make_room(OwnRing& own) noexcept;
+    bool has_room(OwnRing& own) noexcept;
     bool take_ring(OwnRing& own) noexcept;
+    bool announce(OwnRing& own) noexcept;
     bool find_room(OwnRing& own) noexcept;
     bool is_read(OwnRing& own) noexcept;
     void give_up() noexcept;

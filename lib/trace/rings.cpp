@@ -69,7 +69,6 @@ Rings::Taken Rings::take() noexcept {
     }
     // A page that the system has not would end the process when it is touched.
     if (ring == ring_count || !platform::get_shared_pages(entries(ring), ring_bytes)) {
-        header().left_out.fetch_add(1, relaxed);
         return {};
     }
     taken_[ring / 64] |= std::uint64_t{1} << ring % 64;
@@ -77,6 +76,10 @@ Rings::Taken Rings::take() noexcept {
         header().rings.store(ring + 1, std::memory_order_release);
     }
     return {ring, &head(ring), entries(ring)};
+}
+
+void Rings::count_left_out() noexcept {
+    header().left_out.fetch_add(1, relaxed);
 }
 
 void Rings::give_back(std::size_t ring) noexcept {

@@ -31,9 +31,10 @@ public:
         RingHead* head;  // nullptr: there was none
         TraceEntry* entries;
     };
-    /// A ring for the calling thread, its pages got. Where there is none the thread is counted as
-    /// left out.
+    /// A ring for the calling thread, its pages got.
     Taken take() noexcept;
+    /// A thread that found none.
+    void count_left_out() noexcept;
     void give_back(std::size_t ring) noexcept;
 
     void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;

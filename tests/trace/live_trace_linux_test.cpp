@@ -235,6 +235,52 @@ TEST(LiveTrace, RingsGoFromThreadToThread) {
     EXPECT_GT(threads.size(), trace::ring_count);
 }
 
+TEST(LiveTrace, CountsWhatFoundNoRoomInARingThatAnotherThreadFilled) {
+    MemoryPool pool;
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    const auto in_thread = [&](std::size_t pairs) {
+        std::thread([&pool, pairs] {
+            for (std::size_t i = 0; i < pairs; ++i) pool.deallocate(pool.allocate(100), 100);
+        }).join();
+    };
+    in_thread(trace::ring_entries);
+    in_thread(10);
+    ReadTrace read;
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    std::uint64_t dropped = 0;
+    for (const auto& [ring, count] : read.dropped) dropped += count;
+    const std::size_t calls =
+        read.entries(TraceAction::allocate).size() + read.entries(TraceAction::deallocate).size();
+    EXPECT_EQ(calls + dropped, 2 * (trace::ring_entries + 10) + 2);  // two of let_it_be_seen
+}
+
+TEST(LiveTrace, CountsAThreadWithoutARingOnce) {
+    MemoryPool pool;
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    std::latch taken(trace::ring_count - 1);
+    std::latch done(1);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 1; i < trace::ring_count; ++i) {
+        threads.emplace_back([&] {
+            pool.deallocate(pool.allocate(100), 100);
+            taken.count_down();
+            done.wait();
+        });
+    }
+    taken.wait();
+    std::thread([&] {
+        for (int i = 0; i < 5000; ++i) pool.deallocate(pool.allocate(100), 100);
+    }).join();
+    done.count_down();
+    for (std::thread& thread : threads) thread.join();
+    trace.look([](const TracePart&) {});
+    end(trace);
+    EXPECT_EQ(trace.threads_left_out(), 1U);
+}
+
 TEST(LiveTrace, SamplesStacksByBytes) {
     MemoryPool pool;
     LiveTrace trace = ask_self(std::uint64_t{1} << 16);
