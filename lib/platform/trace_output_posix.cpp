@@ -26,6 +26,21 @@ int open_locked(const char* path) noexcept {
     return -1;
 }
 
+/// Open and locked, beside what another process writes; -1 with the reason in errno.
+template <std::size_t Bytes>
+int open_own(const char* path, char (&opened)[Bytes]) noexcept {
+    int length = std::snprintf(opened, Bytes, "%s", path);
+    const auto open_it = [&] {
+        errno = ENAMETOOLONG;  // what is cut is another file's name
+        const bool fits = length > 0 && static_cast<std::size_t>(length) < Bytes;
+        return fits ? open_locked(opened) : -1;
+    };
+    const int file = open_it();
+    if (file >= 0 || errno != EWOULDBLOCK) return file;
+    length = std::snprintf(opened, Bytes, "%s.%d", path, static_cast<int>(getpid()));
+    return open_it();
+}
+
 // strerror_r gives the text in GNU's C library, and puts it where it was told in others.
 [[maybe_unused]] const char* text_of(const char* given, const char*) noexcept {
     return given;
@@ -38,12 +53,7 @@ int open_locked(const char* path) noexcept {
 
 bool TraceOutput::open(const char* path) noexcept {
     const ErrnoKeeper errno_keeper;
-    std::snprintf(path_, sizeof path_, "%s", path);
-    int file = open_locked(path_);
-    if (file < 0 && errno == EWOULDBLOCK) {
-        std::snprintf(path_, sizeof path_, "%s.%d", path, static_cast<int>(getpid()));
-        file = open_locked(path_);
-    }
+    const int file = open_own(path, path_);
     if (file < 0 || ftruncate(file, 0) != 0) {
         char text[sizeof problem_] = {};
         std::snprintf(problem_, sizeof problem_, "%s",
