@@ -13,7 +13,8 @@ public:
 
     /// Makes the file, or empties one that no process writes; where one does, its own number is
     /// added to the name (`trace.tpt.4711`). Readable by this user only. False on failure: then
-    /// `problem` is the system's word for it.
+    /// `problem` is the system's word for it. Always in a program with more rights than who started
+    /// it (setuid).
     [[nodiscard]] bool open(const char* path) noexcept;
     bool is_open() const noexcept { return file_ >= 0; }
     /// Closes it, and lets others have it. Not while another thread writes.
