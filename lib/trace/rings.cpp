@@ -49,10 +49,17 @@ bool Rings::make(Sharing sharing, const TraceProcess& process) noexcept {
     return true;
 }
 
+// Threads may be in the middle of an entry. So the address stays, but of what lies there nothing is
+// held for them any more: a ring takes half a mebibyte, and there is one for each thread.
 void Rings::end() noexcept {
     header().ended.store(1, std::memory_order_release);
     platform::close_shared_memory(memory_);
     memory_.file = -1;
+    void* const nothing = platform::map(rings_bytes, platform::page_bytes());
+    if (nothing == nullptr) return;
+    if (!platform::replace_mapping(memory_.address, nothing, rings_bytes)) {
+        platform::unmap(nothing, rings_bytes);
+    }
 }
 
 void Rings::forget() noexcept {

@@ -21,7 +21,8 @@ public:
     /// Memory for a recording that begins. That of the last one stays where threads may still write
     /// into it. False when the system has none.
     [[nodiscard]] bool make(Sharing sharing, const TraceProcess& process) noexcept;
-    /// Says that nothing more will come, and gives the descriptor back.
+    /// Says that nothing more will come, and gives the descriptor and the memory back. Its reader
+    /// still has them.
     void end() noexcept;
     /// In the child of a fork, which has none of it.
     void forget() noexcept;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
+#include <fstream>
 #include <latch>
 #include <optional>
 #include <set>
@@ -356,6 +357,31 @@ TEST(LiveTrace, CanBeAskedForAgainAndAgain) {
         end(trace);
         EXPECT_EQ(read.entries(TraceAction::allocate).size(), 1U) << round;
     }
+}
+
+/// Bytes of shared memory that this process has resident (proc(5)).
+std::size_t shared_resident_bytes() {
+    std::ifstream file("/proc/self/status");
+    std::string word;
+    while (file >> word && word != "RssShmem:") {
+    }
+    std::size_t kib = 0;
+    file >> kib;
+    return kib * 1024;
+}
+
+TEST(LiveTrace, ARecordingThatHasEndedHoldsNoMemory) {
+    const auto record_once = [] {
+        LiveTrace trace = ask_self();
+        let_it_be_seen();
+        trace.look([](const TracePart&) {});
+        end(trace);
+    };
+    record_once();
+    const std::size_t before = shared_resident_bytes();
+    ASSERT_GT(before, 0U);  // of the segment
+    for (int round = 0; round < 8; ++round) record_once();
+    EXPECT_LE(shared_resident_bytes(), before + trace::ring_bytes);
 }
 
 TEST(LiveTrace, WhereNobodyReadsAnyMoreRecordingEndsAndCanBeAskedForAgain) {
