@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "platform/errno_keeper.hpp"
+#include "platform/no_cancellation_posix.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::platform {
@@ -78,6 +79,7 @@ bool send_files(int socket, const int* files, unsigned count) noexcept {
 
 bool hand_files_over(const char* socket_name, const int* files, unsigned count) noexcept {
     const ErrnoKeeper errno_keeper;
+    const NoCancellation no_cancellation;
     if (count == 0 || count > most_files) return false;
     const Socket socket;
     return connect_to(socket, socket_name) && send_files(socket.number, files, count);
@@ -85,6 +87,7 @@ bool hand_files_over(const char* socket_name, const int* files, unsigned count) 
 
 bool send_note(const char* socket_name, const char* text) noexcept {
     const ErrnoKeeper errno_keeper;
+    const NoCancellation no_cancellation;
     const std::size_t bytes = std::strlen(text);
     iovec part{.iov_base = const_cast<char*>(text), .iov_len = bytes};
     msghdr message{};

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "platform/errno_keeper.hpp"
+#include "platform/no_cancellation_posix.hpp"
 #include "platform/no_size_signal_posix.hpp"
 
 namespace tensorpool::platform {
@@ -70,6 +71,7 @@ int open_own(const char* path, char (&opened)[Bytes]) noexcept {
 
 bool TraceOutput::open(const char* path) noexcept {
     const ErrnoKeeper errno_keeper;
+    const NoCancellation no_cancellation;
     const int file = open_own(path, path_);
     if (file < 0 || ftruncate(file, 0) != 0) {
         char text[sizeof problem_] = {};
@@ -90,6 +92,7 @@ void TraceOutput::close() noexcept {
 
 bool TraceOutput::append(Part first, Part second) noexcept {
     const ErrnoKeeper errno_keeper;
+    const NoCancellation no_cancellation;
     const NoSizeSignal no_size_signal;
     const iovec parts[] = {{const_cast<void*>(first.data), first.bytes},
                            {const_cast<void*>(second.data), second.bytes}};

@@ -4,6 +4,7 @@
 #include "trace/recorder.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <tensorpool/tensorpool.hpp>
@@ -182,6 +183,26 @@ TEST_F(RecorderFile, AForkWhileAThreadWritesItsRingOutLeavesTheChildItsRings) {
     const ReadTrace read = read_trace_file(child);
     EXPECT_EQ(read.entries(TraceAction::allocate).size(), 1U);
     EXPECT_TRUE(read.ended);
+}
+
+void* use_pool_when_cancelled(void* done) {
+    MemoryPool pool;
+    pool.deallocate(pool.allocate(100), 100);
+    ::pthread_cancel(::pthread_self());
+    for (std::size_t i = 0; i < 2 * ring_entries; ++i) pool.deallocate(pool.allocate(100), 100);
+    *static_cast<bool*>(done) = true;
+    return nullptr;
+}
+
+TEST_F(RecorderFile, NoCallOfOursEndsAThreadThatIsCancelled) {
+    const ReadTrace read = record([] {
+        bool done = false;
+        pthread_t thread{};
+        ::pthread_create(&thread, nullptr, use_pool_when_cancelled, &done);
+        ::pthread_join(thread, nullptr);
+        if (!done) std::_Exit(1);
+    });
+    EXPECT_EQ(read.entries(TraceAction::allocate).size(), 2 * ring_entries + 1);
 }
 
 TEST_F(RecorderFile, WhatStoodThereIsReplaced) {
