@@ -36,7 +36,9 @@ private:
         state_ ^= state_ >> 27;
         const std::uint64_t random = state_ * 0x2545F4914F6CDD1D;
         const double unit = (static_cast<double>(random >> 11) + 1) * 0x1p-53;  // in (0, 1]
-        return static_cast<std::int64_t>(-std::log(unit) * static_cast<double>(interval_)) + 1;
+        const double distance = -std::log(unit) * static_cast<double>(interval_);
+        // An interval of another process's may be any number.
+        return distance < 0x1p62 ? static_cast<std::int64_t>(distance) + 1 : never;
     }
 
     std::uint64_t interval_ = 0;
