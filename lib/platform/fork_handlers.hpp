@@ -18,8 +18,9 @@ enum class ForkPlace : unsigned {
     scratches,   ///< the same
     pools,       ///< of a process, their threads' caches and their address space
     statistics,  ///< what all of the others share
+    rings,       ///< of recorded calls: any of the others may be recorded under its locks
 };
-inline constexpr unsigned fork_places = 6;
+inline constexpr unsigned fork_places = 7;
 
 struct ForkHandlers {
     void (*before)() = nullptr;

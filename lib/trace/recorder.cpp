@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "base/alignment.hpp"
@@ -41,9 +42,16 @@ namespace {
 
 }  // namespace
 
+// Under the lock of an arena, say, that a fork waits for, vectors grow, and a pool may serve
+// malloc: so who comes here amid a fork does not wait for its end. The next slow path answers.
 void Recorder::answer() noexcept {
     if (!set_handlers()) return;
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    while (!lock) {
+        if (forks_.load(relaxed) != 0) return;
+        std::this_thread::yield();
+        (void)lock.try_lock();
+    }
     auto& hooks = statistics::recorder_hooks;
     if (!looked_) {
         looked_ = true;
@@ -68,6 +76,9 @@ bool Recorder::set_handlers() noexcept {
     (void)platform::set_fork_handlers(
         platform::ForkPlace::recorder, [] { recorder().before_fork(); },
         [] { recorder().after_fork_in_parent(); }, [] { recorder().after_fork_in_child(); });
+    (void)platform::set_fork_handlers(
+        platform::ForkPlace::rings, [] { recorder().lock_rings(); },
+        [] { recorder().unlock_rings(); }, [] { recorder().forget_rings(); });
     handlers_.store(Handlers::set, std::memory_order_release);
     return true;
 }
@@ -129,21 +140,39 @@ void Recorder::hand_over() noexcept {
 }
 
 void Recorder::before_fork() noexcept {
+    forks_.fetch_add(1, relaxed);
     mutex_.lock();
+}
+
+void Recorder::after_fork_in_parent() noexcept {
+    mutex_.unlock();
+    forks_.fetch_sub(1, relaxed);
+}
+
+void Recorder::after_fork_in_child() noexcept {
+    show_quick_paths();  // a recording of the parent's hid them
+    looked_ = false;
+    forks_.store(1, relaxed);  // other threads' are not here
+    after_fork_in_parent();
+}
+
+void Recorder::lock_rings() noexcept {
     output_mutex_.lock();
     rings_.lock();
 }
 
-void Recorder::after_fork_in_parent() noexcept {
+void Recorder::unlock_rings() noexcept {
     rings_.unlock();
     output_mutex_.unlock();
-    mutex_.unlock();
 }
 
-// The child has none of the memory that it would record into. Its first slow path begins anew.
-void Recorder::after_fork_in_child() noexcept {
+// The child has none of the memory that it would record into, nor that where it is asked to. First
+// of all, for what ends in the child with threads that it has not would be recorded. Its first slow
+// path begins anew.
+void Recorder::forget_rings() noexcept {
     statistics::recorder_hooks.record.store(nullptr, relaxed);
     statistics::recorder_hooks.name.store(nullptr, relaxed);
+    statistics::look_at_environment_again();
     target_.store(Target::none, relaxed);
     recording_.fetch_add(1, relaxed);
     rings_.forget();
@@ -152,10 +181,7 @@ void Recorder::after_fork_in_child() noexcept {
     platform::close_shared_memory(control_memory_);
     control_memory_ = {};
     control_.store(nullptr, relaxed);
-    looked_ = false;
-    statistics::look_at_environment_again();
-    show_quick_paths();  // a recording of the parent's hid them
-    after_fork_in_parent();
+    unlock_rings();
 }
 
 }  // namespace tensorpool::trace

@@ -39,9 +39,13 @@ public:
     /// The calling thread gives its ring to the next.
     void end_thread() noexcept;
 
+    // A fork takes first what an answer holds and last what each call may take.
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
+    void lock_rings() noexcept;
+    void unlock_rings() noexcept;
+    void forget_rings() noexcept;
 
     /// Asks to be told of forks and of the end of threads; called while the library is loaded.
     /// False while another thread does.
@@ -89,6 +93,7 @@ private:
     enum class Handlers : std::uint8_t { none, being_set, set };
     std::atomic<Handlers> handlers_ = Handlers::none;
     std::mutex mutex_;
+    std::atomic<unsigned> forks_ = 0;  // under way, or about to be
     Rings rings_;
     // Counts recordings; 0: there was none yet. A thread's ring is of one of them.
     std::atomic<std::uint64_t> recording_ = 0;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -54,12 +55,14 @@ bool forks_well() {
 
 }  // namespace
 
-int main() {
+// How often to fork may be given.
+int main(int count, char** arguments) {
+    const int forks = count > 1 ? std::atoi(arguments[1]) : 300;
     expect_interposed();
     alarm(100);
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < 4; ++i) threads.emplace_back(work, i);
-    for (int i = 0; i < 300; ++i) expect(forks_well(), "a child that works");
+    for (int i = 0; i < forks; ++i) expect(forks_well(), "a child that works");
     done = true;
     for (std::thread& thread : threads) thread.join();
     return failures == 0 ? 0 : 1;

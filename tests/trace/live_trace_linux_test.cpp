@@ -437,6 +437,26 @@ TEST(LiveTrace, TheChildOfAForkRecordsNothingUnasked) {
     EXPECT_EQ(read.entries(TraceAction::allocate).back().bytes, 100'000U);
 }
 
+// The child gives back the scratches of threads that it has not, and has no rings.
+TEST(LiveTrace, TheChildOfAForkLivesWhereAnotherThreadHasAScratch) {
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    Scratch::local().allocate(100);  // this thread has a ring
+    std::latch taken(1);
+    std::latch done(1);
+    std::thread other([&] {
+        Scratch::local().allocate(100);
+        taken.count_down();
+        done.wait();
+    });
+    taken.wait();
+    EXPECT_EQ(testing::exit_code_of_child([] { return 0; }), 0);
+    done.count_down();
+    other.join();
+    trace.look([](const TracePart&) {});
+    end(trace);
+}
+
 TEST(LiveTrace, TheChildOfAForkTakesItsQuickPathsAgain) {
     LiveTrace trace = ask_self();
     let_it_be_seen();
