@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include <tensorpool/export.hpp>
+
 #include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
 #include "blocks/thread_registry.hpp"
@@ -20,6 +22,10 @@ namespace {
 constexpr auto relaxed = std::memory_order_relaxed;
 
 constinit base::NeverDestroyed<Recorder> the_recorder;
+
+// What the calling thread's answer itself allocates, in a C library whose malloc a pool serves,
+// asks for none.
+constinit thread_local bool answers TENSORPOOL_INITIAL_EXEC = false;
 
 // Where nobody can ask.
 constinit const Counter nobody_asks = 0;
@@ -45,13 +51,19 @@ namespace {
 // Under the lock of an arena, say, that a fork waits for, vectors grow, and a pool may serve
 // malloc: so who comes here amid a fork does not wait for its end. The next slow path answers.
 void Recorder::answer() noexcept {
-    if (!set_handlers()) return;
+    if (answers || !set_handlers()) return;
     std::unique_lock lock(mutex_, std::try_to_lock);
     while (!lock) {
         if (forks_.load(relaxed) != 0) return;
         std::this_thread::yield();
         (void)lock.try_lock();
     }
+    answers = true;
+    answer_under_lock();
+    answers = false;
+}
+
+void Recorder::answer_under_lock() noexcept {
     auto& hooks = statistics::recorder_hooks;
     if (!looked_) {
         looked_ = true;
@@ -98,14 +110,17 @@ void Recorder::look_at_environment() noexcept {
             "instead: no recording",
             trace);
     }
-    hooks.asked.store(&nobody_asks, relaxed);
-    hooks.answered.store(0, relaxed);
-    answered_ = 0;
     if (target != Target::file) share_control();
     if (target != Target::none && !begin(target, true)) {
         platform::say("TENSORPOOL_TRACE: there is no memory for a recording; used instead: none");
     }
     hand_over();
+    // Last: until then other threads come to wait for what is wanted, so that no call is missed.
+    answered_ = 0;
+    hooks.answered.store(0, relaxed);
+    const Control* const control = target == Target::file ? nullptr : control_.load(relaxed);
+    hooks.asked.store(control == nullptr ? &nobody_asks : &control->asked,
+                      std::memory_order_release);
 }
 
 // With private figures nobody can ask either.
@@ -123,7 +138,6 @@ void Recorder::share_control() noexcept {
     control->process.store(platform::identify_process().number, relaxed);
     control->magic.store(control_magic, std::memory_order_release);
     control_.store(control, std::memory_order_release);
-    statistics::recorder_hooks.asked.store(&control->asked, std::memory_order_release);
 }
 
 void Recorder::hand_over() noexcept {

@@ -54,8 +54,8 @@ public:
 private:
     enum class Target : std::uint8_t { none, file, reader };
 
-    // recorder.cpp
     // recorder.cpp, recorder_begin.cpp: under mutex_
+    void answer_under_lock() noexcept;
     void look_at_environment() noexcept;
     bool begin(Target target, bool from_start) noexcept;
     bool open_output() noexcept;

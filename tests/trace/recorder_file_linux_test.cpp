@@ -91,6 +91,25 @@ TEST_F(RecorderFile, HoldsTheFirstAllocationFromAnArena) {
     EXPECT_LT(allocations[0].address, allocations[1].address);
 }
 
+// The writing of the file's first bytes is held up meanwhile.
+TEST_F(RecorderFile, HoldsCallsOfOtherThreadsWhileTheFirstOneBegins) {
+    const ReadTrace read = record([] {
+        MemoryPool pool;
+        HeldWrites writes;
+        std::thread first([&] {
+            writes.hold_mine();
+            pool.deallocate(pool.allocate(100), 100);
+        });
+        writes.wait_until_held();
+        std::thread second([&] { pool.deallocate(pool.allocate(200), 200); });
+        for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+        writes.let_go();
+        first.join();
+        second.join();
+    });
+    EXPECT_EQ(read.entries(TraceAction::allocate).size(), 2U);
+}
+
 TEST_F(RecorderFile, AFullRingIsWrittenOutAndNothingIsLost) {
     constexpr std::size_t pairs = 3 * ring_entries;
     const ReadTrace read = record([] {
