@@ -14,6 +14,7 @@
 
 #include "base/alignment.hpp"
 #include "platform/errno_keeper.hpp"
+#include "platform/no_size_signal_posix.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::platform {
@@ -164,6 +165,7 @@ const char* environment_variable(const char* name) noexcept {
 
 void write_to_stderr(const char* text, std::size_t bytes) noexcept {
     const ErrnoKeeper errno_keeper;
+    const NoSizeSignal no_size_signal;
     while (bytes > 0) {
         const ssize_t written = write(STDERR_FILENO, text, bytes);
         if (written < 0 && may_write_again()) continue;

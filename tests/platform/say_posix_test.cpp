@@ -1,0 +1,31 @@
+// A line for a standard error that is a file with no room.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "platform/fail.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+TEST(Say, BeyondTheLimitOnTheSizeOfFilesGoesOn) {
+    EXPECT_EQ(testing::exit_code_of_child([] {
+                  std::FILE* const file = std::tmpfile();
+                  const rlimit none{0, 0};
+                  if (file == nullptr || ::dup2(::fileno(file), STDERR_FILENO) < 0 ||
+                      ::setrlimit(RLIMIT_FSIZE, &none) != 0) {
+                      return 1;
+                  }
+                  say("nobody reads this");
+                  return 0;
+              }),
+              0);
+}
+
+}  // namespace
+}  // namespace tensorpool::platform
