@@ -45,6 +45,16 @@ TEST(Report, SaysWhatWasReplayedAndHow) {
     }
 }
 
+TEST(Report, SaysThatTheFileWasCut) {
+    Subject cut = subject();
+    EXPECT_EQ(report_text(cut, results(), Sizes::iec).find("was cut"), std::string::npos);
+    cut.cut_bytes = 99;
+    EXPECT_NE(report_text(cut, results(), Sizes::iec).find("the file was cut: its last 99 bytes"),
+              std::string::npos);
+    const std::string json = report_json(cut, {});
+    EXPECT_EQ(nlohmann::json::parse(json)["cut_bytes"], 99);
+}
+
 TEST(Report, HasARowForEachContender) {
     const std::string text = report_text(subject(), results(), Sizes::iec);
     EXPECT_NE(text.find("TIME:POOL"), std::string::npos) << text;

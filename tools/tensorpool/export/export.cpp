@@ -62,11 +62,19 @@ void check_output(const Settings& settings, const ExportOptions& options) {
 }
 
 void tell(const Settings& settings, const ExportOptions& options, const export_::WrittenFile& file,
-          std::uint64_t left_out) {
+          std::uint64_t left_out, std::uint64_t cut_bytes) {
+    if (cut_bytes > 0) {
+        fmt::print(
+            stderr,
+            "tensorpool: {} was cut: its last {} bytes are no whole chunk; what comes before "
+            "them was written\n",
+            printable(options.path), cut_bytes);
+    }
     if (settings.json) {
         const nlohmann::ordered_json told{{"path", inspect::valid_utf8(options.output)},
                                           {"bytes", file.bytes()},
-                                          {"calls_left_out", left_out}};
+                                          {"calls_left_out", left_out},
+                                          {"cut_bytes", cut_bytes}};
         print_line(told.dump());
     } else if (left_out > 0) {
         fmt::print(stderr,
@@ -87,7 +95,7 @@ int export_file(const Settings& settings, const ExportOptions& options) {
     export_::WrittenFile file(options.output, options.path);
     const std::uint64_t left_out = write(history, options, file);
     file.finish();
-    tell(settings, options, file, left_out);
+    tell(settings, options, file, left_out, recording.cut_bytes);
     return success;
 }
 

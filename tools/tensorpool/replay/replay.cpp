@@ -66,8 +66,8 @@ void check_memory(const PlanFigures& figures, Touch touch) {
 Subject describe(const ReplayOptions& options, const trace::Recording& recording,
                  std::uint32_t process, const PlanFigures& figures) {
     const trace::RecordedProcess& recorded = recording.processes[process];
-    return {options.file,     recorded.number, recorded.name,         recording.processes.size(),
-            recorded.dropped, figures,         name_of(options.touch)};
+    return {options.file,     recorded.number, recorded.name,          recording.processes.size(),
+            recorded.dropped, figures,         name_of(options.touch), recording.cut_bytes};
 }
 
 /// The recording itself, which may be large, has gone when the contenders begin.

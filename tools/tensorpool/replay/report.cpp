@@ -77,6 +77,10 @@ std::string about(const Subject& subject, Sizes sizes) {
         text +=
             fmt::format("{} calls are not in the recording: a ring was full\n", subject.dropped);
     }
+    if (subject.cut_bytes != 0) {
+        text += fmt::format("the file was cut: its last {} bytes are no whole chunk\n",
+                            subject.cut_bytes);
+    }
     return text;
 }
 
@@ -139,6 +143,7 @@ std::string report_json(const Subject& subject, const std::vector<Result>& resul
                                           {"from_before", plan.from_before},
                                           {"never_freed", plan.never_freed},
                                           {"dropped", subject.dropped},
+                                          {"cut_bytes", subject.cut_bytes},
                                           {"allocated_bytes", plan.allocated_bytes},
                                           {"most_alive_bytes", plan.most_alive_bytes},
                                           {"touch", subject.touch}};

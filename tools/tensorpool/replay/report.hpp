@@ -21,6 +21,7 @@ struct Subject {
     std::uint64_t dropped = 0;  ///< entries that the recorder had no room for
     PlanFigures figures;
     std::string touch;
+    std::uint64_t cut_bytes = 0;  ///< at the end of the file, which were no whole chunk
 };
 
 /// Some lines on the subject, then the table.
