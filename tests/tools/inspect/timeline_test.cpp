@@ -44,6 +44,15 @@ TEST(Timeline, HasNoMoreMomentsThanNanoseconds) {
     EXPECT_EQ(timeline.peak.level.alive_bytes, 100U);
 }
 
+TEST(Timeline, HasAFigureForEachNameAndNoMore) {
+    MadeRecording made;
+    made.allocate(0x10000, 100);
+    const Timeline timeline = timeline_with(made.recording(), 1);
+    EXPECT_EQ(timeline.sources, std::vector<std::string>{"global (pool)"});
+    EXPECT_EQ(timeline.moments[0].by_source, std::vector<std::uint64_t>{100});
+    EXPECT_EQ(timeline.moments[0].by_scope, std::vector<std::uint64_t>{100});
+}
+
 TEST(Timeline, ShowsTheLargestGroupsAndTheRestTogether) {
     MadeRecording made;
     for (std::uint64_t i = 0; i < 12; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 namespace tensorpool::command::inspect {
 namespace {
@@ -66,7 +67,8 @@ public:
     }
     std::uint64_t& of(std::size_t life) { return bytes_[place_[groups_.of(life)]]; }
     const std::vector<std::string>& names() const { return names_; }
-    const std::vector<std::uint64_t>& bytes() const { return bytes_; }
+    /// One for each name.
+    std::span<const std::uint64_t> bytes() const { return std::span(bytes_).first(names_.size()); }
 
 private:
     const Groups& groups_;
@@ -167,8 +169,8 @@ private:
     }
     void take(Moment& moment) const {
         moment.level = meter_.level();
-        moment.by_source = sources_.bytes();
-        moment.by_scope = scopes_.bytes();
+        moment.by_source.assign(sources_.bytes().begin(), sources_.bytes().end());
+        moment.by_scope.assign(scopes_.bytes().begin(), scopes_.bytes().end());
     }
 
     const History& history_;
