@@ -98,7 +98,8 @@ TEST_F(HandingOver, WhatIsNoSegmentIsAProblemAndNoMore) {
     family.finish();
     EXPECT_EQ(family.results().processes(), 0U);
     ASSERT_EQ(family.results().problems().size(), 1U);
-    EXPECT_EQ(family.results().problems()[0], "a process: what it handed over is no file");
+    EXPECT_EQ(family.results().problems()[0],
+              "the segment handed over: what it handed over is no file");
 }
 
 }  // namespace
