@@ -127,7 +127,7 @@ TEST_F(RecorderFile, AFullRingIsWrittenOutAndNothingIsLost) {
 }
 
 TEST_F(RecorderFile, AnotherProcessThatRecordsWritesBeside) {
-    const ReadTrace read = record([this] {
+    const ReadTrace read = record([] {
         MemoryPool pool;
         pool.deallocate(pool.allocate(100'000));
         const int code = exit_code_of_child([] {
