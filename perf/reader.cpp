@@ -9,10 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +25,7 @@
 
 #include "support/barrier.hpp"
 #include "support/cores.hpp"
+#include "support/interval.hpp"
 #include "support/program.hpp"
 #include "support/random.hpp"
 #include "support/turns.hpp"
@@ -144,22 +143,6 @@ Pairs measure(int pairs, Shared& shared) {
     return taken;
 }
 
-/// The interval in which the median lies with a probability of 95 %, by ranks: no shape of the
-/// distribution is assumed.
-struct Interval {
-    double low;
-    double high;
-};
-Interval interval_of_median(std::vector<double> figures) {
-    std::sort(figures.begin(), figures.end());
-    const auto count = static_cast<double>(figures.size());
-    const double half = 1.96 * std::sqrt(count) / 2;
-    const auto at = [&](double rank) {
-        return figures[static_cast<std::size_t>(std::clamp(rank, 0.0, count - 1))];
-    };
-    return {at(count / 2 - half - 1), at(count / 2 + half)};
-}
-
 /// ns that a core waits for a cache line which the other one holds.
 std::optional<double> ns_a_line() {
     if (!perf::two_cores()) return std::nullopt;
@@ -195,7 +178,7 @@ std::optional<double> ns_a_line() {
 
 void print(const Pairs& pairs, double line_ns, perf::Report& report) {
     const double median = perf::median(pairs.ratios);
-    const Interval interval = interval_of_median(pairs.ratios);
+    const perf::Interval interval = perf::interval_of_median(pairs.ratios);
     // The thread's counters: a line for each of eleven buckets. A snapshot reads each twice, frees
     // and allocations; the program waits for it once it writes again.
     constexpr double lines = 2 * 11;
