@@ -115,6 +115,7 @@ enum class TraceAction : std::uint8_t {
     frames = 13,  ///< up to three more frames of the stack of the entry before: see TraceFrames
     gone = 14,    ///< the pool, arena or scratch ended, with all that was left in it
     scratch_mark = 15,  ///< address: the offset at which the next block is taken
+    capacity = 16,      ///< bytes: what the pool, arena or scratch holds from here on
 };
 
 struct TraceEntry {

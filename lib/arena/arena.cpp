@@ -86,6 +86,7 @@ Arena::Arena(Over over) {
     totals.limit_bytes.store(bytes, std::memory_order_relaxed);
     end_.store(bytes, std::memory_order_relaxed);
     state_->fold_record();
+    state_->record_capacity();
 }
 
 Arena Arena::measuring() {

@@ -134,6 +134,7 @@ std::uint64_t ArenaState::cancel_from(std::size_t begin) noexcept {
 void ArenaState::note(EntryKind kind, std::size_t bytes) noexcept {
     statistics::write_entry(kind, LimitKind::none, bytes, options_.name);
     record.fold();
+    record_capacity();
 }
 
 void ArenaState::fold_record() noexcept {

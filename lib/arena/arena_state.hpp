@@ -50,7 +50,7 @@ public:
     void add_to(Snapshot& snapshot) const override;
     Identity identify() const noexcept override;
     ArenaStatistics statistics() const noexcept;
-    std::size_t capacity() const noexcept;
+    std::size_t capacity() const noexcept override;
     /// With `used` bytes in use now.
     std::size_t peak(std::size_t used) const noexcept;
 
@@ -69,7 +69,8 @@ public:
     /// Under the mutex: cancels all claims that begin at `begin` or above, and returns what the top
     /// becomes.
     std::uint64_t cancel_from(std::size_t begin) noexcept;
-    /// Puts on the timeline what was counted. Under the mutex, or while nobody else is there.
+    /// Puts a growth or what was given back on the timeline, and tells a recorder. Under the mutex,
+    /// or while nobody else is there.
     void note(EntryKind kind, std::size_t bytes) noexcept;
     /// Where the record has no place: brings it up to date where it is added up.
     void fold_record() noexcept;

@@ -102,6 +102,7 @@ void ScratchState::set_buffer(std::span<std::byte> buffer) {
     totals.limit_bytes.store(buffer.size(), std::memory_order_relaxed);
     use_present_chunk();
     note_changes();
+    record_capacity();
 }
 
 ScratchOperator* ScratchState::find_operator(std::string_view name) noexcept {
@@ -231,6 +232,7 @@ void ScratchState::note_changes() noexcept {
         if (now == noted) return;
         statistics::write_entry(kind, LimitKind::none, now - noted, name_);
         noted = now;
+        record_capacity();
     };
     note(EntryKind::give_back, totals.given_back_bytes, noted_given_back_);
     note(EntryKind::growth, totals.grown_bytes, noted_grown_);

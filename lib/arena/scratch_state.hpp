@@ -32,7 +32,7 @@ public:
     void add_to(Snapshot& snapshot) const override;
     Identity identify() const noexcept override;
     ArenaStatistics statistics() const noexcept;
-    std::size_t capacity() const noexcept;
+    std::size_t capacity() const noexcept override;
     std::size_t peak() const noexcept;
 
     /// The operator of this name, asked for once a thread; nullptr when there is no memory for it.

@@ -57,7 +57,7 @@ public:
 
     PoolStatistics statistics() const noexcept;
     const statistics::CounterSlots& slots() const noexcept { return slots_; }
-    std::size_t capacity() const noexcept { return heap_.capacity(); }
+    std::size_t capacity() const noexcept override { return heap_.capacity(); }
     const std::string& name() const noexcept { return options_.name; }
     /// The entry of the threads' tables: where their caches stand, or the one that is always empty.
     unsigned table_number() const noexcept;

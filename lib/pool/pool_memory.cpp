@@ -56,6 +56,7 @@ void Pool::keep_to_retention(Changes& changes) noexcept {
 void Pool::tell(const Changes& changes) noexcept {
     if ((changes.grown | changes.given_back) == 0) return;
     place_.fold(slots_);
+    record_capacity();
     if (changes.grown != 0) {
         write_entry(EntryKind::growth, LimitKind::none, changes.grown, options_.name);
         tell(PoolEvent::Kind::growth, changes.grown, "");

@@ -17,6 +17,19 @@ SnapshotSources& snapshot_sources() noexcept {
     return the_sources.get();
 }
 
+// Two threads may tell in another order than that in which they changed it: whoever told last sees
+// then what holds, or tells again.
+void SnapshotSource::record_capacity() const noexcept {
+    if (!is_recording()) [[likely]]
+        return;
+    const std::uint64_t number = identify().number;
+    std::size_t told = 0;
+    do {
+        told = capacity();
+        record(TraceAction::capacity, number, nullptr, told);
+    } while (capacity() != told);
+}
+
 void SnapshotSources::enter(SnapshotSource& source) noexcept {
     {
         const std::lock_guard guard(mutex_);

@@ -29,6 +29,11 @@ public:
     /// As `add_to`.
     virtual Identity identify() const noexcept = 0;
 
+    /// Bytes held, used or not. As `add_to`.
+    virtual std::size_t capacity() const noexcept = 0;
+    /// Tells it to a recorder, if there is one: after each change, and once to one that begins.
+    void record_capacity() const noexcept;
+
 protected:
     SnapshotSource() noexcept = default;
     /// It has left, or never entered.

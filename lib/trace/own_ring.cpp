@@ -82,6 +82,11 @@ std::uint64_t Recorder::name_frame(std::uintptr_t address) noexcept {
     return module << offset_bits | ((module == 0 ? address : code.offset) & offset_mask);
 }
 
+// The calling thread's, which may take memory, of a C library that a pool serves.
+void Recorder::prepare_own_ring() noexcept {
+    (void)make_room(own_ring);
+}
+
 bool Recorder::make_room(OwnRing& own) noexcept {
     const std::uint64_t recording = recording_.load(std::memory_order_acquire);
     if (own.recording != recording) own = {.recording = recording};

@@ -62,6 +62,7 @@ private:
     void end() noexcept;
     void end_given_up() noexcept;
     void name_everything() noexcept;
+    void tell_capacities() noexcept;
     void hide_quick_paths() noexcept;
     void show_quick_paths() noexcept;
     void share_control() noexcept;
@@ -69,6 +70,7 @@ private:
     void hand_over() noexcept;
 
     // own_ring.cpp
+    void prepare_own_ring() noexcept;
     bool make_room(OwnRing& own) noexcept;
     bool has_room(OwnRing& own) noexcept;
     bool take_ring(OwnRing& own) noexcept;

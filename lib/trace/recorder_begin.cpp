@@ -65,8 +65,9 @@ void name_scopes(Rings& rings) noexcept {
 
 }  // namespace
 
-// First whatever may fail; then names, so that no call is told of what has none; then the hook; and
-// last all calls are sent where it is looked at.
+// First whatever may fail; then names, so that no call is told of what has none; then the hook;
+// what is held already, which from there on each change tells; and last all calls are sent where it
+// is looked at.
 bool Recorder::begin(Target target, bool from_start) noexcept {
     if (target == Target::reader && control_.load(relaxed) == nullptr) return false;
     if (target == Target::file && make_private_control() == nullptr) return false;
@@ -91,7 +92,10 @@ bool Recorder::begin(Target target, bool from_start) noexcept {
             recorder().record(action, source, address, bytes, alignment);
         },
         std::memory_order_release);
+    tell_capacities();
     hide_quick_paths();
+    // A file that takes nothing is given up already.
+    if (hooks.record.load(relaxed) == nullptr) end_given_up();
     return true;
 }
 
@@ -132,6 +136,13 @@ void Recorder::name_everything() noexcept {
         rings_.name(identity.kind, identity.number, identity.name);
     });
     name_scopes(rings_);
+}
+
+// The lock of the sources is a leaf, so the thread has its ring before.
+void Recorder::tell_capacities() noexcept {
+    prepare_own_ring();
+    statistics::snapshot_sources().for_each(
+        [](const statistics::SnapshotSource& source) { source.record_capacity(); });
 }
 
 Control* Recorder::make_private_control() noexcept {

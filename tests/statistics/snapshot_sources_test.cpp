@@ -30,6 +30,7 @@ public:
         group.push_back(figures);
     }
     Identity identify() const noexcept override { return {TraceSource::arena, 7, name_}; }
+    std::size_t capacity() const noexcept override { return 0; }
     bool had_room() const { return had_room_; }
 
 private:

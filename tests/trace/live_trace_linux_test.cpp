@@ -122,6 +122,72 @@ TEST(LiveTrace, HoldsForThreadsThatWereThereBefore) {
     }));
 }
 
+/// What a source held, change by change.
+std::vector<std::uint64_t> capacities_of(const ReadTrace& read, const std::string& name) {
+    std::vector<std::uint64_t> bytes;
+    for (const TraceEntry& one : read.entries(TraceAction::capacity)) {
+        if (one.source == read.sources.at(name)) bytes.push_back(one.bytes);
+    }
+    return bytes;
+}
+
+TEST(LiveTrace, TellsWhatAPoolHeldBeforeAndEachChange) {
+    PoolOptions options;
+    options.name = "weights";
+    MemoryPool pool(options);
+    void* const first = pool.allocate(std::size_t{8} << 20);
+    std::vector<std::uint64_t> held{pool.statistics().capacity_bytes};
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    void* const second = pool.allocate(std::size_t{100} << 20);
+    held.push_back(pool.statistics().capacity_bytes);
+    pool.deallocate(second);
+    pool.trim();
+    held.push_back(pool.statistics().capacity_bytes);
+    ReadTrace read;
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    pool.deallocate(first);
+    EXPECT_LT(held[0], held[1]);
+    EXPECT_LT(held[2], held[1]);
+    EXPECT_EQ(capacities_of(read, "weights"), held);
+}
+
+/// Of the calling thread's scratch, which is told while it grows.
+std::size_t grown_scratch_capacity() {
+    Scratch& scratch = Scratch::local();
+    const ScratchScope scope(scratch);
+    scratch.allocate(scratch.capacity() + 12'345);
+    return scratch.capacity();
+}
+
+TEST(LiveTrace, TellsWhatArenasAndScratchesHold) {
+    LiveTrace trace = ask_self();
+    let_it_be_seen();
+    ArenaOptions options;
+    options.name = "batch";
+    Arena arena(options);
+    arena.allocate(std::size_t{3} << 20);
+    std::vector<std::uint64_t> held{arena.capacity()};
+    arena.reset();
+    arena.trim();
+    held.push_back(arena.capacity());
+    std::vector<std::byte> buffer(10'000);
+    const Arena over = Arena::over(buffer);
+    const Scratch scratch = Scratch::over(buffer);
+    const std::size_t own_capacity = grown_scratch_capacity();
+    ReadTrace read;
+    trace.look([&](const TracePart& part) { read.add(part); });
+    end(trace);
+    EXPECT_EQ(capacities_of(read, "batch"), held);
+    EXPECT_EQ(capacities_of(read, "buffer"), std::vector<std::uint64_t>{over.capacity()});
+    EXPECT_EQ(capacities_of(read, "a caller's buffer"),
+              std::vector<std::uint64_t>{scratch.capacity()});
+    const auto all = read.entries(TraceAction::capacity);
+    EXPECT_TRUE(
+        std::ranges::any_of(all, [&](const TraceEntry& one) { return one.bytes == own_capacity; }));
+}
+
 TEST(LiveTrace, TellsArenasScratchesAndScopesByName) {
     ArenaOptions options;
     options.name = "batch";

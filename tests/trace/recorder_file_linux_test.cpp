@@ -78,6 +78,21 @@ TEST_F(RecorderFile, HoldsEveryCallFromTheFirstOn) {
     EXPECT_TRUE(read.ended);
 }
 
+TEST_F(RecorderFile, HoldsWhatAPoolHeldBeforeTheBlockThatItGrewFor) {
+    const ReadTrace read = record([] {
+        MemoryPool pool;
+        pool.deallocate(pool.allocate(std::size_t{8} << 20));
+    });
+    const auto blocks = read.entries(TraceAction::allocate);
+    ASSERT_EQ(blocks.size(), 1U);
+    const auto held = read.entries(TraceAction::capacity);
+    const auto grown = std::ranges::find_if(held, [&](const TraceEntry& one) {
+        return one.source == blocks[0].source && one.bytes >= blocks[0].bytes;
+    });
+    ASSERT_NE(grown, held.end());
+    EXPECT_LE(grown->cycles, blocks[0].cycles);
+}
+
 // Which takes no slow path.
 TEST_F(RecorderFile, HoldsTheFirstAllocationFromAnArena) {
     const ReadTrace read = record([] {
