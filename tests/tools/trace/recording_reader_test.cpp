@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -266,6 +267,43 @@ TEST(ReadRecording, ACutFileHoldsWhatLiesBeforeTheCut) {
     }
 }
 
+using Held = std::vector<std::array<std::uint64_t, 3>>;
+
+Held held(const Recording& recording) {
+    Held found;
+    for (const CapacityChange& change : recording.capacities) {
+        found.push_back({change.time_ns, change.source, change.bytes});
+    }
+    return found;
+}
+
+TEST(ReadRecording, TellsWhatWasHeldByTimeBesideTheCalls) {
+    MadeTrace trace;
+    trace.process().name(5, TraceSource::pool, "weights").name(6, TraceSource::arena, "batch");
+    trace.entries({thread_entry(70), entry(capacity, 1100, 0, 4096, 5),
+                   entry(allocate, 1300, 0x1000, 100, 5), entry(capacity, 1400, 0, 0, 5)});
+    trace.entries({thread_entry(71), entry(capacity, 1200, 0, 8192, 6)}, 1).end();
+    const Recording recording = read(trace);
+    EXPECT_EQ(held(recording), (Held{{1000, 1, 4096}, {2000, 2, 8192}, {4000, 1, 0}}));
+    EXPECT_EQ(addresses(recording), (std::vector<std::uint64_t>{0x1000}));
+}
+
+TEST(ReadRecording, WhatHasGoneHoldsNothingWhateverIsToldLater) {
+    MadeTrace trace;
+    trace.process().name(5, TraceSource::pool, "weights").name(6, TraceSource::pool, "silent");
+    trace.entries({entry(capacity, 1100, 0, 4096, 5), entry(gone, 1200, 0, 0, 5),
+                   entry(gone, 1200, 0, 0, 6)});
+    trace.entries({entry(capacity, 1300, 0, 8192, 5)}, 1).end();
+    EXPECT_EQ(held(read(trace)), (Held{{1000, 1, 4096}, {2000, 1, 0}}));
+}
+
+TEST(ReadRecording, AnArenaWithoutANameIsNoPoolForWhatItHolds) {
+    MadeTrace trace;
+    trace.process();
+    trace.entries({entry(capacity, 1100, 0, 4096, 5), entry(arena_allocate, 1200, 0x1000, 9, 5)});
+    EXPECT_EQ(read(trace).sources.at(1).kind, TraceSource::arena);
+}
+
 TEST(ReadRecording, ActionsItDoesNotKnowAreLeftOut) {
     MadeTrace trace;
     trace.process();
@@ -287,6 +325,8 @@ TEST(ReadRecording, RefusesWhatCannotBe) {
            "2^64; expected 2^63");
     expect(MadeTrace().process().entries({entry(allocate, 1, 0x1000, UINT64_MAX - 5)}), 1,
            "at 0x1000; expected one that ends within");
+    expect(MadeTrace().process().entries({entry(capacity, 1, 0, (1ULL << 57) + 1)}), 1,
+           "a capacity of 144115188075855873 B; expected 144115188075855872 B at most");
     TraceProcess process{};
     process.page_bytes = 5;
     MadeTrace pages;

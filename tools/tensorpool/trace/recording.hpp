@@ -61,6 +61,13 @@ struct Call {
     std::uint8_t alignment_log2 = 0;
 };
 
+/// What a pool, an arena or a scratch holds from a moment on.
+struct CapacityChange {
+    std::uint64_t time_ns = 0;  ///< as Call::time_ns
+    std::uint64_t bytes = 0;
+    std::uint32_t source = 0;  ///< index into Recording::sources
+};
+
 struct Recording {
     std::vector<RecordedProcess> processes;
     std::vector<RecordedThread> threads;
@@ -69,8 +76,11 @@ struct Recording {
     /// The first is "?": of frames that are no file's code, and whose offset is the address.
     std::vector<RecordedModule> modules;
     std::vector<std::vector<RecordedFrame>> stacks;  ///< innermost frame first; the first is empty
-    /// By time; those of one thread in their order. None are `none`, `thread` or `frames`.
+    /// By time; those of one thread in their order. None are `none`, `thread`, `frames` or
+    /// `capacity`.
     std::vector<Call> calls;
+    /// By time; 0 where a source went. Empty where the recorder does not tell them.
+    std::vector<CapacityChange> capacities;
     std::uint64_t begun_unix_ns = 0;  ///< of the process that began first; 0: not known
     std::uint64_t cut_bytes = 0;      ///< at the end of the file, which were no whole chunk
 };

@@ -119,6 +119,10 @@ Recording RecordingBuilder::finish(std::uint64_t cut_bytes) {
     for (Call& call : recording_.calls) {
         call.time_ns = clock_.ns_between(begun_cycles_, call.time_ns);
     }
+    recording_.capacities = capacities_.take(recording_.sources.size());
+    for (CapacityChange& change : recording_.capacities) {
+        change.time_ns = clock_.ns_between(begun_cycles_, change.time_ns);
+    }
     recording_.cut_bytes = cut_bytes;
     return std::move(recording_);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trace/call_runs.hpp"
+#include "trace/capacity_changes.hpp"
 #include "trace/recording.hpp"
 #include "trace/stack_table.hpp"
 #include "trace/trace_clock.hpp"
@@ -64,6 +65,7 @@ private:
     std::string path_;
     Recording recording_;
     StackTable stacks_;
+    CapacityChanges capacities_;
     TraceClock clock_;
     std::uint64_t begun_cycles_ = 0;  // of the first process
     std::uint64_t calls_ = 0;

@@ -15,6 +15,8 @@ constexpr std::uint64_t most_calls = Life::none;
 // Recorders take 30.
 constexpr std::size_t most_frames = 256;
 constexpr unsigned module_shift = 48;
+// All that a process can address, with five levels of page tables.
+constexpr std::uint64_t most_capacity = std::uint64_t{1} << 57;
 
 bool has_block(TraceAction action) {
     switch (action) {
@@ -61,6 +63,10 @@ void RecordingBuilder::check(const TraceChunk& chunk, const TraceEntry& entry) c
                          "address space",
                          entry.bytes, entry.address));
     }
+    if (entry.action == TraceAction::capacity && entry.bytes > most_capacity) {
+        fail(chunk, fmt::format("found a capacity of {} B; expected {} B at most", entry.bytes,
+                                most_capacity));
+    }
 }
 
 void RecordingBuilder::add_entries(Process& process, const TraceChunk& chunk) {
@@ -92,9 +98,13 @@ void RecordingBuilder::add_call(Process& process, Ring& ring, const TraceEntry& 
         return;
     }
     // Of a later version, or none at all.
-    if (entry.action == TraceAction::none || entry.action > TraceAction::scratch_mark) return;
-    if (ring.thread == no_thread) ring.thread = unknown_thread(process);
+    if (entry.action == TraceAction::none || entry.action > TraceAction::capacity) return;
     ring.cycles = std::max(ring.cycles, entry.cycles);
+    if (entry.action == TraceAction::capacity) {
+        return capacities_.add(ring.cycles, source_of(process, entry), entry.bytes);
+    }
+    if (ring.thread == no_thread) ring.thread = unknown_thread(process);
+    if (entry.action == TraceAction::gone) capacities_.end(ring.cycles, source_of(process, entry));
     ring.runs.back().push_back({.time_ns = ring.cycles,
                                 .address = entry.address,
                                 .bytes = entry.bytes,
@@ -149,6 +159,10 @@ std::uint32_t RecordingBuilder::source_of(Process& process, const TraceEntry& en
                                       .number = entry.source,
                                       .name = "?"});
     }
+    // What a pool, an arena or a scratch holds comes before what it does.
+    RecordedSource& source = recording_.sources[at->second];
+    const TraceSource kind = kind_of(entry.action);
+    if (kind != TraceSource::pool && source.name == "?") source.kind = kind;
     return at->second;
 }
 
