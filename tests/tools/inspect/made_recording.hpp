@@ -72,6 +72,12 @@ public:
     Call& begin_scope(std::uint32_t scope) { return call(TraceAction::scope_begin, 0, 0, scope); }
     Call& end_scope(std::uint32_t scope) { return call(TraceAction::scope_end, 0, 0, scope); }
 
+    /// What `source` holds, from the last call on.
+    void hold(std::uint64_t bytes, std::uint32_t source = global) {
+        const std::uint64_t time = recording_.calls.empty() ? 0 : last().time_ns;
+        recording_.capacities.push_back({.time_ns = time, .bytes = bytes, .source = source});
+    }
+
     Call& last() { return recording_.calls.back(); }
     Recording& recording() { return recording_; }
 

@@ -46,6 +46,43 @@ TEST(TextReport, SaysTheLowerBoundAndWhoseItWas) {
     EXPECT_NE(text.find("Alive at the end, by call site"), std::string::npos);
 }
 
+MadeRecording holding_recording() {
+    MadeRecording made = recording_with("weights");
+    made.hold(6 << 20);
+    made.recording().capacities.back().time_ns = 1000;
+    made.hold(9 << 20);
+    return made;
+}
+
+TEST(Reports, SayWhatWasHeldBesideTheLowerBound) {
+    const Analysis analysis = analyse(holding_recording().recording(), 10);
+    const std::string text = text_report(analysis, "a.trace", Sizes::iec, 10);
+    EXPECT_NE(
+        text.find("held then             6.00 MiB  99.9% more than was asked for; 9.00 MiB at "
+                  "most\n"),
+        std::string::npos)
+        << text;
+    EXPECT_TRUE(std::regex_search(text, std::regex("TIME +BLOCKS.* LOST +HELD\n"))) << text;
+    const auto json = nlohmann::json::parse(json_report(analysis));
+    EXPECT_EQ(json["peak"]["held_bytes"], 6 << 20);
+    EXPECT_EQ(json["peak"]["most_held_bytes"], 9 << 20);
+    EXPECT_EQ(json["timeline"]["moments"].back()["held_bytes"], 6 << 20);
+    const std::string html = html_report(analysis, "a.trace", Sizes::iec, 10);
+    EXPECT_NE(html.find("<span class=\"name\">held</span> <output>6.00 MiB</output>"),
+              std::string::npos);
+    EXPECT_NE(html.find("class=\"line l4\""), std::string::npos);
+}
+
+TEST(Reports, OfARecordingThatDoesNotTellSayNothingOfWhatWasHeld) {
+    const Analysis analysis = analysis_with("weights");
+    const std::string text = text_report(analysis, "a.trace", Sizes::iec, 10);
+    EXPECT_EQ(text.find("held then"), std::string::npos) << text;
+    EXPECT_EQ(text.find("HELD"), std::string::npos) << text;
+    EXPECT_EQ(json_report(analysis).find("held"), std::string::npos);
+    const std::string html = html_report(analysis, "a.trace", Sizes::iec, 10);
+    EXPECT_EQ(html.find("class=\"line l4\""), std::string::npos);
+}
+
 TEST(TextReport, ShowsSizesAsBytesWhereAskedTo) {
     const std::string text = text_report(analysis_with("weights"), "a.trace", Sizes::bytes, 10);
     EXPECT_NE(text.find(" 3146728 "), std::string::npos) << text;

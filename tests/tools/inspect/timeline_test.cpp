@@ -83,5 +83,36 @@ TEST(Timeline, MeasuresPagesAndAddressesOfEachProcessByItself) {
     EXPECT_EQ(timeline.peak.level.used_bytes, 128U);
 }
 
+TEST(Timeline, SaysWhatWasHeldAtEachMomentAndAtMost) {
+    MadeRecording made;
+    const auto arena = made.source(TraceSource::arena, "frame");
+    made.hold(4096, arena);
+    made.hold(8192);
+    made.allocate(0x10000, 100).time_ns = 0;
+    made.allocate(0x20000, 5000).time_ns = 110;
+    made.deallocate(0x20000, 8192).time_ns = 150;
+    made.hold(65536);
+    made.call(TraceAction::refuse, 0, 1).time_ns = 210;
+    made.hold(0);
+    made.call(TraceAction::refuse, 0, 1).time_ns = 399;
+    made.hold(1 << 20, arena);
+    made.recording().capacities.back().time_ns = 500;  // after the last call
+    const Timeline timeline = timeline_with(made.recording(), 4);
+    EXPECT_TRUE(timeline.tells_held);
+    ASSERT_EQ(timeline.moments.size(), 4U);
+    EXPECT_EQ(timeline.moments[0].level.held_bytes, 4096U + 8192U);
+    EXPECT_EQ(timeline.moments[1].level.held_bytes, 4096U + 8192U);
+    EXPECT_EQ(timeline.moments[2].level.held_bytes, 4096U + 65536U);
+    EXPECT_EQ(timeline.moments[3].level.held_bytes, 4096U);
+    EXPECT_EQ(timeline.peak.level.held_bytes, 4096U + 8192U);
+    EXPECT_EQ(timeline.most_held_bytes, 1U << 20);
+}
+
+TEST(Timeline, OfARecordingWithoutCapacitiesSaysNothingHeld) {
+    MadeRecording made;
+    made.allocate(0x10000, 100);
+    EXPECT_FALSE(timeline_with(made.recording(), 1).tells_held);
+}
+
 }  // namespace
 }  // namespace tensorpool::command::inspect

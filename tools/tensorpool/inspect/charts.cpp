@@ -46,8 +46,14 @@ ChartData levels(const Timeline& timeline) {
                    false,
                    {"alive", "in blocks", "on pages", "addresses used"},
                    {}};
-    for (const auto field :
-         {&Level::alive_bytes, &Level::block_bytes, &Level::page_bytes, &Level::used_bytes}) {
+    std::vector fields{&Level::alive_bytes, &Level::block_bytes, &Level::page_bytes,
+                       &Level::used_bytes};
+    if (timeline.tells_held) {
+        data.note += " Held is what pools, arenas and scratches had taken from the system.";
+        data.names.push_back("held");
+        fields.push_back(&Level::held_bytes);
+    }
+    for (const auto field : fields) {
         Values values;
         for (const Moment& moment : timeline.moments) values.push_back(moment.level.*field);
         data.series.push_back(std::move(values));

@@ -29,6 +29,15 @@ std::string names_of(const Analysis& analysis) {
     return count > most ? fmt::format("{} and {} more", names, count - most) : names;
 }
 
+/// "held then  178 MiB  4.09% more than was asked for; 198 MiB at most".
+Fact held_fact(const Timeline& timeline, Sizes sizes) {
+    const Level& level = timeline.peak.level;
+    const std::string more = more_than(level.held_bytes, level.alive_bytes);
+    return {"held then", format_size(level.held_bytes, sizes),
+            fmt::format("{}{}{} at most", more, more.empty() ? "" : "; ",
+                        format_size(timeline.most_held_bytes, sizes))};
+}
+
 void add_peak(std::vector<Fact>& facts, const Analysis& analysis, Sizes sizes) {
     const Moment& peak = analysis.timeline.peak;
     const Level& level = peak.level;
@@ -38,6 +47,7 @@ void add_peak(std::vector<Fact>& facts, const Analysis& analysis, Sizes sizes) {
     facts.push_back({"lower bound", format_size(level.alive_bytes, sizes),
                      fmt::format("most bytes alive at once, in {} blocks, {} after the first call",
                                  count(level.blocks), format_ns(in))});
+    if (analysis.timeline.tells_held) facts.push_back(held_fact(analysis.timeline, sizes));
     facts.push_back({"blocks then", format_size(level.block_bytes, sizes),
                      more_than(level.block_bytes, level.alive_bytes)});
     facts.push_back({"pages then", format_size(level.page_bytes, sizes),

@@ -70,10 +70,11 @@ CLI::App* add_inspect(CLI::App& app, Settings& settings) {
         "The page needs no network. Call sites are there where stacks were sampled, with\n"
         "--stacks.");
     settings.details["inspect"] =
-        "The LOWER BOUND is what was alive at once at most: no allocator can do with less. BLOCKS "
-        "adds what the pool rounds requests up by, PAGES the rest of each page on which a block "
-        "lies, and ADDRESSES USED all that any block had up to then, which is what a pool holds "
-        "that gives nothing back.\n\n"
+        "The LOWER BOUND is what was alive at once at most: no allocator can do with less. HELD is "
+        "what pools, arenas and scratches had taken from the system, where the recording tells it. "
+        "BLOCKS adds what the pool rounds requests up by, PAGES the rest of each page on which a "
+        "block lies, and ADDRESSES USED all that any block had up to then, which is what a pool "
+        "holds that gives nothing back.\n\n"
         "A block is its scope's that was the innermost open on the thread that asked for it. Call "
         "sites are estimated from samples: a block of n bytes is sampled with probability 1 - "
         "exp(-n/interval). Of each stack the first function counts that is no allocator's. A file "

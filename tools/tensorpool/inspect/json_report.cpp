@@ -7,12 +7,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json to_json(const Level& level) {
-    return {{"blocks", level.blocks},
-            {"alive_bytes", level.alive_bytes},
-            {"block_bytes", level.block_bytes},
-            {"page_bytes", level.page_bytes},
-            {"used_bytes", level.used_bytes}};
+Json to_json(const Level& level, bool tells_held) {
+    Json json{{"blocks", level.blocks},
+              {"alive_bytes", level.alive_bytes},
+              {"block_bytes", level.block_bytes},
+              {"page_bytes", level.page_bytes},
+              {"used_bytes", level.used_bytes}};
+    if (tells_held) json["held_bytes"] = level.held_bytes;
+    return json;
 }
 
 Json to_json(const std::vector<Share>& shares) {
@@ -82,7 +84,7 @@ Json timeline(const Timeline& timeline) {
     Json moments = Json::array();
     for (const Moment& moment : timeline.moments) {
         Json entry = {{"time_ns", moment.time_ns}};
-        entry.update(to_json(moment.level));
+        entry.update(to_json(moment.level, timeline.tells_held));
         entry["by_source"] = moment.by_source;
         entry["by_scope"] = moment.by_scope;
         moments.push_back(std::move(entry));
@@ -101,7 +103,8 @@ Json totals(const Totals& totals) {
 
 std::string json_report(const Analysis& analysis) {
     Json peak = {{"time_ns", analysis.timeline.peak.time_ns}};
-    peak.update(to_json(analysis.timeline.peak.level));
+    peak.update(to_json(analysis.timeline.peak.level, analysis.timeline.tells_held));
+    if (analysis.timeline.tells_held) peak["most_held_bytes"] = analysis.timeline.most_held_bytes;
     peak.update(to_json(analysis.at_peak));
     Json left = to_json(analysis.left);
     left["known"] = analysis.any_ended;

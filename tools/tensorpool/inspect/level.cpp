@@ -5,7 +5,9 @@
 namespace tensorpool::command::inspect {
 
 LevelMeter::LevelMeter(const History& history)
-    : history_(history), used_(history.recording().processes.size()) {
+    : history_(history),
+      used_(history.recording().processes.size()),
+      held_(history.recording().sources.size()) {
     for (const trace::RecordedProcess& process : history.recording().processes) {
         pages_.emplace_back(std::max<std::uint64_t>(process.page_bytes, 1));
     }
@@ -38,6 +40,11 @@ void LevelMeter::end(std::size_t life) {
     level_.alive_bytes -= history_.lives()[life].bytes;
     level_.block_bytes -= history_.facts(life).block_bytes;
     change_pages(life, false);
+}
+
+void LevelMeter::hold(const trace::CapacityChange& change) {
+    level_.held_bytes += change.bytes - held_[change.source];
+    held_[change.source] = change.bytes;
 }
 
 }  // namespace tensorpool::command::inspect

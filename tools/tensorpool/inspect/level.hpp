@@ -18,6 +18,7 @@ struct Level {
     std::uint64_t block_bytes = 0;  ///< with rounding
     std::uint64_t page_bytes = 0;   ///< of the pages on which any of these blocks lies
     std::uint64_t used_bytes = 0;   ///< of all addresses where any block lay so far
+    std::uint64_t held_bytes = 0;   ///< by pools, arenas and scratches; 0 where it is not told
 };
 
 /// The level of all processes together, followed step by step.
@@ -27,6 +28,7 @@ public:
 
     void begin(std::size_t life);
     void end(std::size_t life);
+    void hold(const trace::CapacityChange& change);
     const Level& level() const noexcept { return level_; }
     const std::vector<RangesUsed>& used() const noexcept { return used_; }  ///< by each process
 
@@ -38,6 +40,7 @@ private:
     Level level_;
     std::vector<PagesInUse> pages_;
     std::vector<RangesUsed> used_;
+    std::vector<std::uint64_t> held_;  // by each source
 };
 
 }  // namespace tensorpool::command::inspect

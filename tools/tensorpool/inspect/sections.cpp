@@ -136,6 +136,10 @@ Section fragmentation(const Timeline& timeline, Sizes sizes) {
                              size_column("ALIVE"),    size_column("IN BLOCKS"),
                              size_column("ON PAGES"), size_column("USED"),
                              part_column("LOST")};
+    if (timeline.tells_held) {
+        section.note += " HELD is what pools, arenas and scratches had taken from the system.";
+        section.table.columns.push_back(size_column("HELD"));
+    }
     const std::size_t step = std::max<std::size_t>(timeline.moments.size() / shown, 1);
     for (std::size_t i = 0; i + step <= timeline.moments.size(); i += step) {
         const auto begin = timeline.moments.begin() + static_cast<std::ptrdiff_t>(i);
@@ -152,6 +156,9 @@ Section fragmentation(const Timeline& timeline, Sizes sizes) {
                                       size_cell(level.page_bytes, sizes),
                                       size_cell(level.used_bytes, sizes),
                                       part_cell(lost_part(level))});
+        if (timeline.tells_held) {
+            section.table.rows.back().push_back(size_cell(level.held_bytes, sizes));
+        }
     }
     return section;
 }

@@ -129,9 +129,12 @@ public:
           scopes_(scopes, peaks_.scopes) {}
 
     Timeline make() {
+        hold_until(history_.first_ns());
         history_.walk([this](std::uint32_t life) { begin(life); },
                       [this](std::uint32_t life) { end(life); });
-        reach(history_.last_ns());
+        follow(history_.last_ns());
+        hold_until(UINT64_MAX);
+        timeline_.tells_held = !capacities().empty();
         timeline_.sources = sources_.names();
         timeline_.scopes = scopes_.names();
         timeline_.moments = thinning_.take();
@@ -143,7 +146,7 @@ private:
     void begin(std::uint32_t life) {
         const Life& block = history_.lives()[life];
         const std::uint64_t time = history_.time_of(block.begin);
-        reach(time);
+        follow(time);
         sources_.of(life) += block.bytes;
         scopes_.of(life) += block.bytes;
         meter_.begin(life);
@@ -156,10 +159,32 @@ private:
     }
     void end(std::uint32_t life) {
         const Life& block = history_.lives()[life];
-        reach(history_.time_of(block.end));
+        follow(history_.time_of(block.end));
         sources_.of(life) -= block.bytes;
         scopes_.of(life) -= block.bytes;
         meter_.end(life);
+    }
+    const std::vector<trace::CapacityChange>& capacities() const {
+        return history_.recording().capacities;
+    }
+    // All that happened up to `time` but to blocks.
+    void follow(std::uint64_t time) {
+        while (next_capacity_ < capacities().size() &&
+               capacities()[next_capacity_].time_ns <= time) {
+            const std::uint64_t changed = capacities()[next_capacity_].time_ns;
+            reach(changed);
+            hold_until(changed);
+        }
+        reach(time);
+    }
+    void hold_until(std::uint64_t time) {
+        for (; next_capacity_ < capacities().size(); ++next_capacity_) {
+            const trace::CapacityChange& change = capacities()[next_capacity_];
+            if (change.time_ns > time) return;
+            meter_.hold(change);
+            timeline_.most_held_bytes =
+                std::max(timeline_.most_held_bytes, meter_.level().held_bytes);
+        }
     }
     void reach(std::uint64_t time) {
         if (time < next_stretch_) return;
@@ -177,6 +202,7 @@ private:
     LevelMeter meter_;
     Thinning thinning_;
     std::uint64_t next_stretch_ = 0;
+    std::size_t next_capacity_ = 0;
     Peaks peaks_;
     ShownGroups sources_, scopes_;
     Timeline timeline_;
