@@ -76,6 +76,7 @@ install() {
 build_options() {
     case $1 in
         asan | tsan) ;;
+        install) switches COMMAND:tensorpool ;;
         release) switches TESTS:test PERF:perf TOOLS:photos COMMAND:tensorpool ;;
         *)
             switches TESTS:test TOOLS:photos COMMAND:tensorpool
