@@ -108,6 +108,16 @@ TEST(Timeline, SaysWhatWasHeldAtEachMomentAndAtMost) {
     EXPECT_EQ(timeline.most_held_bytes, 1U << 20);
 }
 
+TEST(Timeline, SaysWhatWasHeldBeforeTheFirstCall) {
+    MadeRecording made;
+    made.hold(4096);
+    made.call(TraceAction::refuse, 0, 1).time_ns = 0;
+    made.call(TraceAction::refuse, 0, 1).time_ns = 1;
+    const Timeline timeline = timeline_with(made.recording(), 2);
+    ASSERT_EQ(timeline.moments.size(), 2U);
+    EXPECT_EQ(timeline.moments[0].level.held_bytes, 4096U);
+}
+
 TEST(Timeline, OfARecordingWithoutCapacitiesSaysNothingHeld) {
     MadeRecording made;
     made.allocate(0x10000, 100);
