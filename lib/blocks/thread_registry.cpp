@@ -117,15 +117,24 @@ Cache* ThreadRegistry::attached(const BucketSet& set) noexcept {
     Table& table = *reinterpret_cast<Table*>(detail::thread_table);
     Cache* const cache = table.own[set.number()];
     if (cache != nullptr && &detail::thread_cache(set.number()) == &detail::empty_cache &&
-        !hidden_.load(std::memory_order_relaxed)) {
-        const std::lock_guard guard(mutex_);
-        show(table, set.number());
+        !hidden_.load(std::memory_order_relaxed)) [[unlikely]] {
+        show_again(table, set.number());
     }
     return cache;
 }
 
 Cache* ThreadRegistry::attach(BucketSet& set) noexcept {
-    if (Cache* const cache = attached(set)) return cache;
+    if (Cache* const cache = attached(set)) [[likely]]
+        return cache;
+    return attach_slow(set);
+}
+
+void ThreadRegistry::show_again(Table& table, unsigned number) noexcept {
+    const std::lock_guard guard(mutex_);
+    show(table, number);
+}
+
+Cache* ThreadRegistry::attach_slow(BucketSet& set) noexcept {
     if (!set.may_cache() || ended_rounds > last_round) return nullptr;
     const std::lock_guard guard(mutex_);
     Table* const table = set_up_handlers() ? own_table() : nullptr;
