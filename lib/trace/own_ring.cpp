@@ -35,8 +35,9 @@ constinit thread_local OwnRing own_ring TENSORPOOL_INITIAL_EXEC;
 void Recorder::record(TraceAction action, std::uint64_t source, const void* address,
                       std::size_t bytes, std::size_t alignment) noexcept {
     OwnRing& own = own_ring;
-    if (own.next == own.room_until || own.recording != recording_.load(relaxed)) [[unlikely]] {
-        if (!make_room(own)) return;
+    Recorder& self = recorder();
+    if (own.next == own.room_until || own.recording != self.recording_.load(relaxed)) [[unlikely]] {
+        if (!self.make_room(own)) return;
     }
     TraceEntry& entry = own.begin_entry();
     // A block goes from the thread that took it to the one that gives it back in no time; the other
@@ -51,7 +52,7 @@ void Recorder::record(TraceAction action, std::uint64_t source, const void* addr
     entry.reserved = 0;
     own.end_entry();
     if (is_allocation(action) && own.sampling.takes(bytes)) [[unlikely]]
-        write_stack(own);
+        self.write_stack(own);
 }
 
 // As many entries as the stack needs, or none: half a stack would be another one.

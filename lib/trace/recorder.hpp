@@ -30,9 +30,9 @@ public:
 
     /// Sees what is wanted, and does it.
     void answer() noexcept;
-    /// Puts one entry into the calling thread's ring.
-    void record(TraceAction action, std::uint64_t source, const void* address, std::size_t bytes,
-                std::size_t alignment) noexcept;
+    /// Puts one entry into the calling thread's ring: what the hook calls, with nothing between.
+    static void record(TraceAction action, std::uint64_t source, const void* address,
+                       std::size_t bytes, std::size_t alignment) noexcept;
     void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;
     /// At exit: what is in the rings goes into the file.
     void finish() noexcept;

@@ -86,12 +86,7 @@ bool Recorder::begin(Target target, bool from_start) noexcept {
                         std::string_view name) noexcept { recorder().name(kind, source, name); },
                      std::memory_order_release);
     name_everything();
-    hooks.record.store(
-        [](TraceAction action, std::uint64_t source, const void* address, std::size_t bytes,
-           std::size_t alignment) noexcept {
-            recorder().record(action, source, address, bytes, alignment);
-        },
-        std::memory_order_release);
+    hooks.record.store(record, std::memory_order_release);
     tell_capacities();
     hide_quick_paths();
     // A file that takes nothing is given up already.
