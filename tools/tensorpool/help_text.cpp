@@ -58,8 +58,9 @@ std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
     std::vector<const CLI::Option*> options = app.get_options([](const CLI::Option* option) {
         return option->nonpositional() && !option->get_group().empty();
     });
-    std::ranges::stable_partition(
-        options, [&](const CLI::Option* option) { return option != app.get_help_ptr(); });
+    // Not std::ranges': clang 14 does not compile what libstdc++ 12 returns from it.
+    std::stable_partition(options.begin(), options.end(),
+                          [&](const CLI::Option* option) { return option != app.get_help_ptr(); });
     return options;
 }
 
