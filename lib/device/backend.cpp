@@ -1,0 +1,93 @@
+#include <tensorpool/device/backend.hpp>
+
+namespace tensorpool {
+
+// What optional functions do where a backend has none of them.
+
+Backend::~Backend() = default;
+
+DeviceStatus Backend::settle_memory(int) noexcept {
+    return DeviceStatus::ok;
+}
+
+DeviceStatus Backend::allocate_async(int, std::size_t, StreamHandle, void**) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::deallocate_async(int, void*, std::size_t, StreamHandle) noexcept {
+    return DeviceStatus::not_supported;
+}
+void* Backend::host_pointer(int, void*) noexcept {
+    return nullptr;
+}
+
+DeviceStatus Backend::reserve_addresses(int, std::size_t, void**) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::release_addresses(int, void*, std::size_t) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::create_memory(int, std::size_t, MemoryHandle*) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::destroy_memory(int, MemoryHandle) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::map_memory(int, void*, std::size_t, MemoryHandle) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::unmap_memory(int, void*, std::size_t) noexcept {
+    return DeviceStatus::not_supported;
+}
+
+DeviceStatus Backend::register_pinned(int, void*, std::size_t) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::unregister_pinned(int, void*) noexcept {
+    return DeviceStatus::not_supported;
+}
+
+bool Backend::can_access_peer(int, int) noexcept {
+    return false;
+}
+DeviceStatus Backend::enable_peer_access(int, int) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::copy_peer_async(int, void*, int, const void*, std::size_t,
+                                      StreamHandle) noexcept {
+    return DeviceStatus::not_supported;
+}
+
+DeviceStatus Backend::begin_capture(int, StreamHandle) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::end_capture(int, StreamHandle, GraphHandle*) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::capture_state(int, StreamHandle, CaptureState& state) noexcept {
+    state = {};
+    return DeviceStatus::ok;
+}
+DeviceStatus Backend::launch_graph(int, GraphHandle, StreamHandle) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::destroy_graph(int, GraphHandle) noexcept {
+    return DeviceStatus::not_supported;
+}
+
+void Backend::note_block(const BlockNote&) noexcept {}
+
+const char* to_string(CopyKind kind) noexcept {
+    switch (kind) {
+        case CopyKind::host_to_host:
+            return "host to host";
+        case CopyKind::host_to_device:
+            return "host to device";
+        case CopyKind::device_to_host:
+            return "device to host";
+        case CopyKind::device_to_device:
+            return "device to device";
+    }
+    return "?";
+}
+
+}  // namespace tensorpool

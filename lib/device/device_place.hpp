@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include <tensorpool/device/backend.hpp>
+#include <tensorpool/device/device.hpp>
+#include <tensorpool/device_statistics.hpp>
+
+#include "statistics/device_totals.hpp"
+
+namespace tensorpool::device {
+
+/// Where the figures of one allocator lie, and those of each of its streams. REQUIRES for all but
+/// `figures`: one thread at a time.
+class DevicePlace {
+public:
+    /// Throws std::bad_alloc. `name` is cut to 47 bytes.
+    DevicePlace(std::string_view name, DeviceStatistics::Kind kind, Device device);
+    ~DevicePlace();
+    DevicePlace(const DevicePlace&) = delete;
+    DevicePlace& operator=(const DevicePlace&) = delete;
+
+    std::uint64_t id() const noexcept;
+    statistics::DeviceTotals& totals() noexcept;
+
+    /// Counters for one more stream, zeros; counted in `totals().streams`. They stay where they
+    /// are. Throws std::bad_alloc.
+    statistics::DeviceStreamCounters& add_stream(StreamHandle stream);
+    /// The stream ended: its counters go on with the next stream that is added, so that nothing is
+    /// folded in or counted twice.
+    void end_stream(statistics::DeviceStreamCounters& stream) noexcept;
+
+    DeviceStatistics figures() const noexcept;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace tensorpool::device
