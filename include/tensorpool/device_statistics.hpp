@@ -34,7 +34,8 @@ struct DeviceStatistics {
     /// `in_use_bytes` that a snapshot showed, and above the true peak by at most what was parked.
     std::uint64_t peak_in_use_bytes = 0;
     std::uint64_t requested_in_use_bytes = 0;  ///< what was asked for with them [requested]
-    std::uint64_t deferred_bytes = 0;          ///< freed, and held back until streams have passed
+    /// Freed, and held back until streams have passed [active_pending_free].
+    std::uint64_t deferred_bytes = 0;
     std::uint64_t peak_active_bytes = 0;  ///< the most in use and deferred at once [active, peak]
     std::uint64_t capacity_bytes = 0;     ///< of all slabs, free memory included [reserved]
     std::uint64_t peak_capacity_bytes = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tensorpool/arena_statistics.hpp>
+#include <tensorpool/device_statistics.hpp>
 #include <tensorpool/export.hpp>
 #include <tensorpool/scope_statistics.hpp>
 #include <tensorpool/statistics.hpp>
@@ -24,12 +25,14 @@ struct ThreadStatistics {
     std::uint64_t parked_bytes = 0;  ///< free, in the thread's magazines
 };
 
-/// What did not fit into the segment. Pools and arenas among it are added up in the elements whose
-/// `id` is 0 and whose name is "other"; they lag by what happened since each last went to the
-/// system.
+/// What did not fit into the segment. Pools, arenas and devices among it are added up in the
+/// elements whose `id` is 0 and whose name is "other"; they lag by what happened since each last
+/// went to the system.
 struct LeftOut {
     std::uint64_t pools = 0;
-    std::uint64_t arenas = 0;  ///< scratches too
+    std::uint64_t arenas = 0;          ///< scratches too
+    std::uint64_t devices = 0;         ///< allocators of device memory and of pinned memory
+    std::uint64_t device_streams = 0;  ///< of allocators that fit, whose figures lag as above
     std::uint64_t slots = 0;   ///< of threads, whose figures lag by what is in their magazines
     std::uint64_t scopes = 0;  ///< StatisticsScopes that began with a name beyond the 64th
 };
@@ -59,6 +62,7 @@ struct ProcessSnapshot {
     std::vector<PoolStatistics> pools;  ///< in the order in which they were made, like the others
     std::vector<ArenaStatistics> arenas;
     std::vector<ArenaStatistics> scratches;
+    std::vector<DeviceStatistics> devices;
     std::vector<ScopeStatistics> scopes;
     std::vector<ThreadStatistics> threads;  ///< by pool
     std::uint64_t entries = 0;              ///< of the timeline so far
@@ -67,7 +71,7 @@ struct ProcessSnapshot {
 /// One JSON object; the elements as `to_json` of each.
 TENSORPOOL_API std::string to_json(const ProcessSnapshot& snapshot);
 /// The text exposition format of Prometheus (version 0.0.4), labels `pid`, `process`, `pool`,
-/// `arena` and `scope`; HELP and TYPE once for each name.
+/// `arena`, `device`, `allocator` and `scope`; HELP and TYPE once for each name.
 TENSORPOOL_API std::string to_prometheus(const ProcessSnapshot& snapshot);
 /// The same for several processes.
 TENSORPOOL_API std::string to_prometheus(const std::vector<ProcessSnapshot>& snapshots);

@@ -9,6 +9,7 @@
 #include <tensorpool/arena_options.hpp>
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/context.hpp>
+#include <tensorpool/device_statistics.hpp>
 #include <tensorpool/errors.hpp>
 #include <tensorpool/figures.hpp>
 #include <tensorpool/growth_policy.hpp>

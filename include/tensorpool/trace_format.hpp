@@ -80,7 +80,13 @@ struct TraceProcess {
 };
 static_assert(sizeof(TraceProcess) == 128);
 
-enum class TraceSource : std::uint32_t { pool = 1, arena = 2, scratch = 3, scope = 4 };
+enum class TraceSource : std::uint32_t {
+    pool = 1,
+    arena = 2,
+    scratch = 3,
+    scope = 4,
+    device = 5,  ///< an allocator of device memory, or of pinned memory
+};
 
 /// What the number in `TraceEntry::source` stands for. Numbers are not used again.
 struct TraceName {

@@ -1,114 +1,201 @@
 #include "device/device_place.hpp"
 
-#include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <deque>
-#include <mutex>
 #include <string>
-#include <vector>
+#include <utility>
 
+#include "statistics/device_figures.hpp"
+#include "statistics/folded_words.hpp"
+#include "statistics/name.hpp"
+#include "statistics/recorder_hooks.hpp"
 #include "statistics/segment.hpp"
+#include "statistics/snapshot_sources.hpp"
 
 namespace tensorpool::device {
 
-using statistics::Counter;
+using statistics::as_words;
+using statistics::DeviceRecord;
 using statistics::DeviceStreamCounters;
+using statistics::DeviceStreamRecord;
+using statistics::DeviceSums;
 using statistics::DeviceTotals;
+using statistics::FoldedWords;
+using statistics::segment;
+using statistics::Segment;
+using statistics::words_of;
 
-struct DevicePlace::State {
-    DeviceStatistics identity;
-    DeviceTotals totals = {};
-    mutable std::mutex mutex;  // of the two lists
-    std::deque<DeviceStreamCounters> streams;
-    std::vector<DeviceStreamCounters*> ended;
+namespace {
+
+/// The counters of one stream after another.
+struct Stream {
+    DeviceStreamRecord* place = nullptr;  // null: `own` counts
+    DeviceStreamRecord own = {};
+    FoldedWords<words_of<DeviceStreamCounters>> folded;
+    bool is_taken = true;
+    Stream* next = nullptr;
+
+    DeviceStreamRecord& record() noexcept { return place != nullptr ? *place : own; }
 };
 
-DevicePlace::DevicePlace(std::string_view name, DeviceStatistics::Kind kind, Device device)
-    : state_(std::make_unique<State>()) {
-    DeviceStatistics& identity = state_->identity;
-    name.copy(identity.name, sizeof identity.name - 1);
-    to_string(device).copy(identity.device, sizeof identity.device - 1);
-    identity.kind = kind;
-    identity.id = statistics::segment().next_id();
+}  // namespace
+
+/// Streams stand in a list that only grows, so that figures are read without a lock.
+struct DevicePlace::State final : statistics::SnapshotSource {
+    State(std::string_view name, DeviceStatistics::Kind kind, Device device);
+    ~State();
+
+    void add_to(Snapshot& snapshot) const override { snapshot.devices.push_back(figures()); }
+    Identity identify() const noexcept override { return {TraceSource::device, id, name}; }
+    std::size_t capacity() const noexcept override {
+        return record->totals.capacity_bytes.load(std::memory_order_relaxed);
+    }
+    DeviceStatistics figures() const noexcept;
+
+    Stream* find_ended() const noexcept;
+    Stream& make_stream(std::uint64_t number);
+    void fold() noexcept;
+    void unfold() noexcept;
+
+    /// Calls `function` with each stream. Acquire pairs with the release of `make_stream`.
+    template <class Function>
+    void for_each_stream(Function function) const {
+        auto* stream = streams.load(std::memory_order_acquire);
+        for (; stream != nullptr; stream = stream->next) function(*stream);
+    }
+
+    std::string name;
+    DeviceRecord* record;
+    std::unique_ptr<DeviceRecord> own;  // null: the record has a place
+    bool is_counted = false;            // as left out
+    std::uint64_t id;
+    FoldedWords<words_of<DeviceTotals>> totals_folded;
+    std::atomic<Stream*> streams = nullptr;
+    std::uint64_t last_number = 0;  // of a stream
+};
+
+DevicePlace::State::State(std::string_view wanted, DeviceStatistics::Kind kind, Device device)
+    : name(wanted.substr(0, sizeof DeviceStatistics::name - 1)),
+      record(segment().add_device(name, static_cast<std::uint64_t>(kind), to_string(device))) {
+    if (record == nullptr) {
+        own.reset(new DeviceRecord{});
+        record = own.get();
+        statistics::store_name(record->name, name);
+        statistics::store_text(record->device, to_string(device));
+        record->kind.store(static_cast<std::uint64_t>(kind), std::memory_order_relaxed);
+        record->id.store(segment().next_id(), std::memory_order_relaxed);
+        is_counted = segment().header() != nullptr;
+        if (is_counted) segment().count_left_out(Segment::Kind::devices, true);
+    }
+    id = record->id.load(std::memory_order_relaxed);
 }
 
-DevicePlace::~DevicePlace() = default;
+DevicePlace::State::~State() {
+    unfold();
+    for (Stream* stream = streams.load(std::memory_order_relaxed); stream != nullptr;) {
+        if (stream->place != nullptr) segment().remove_device_stream(*stream->place);
+        delete std::exchange(stream, stream->next);
+    }
+    if (own == nullptr) {
+        segment().remove_device(*record);
+    } else if (is_counted) {
+        segment().count_left_out(Segment::Kind::devices, false);
+    }
+}
+
+DeviceStatistics DevicePlace::State::figures() const noexcept {
+    DeviceSums sums;
+    for_each_stream([&](Stream& stream) { sums.add_frees(stream.record().counters); });
+    for_each_stream([&](Stream& stream) { sums.add_allocations(stream.record().counters); });
+    return sums.with(*record);
+}
+
+Stream* DevicePlace::State::find_ended() const noexcept {
+    Stream* found = nullptr;
+    for_each_stream([&](Stream& stream) {
+        if (!stream.is_taken) found = &stream;
+    });
+    return found;
+}
+
+Stream& DevicePlace::State::make_stream(std::uint64_t number) {
+    auto* const stream = new Stream;
+    if (own == nullptr) {
+        stream->place = segment().add_device_stream(*record, number);
+        if (stream->place == nullptr) {
+            segment().count_left_out(Segment::Kind::device_streams, true);
+        }
+    }
+    stream->next = streams.load(std::memory_order_relaxed);
+    streams.store(stream, std::memory_order_release);
+    return *stream;
+}
+
+// Streams without a place under the allocator, where that has one; else all of it under `other`.
+void DevicePlace::State::fold() noexcept {
+    DeviceRecord* const into = own == nullptr ? record : segment().other_device();
+    if (into == nullptr) return;
+    if (own != nullptr) totals_folded.fold(as_words(own->totals), as_words(into->totals));
+    for_each_stream([&](Stream& stream) {
+        if (stream.place != nullptr) return;
+        stream.folded.fold(as_words(stream.own.counters), as_words(into->left_out));
+    });
+}
+
+void DevicePlace::State::unfold() noexcept {
+    DeviceRecord* const other = segment().other_device();
+    for_each_stream([&](Stream& stream) {
+        if (stream.place != nullptr) return;
+        if (own == nullptr) {
+            segment().count_left_out(Segment::Kind::device_streams, false);
+        } else if (other != nullptr) {
+            stream.folded.unfold(as_words(other->left_out));
+        }
+    });
+    if (own != nullptr && other != nullptr) totals_folded.unfold(as_words(other->totals));
+}
+
+DevicePlace::DevicePlace(std::string_view name, DeviceStatistics::Kind kind, Device device)
+    : state_(std::make_unique<State>(name, kind, device)) {
+    statistics::look_for_recorder();  // the first allocations may take no slow path
+    statistics::snapshot_sources().enter(*state_);
+}
+
+DevicePlace::~DevicePlace() {
+    statistics::snapshot_sources().leave(*state_);
+}
 
 std::uint64_t DevicePlace::id() const noexcept {
-    return state_->identity.id;
+    return state_->id;
 }
 
 DeviceTotals& DevicePlace::totals() noexcept {
-    return state_->totals;
+    return state_->record->totals;
 }
 
-DeviceStreamCounters& DevicePlace::add_stream(StreamHandle) {
-    const std::lock_guard guard(state_->mutex);
-    detail::add(state_->totals.streams, 1);
-    if (state_->ended.empty()) return state_->streams.emplace_back();
-    DeviceStreamCounters& again = *state_->ended.back();
-    state_->ended.pop_back();
-    return again;
+DeviceStreamCounters& DevicePlace::add_stream(StreamHandle handle) {
+    const std::uint64_t number = handle == nullptr ? 0 : ++state_->last_number;
+    Stream* stream = state_->find_ended();
+    if (stream == nullptr) stream = &state_->make_stream(number);
+    stream->is_taken = true;
+    stream->record().stream.store(number, std::memory_order_relaxed);
+    detail::add(totals().streams, 1);
+    return stream->record().counters;
 }
 
-void DevicePlace::end_stream(DeviceStreamCounters& stream) noexcept {
-    const std::lock_guard guard(state_->mutex);
-    detail::add(state_->totals.streams, ~std::uint64_t{0});
-    state_->ended.push_back(&stream);
+void DevicePlace::end_stream(DeviceStreamCounters& counters) noexcept {
+    detail::add(totals().streams, ~std::uint64_t{0});
+    state_->for_each_stream([&](Stream& stream) {
+        if (&stream.record().counters == &counters) stream.is_taken = false;
+    });
+}
+
+void DevicePlace::note_capacity() noexcept {
+    state_->fold();
+    state_->record_capacity();
 }
 
 DeviceStatistics DevicePlace::figures() const noexcept {
-    const auto read = [](const Counter& counter) {
-        return counter.load(std::memory_order_relaxed);
-    };
-    DeviceStatistics figures = state_->identity;
-    const std::lock_guard guard(state_->mutex);
-    std::uint64_t requested_freed = 0;
-    for (const DeviceStreamCounters& stream : state_->streams) {
-        figures.deallocations += stream.deallocations.load(std::memory_order_acquire);
-        figures.deallocated_bytes += stream.deallocated_bytes.load(std::memory_order_acquire);
-        requested_freed += stream.deallocated_requested_bytes.load(std::memory_order_acquire);
-    }
-    for (const DeviceStreamCounters& stream : state_->streams) {
-        figures.allocations += read(stream.allocations);
-        figures.allocated_bytes += read(stream.allocated_bytes);
-        figures.requested_bytes += read(stream.requested_bytes);
-        figures.parked_hits += read(stream.parked_hits);
-        figures.parked_bytes += read(stream.parked_bytes);
-    }
-    const DeviceTotals& totals = state_->totals;
-    figures.in_use_bytes = figures.allocated_bytes - figures.deallocated_bytes;
-    figures.requested_in_use_bytes = figures.requested_bytes - requested_freed;
-    figures.deferred_bytes = read(totals.deferred_bytes);
-    figures.capacity_bytes = read(totals.capacity_bytes);
-    figures.peak_capacity_bytes = read(totals.peak_capacity_bytes);
-    figures.peak_in_use_bytes = std::max(read(totals.peak_held_bytes), figures.in_use_bytes);
-    figures.peak_active_bytes =
-        std::max(read(totals.peak_active_bytes), figures.in_use_bytes + figures.deferred_bytes);
-    figures.address_bytes = read(totals.address_bytes);
-    figures.free_bytes =
-        figures.capacity_bytes -
-        std::min(figures.capacity_bytes, figures.in_use_bytes + figures.deferred_bytes);
-    figures.split_bytes = read(totals.split_bytes);
-    figures.captured_bytes = read(totals.captured_bytes);
-    figures.limit_bytes = read(totals.limit_bytes);
-    figures.soft_limit_bytes = read(totals.soft_limit_bytes);
-    figures.slabs = read(totals.slabs);
-    figures.free_blocks = read(totals.free_blocks);
-    figures.deferred_blocks = read(totals.deferred_blocks);
-    figures.streams = read(totals.streams);
-    figures.free_hits = read(totals.free_hits);
-    figures.growths = read(totals.growths);
-    figures.grown_bytes = read(totals.grown_bytes);
-    figures.give_backs = read(totals.give_backs);
-    figures.given_back_bytes = read(totals.given_back_bytes);
-    figures.cross_stream_uses = read(totals.cross_stream_uses);
-    figures.events = read(totals.events);
-    figures.synchronizations = read(totals.synchronizations);
-    figures.pressures = read(totals.pressures);
-    figures.failures = read(totals.failures);
-    return figures;
+    return state_->figures();
 }
 
 }  // namespace tensorpool::device

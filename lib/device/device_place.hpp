@@ -12,8 +12,10 @@
 
 namespace tensorpool::device {
 
-/// Where the figures of one allocator lie, and those of each of its streams. REQUIRES for all but
-/// `figures`: one thread at a time.
+/// Where the figures of one allocator lie, and those of each of its streams: places in the segment,
+/// so that others read the very words that their owner writes; or, where none is left, memory of
+/// its own, which is added up under `other` now and then. While it lives, snapshots show it, and
+/// recorders know it by its number. REQUIRES for all but `id` and `figures`: one thread at a time.
 class DevicePlace {
 public:
     /// Throws std::bad_alloc. `name` is cut to 47 bytes.
@@ -32,6 +34,11 @@ public:
     /// folded in or counted twice.
     void end_stream(statistics::DeviceStreamCounters& stream) noexcept;
 
+    /// Memory came or went, and the totals say so: tells a recorder, and brings `other` up to date
+    /// with what has no place.
+    void note_capacity() noexcept;
+
+    /// Takes no lock.
     DeviceStatistics figures() const noexcept;
 
 private:

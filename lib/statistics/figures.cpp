@@ -17,8 +17,8 @@ constexpr const char* word_of(FigureKind kind) noexcept {
 template <class Statistics, std::size_t count>
 void append(std::vector<FigureDescription>& all, const char* of,
             const Figure<Statistics> (&figures)[count]) {
-    for (const auto& [name, value, unit, kind, sentence] : figures) {
-        all.push_back({of, name, unit, word_of(kind), sentence});
+    for (const auto& [name, value, unit, kind, sentence, pytorch] : figures) {
+        all.push_back({of, name, unit, word_of(kind), sentence, pytorch});
     }
 }
 
@@ -28,10 +28,12 @@ std::vector<FigureDescription> collect() {
     append(all, "pool", pool_figures);
     all.push_back({"pool", "failures_by_limit", "calls", word_of(total),
                    "Requests that could not be met, by the limit that was met: none known, "
-                   "max_allocation, max_capacity, memory, address space, records."});
+                   "max_allocation, max_capacity, memory, address space, records.",
+                   ""});
     append(all, "bucket", bucket_figures);
     append(all, "large", large_figures);
     append(all, "arena", arena_figures);
+    append(all, "device", device_figures);
     append(all, "scope", scope_figures);
     append(all, "thread", thread_figures);
     return all;

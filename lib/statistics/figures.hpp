@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include <tensorpool/arena_statistics.hpp>
+#include <tensorpool/device_statistics.hpp>
 #include <tensorpool/process_snapshot.hpp>
 #include <tensorpool/scope_statistics.hpp>
 #include <tensorpool/statistics.hpp>
@@ -24,6 +25,7 @@ struct Figure {
     const char* unit;
     FigureKind kind;
     const char* sentence;
+    const char* pytorch = "";  // its word there, where it has one
 };
 
 // For one line a figure below.
@@ -154,6 +156,78 @@ inline constexpr Figure<Arena> arena_figures[] = {
     {"given_back_bytes", &Arena::given_back_bytes, "bytes", total,
      "Memory given back to the system."},
     {"refusals", &Arena::refusals, "calls", total, "Requests that could not be met."},
+};
+
+using DeviceFigures = DeviceStatistics;
+inline constexpr Figure<DeviceFigures> device_figures[] = {
+    {"id", &DeviceFigures::id, "number", gauge,
+     "Unlike that of any other pool, arena or device allocator of the process."},
+    {"in_use_bytes", &DeviceFigures::in_use_bytes, "bytes", gauge, "Of blocks that callers hold.",
+     "allocated_bytes.all.current"},
+    {"peak_in_use_bytes", &DeviceFigures::peak_in_use_bytes, "bytes", peak,
+     "The most bytes in use at once, with what streams parked at that time.",
+     "allocated_bytes.all.peak"},
+    {"requested_in_use_bytes", &DeviceFigures::requested_in_use_bytes, "bytes", gauge,
+     "Asked for with the blocks that callers hold.", "requested_bytes.all.current"},
+    {"deferred_bytes", &DeviceFigures::deferred_bytes, "bytes", gauge,
+     "Freed, and held back until streams have passed.", "active_pending_free"},
+    {"peak_active_bytes", &DeviceFigures::peak_active_bytes, "bytes", peak,
+     "The most bytes in use and deferred at once.", "active_bytes.all.peak"},
+    {"capacity_bytes", &DeviceFigures::capacity_bytes, "bytes", gauge,
+     "Of all slabs, free memory included.", "reserved_bytes.all.current"},
+    {"peak_capacity_bytes", &DeviceFigures::peak_capacity_bytes, "bytes", peak,
+     "The largest capacity.", "reserved_bytes.all.peak"},
+    {"address_bytes", &DeviceFigures::address_bytes, "bytes", gauge,
+     "Address space of slabs that can grow; it takes no memory."},
+    {"free_bytes", &DeviceFigures::free_bytes, "bytes", gauge,
+     "Of slabs, neither in use nor deferred."},
+    {"split_bytes", &DeviceFigures::split_bytes, "bytes", gauge,
+     "Free, in slabs that are partly in use.", "inactive_split_bytes.all.current"},
+    {"parked_bytes", &DeviceFigures::parked_bytes, "bytes", gauge,
+     "Free, in lately freed blocks that are ready for their stream."},
+    {"captured_bytes", &DeviceFigures::captured_bytes, "bytes", gauge,
+     "Of slabs of graphs, which nobody else gets."},
+    {"limit_bytes", &DeviceFigures::limit_bytes, "bytes", gauge,
+     "How far the capacity may grow; 0 without a limit."},
+    {"soft_limit_bytes", &DeviceFigures::soft_limit_bytes, "bytes", gauge,
+     "The capacity from which free blocks are given back; 0 for none."},
+    {"slabs", &DeviceFigures::slabs, "slabs", gauge, "Slabs held.", "segment.all.current"},
+    {"free_blocks", &DeviceFigures::free_blocks, "blocks", gauge,
+     "Free runs of bytes, those parked not included.", "inactive"},
+    {"deferred_blocks", &DeviceFigures::deferred_blocks, "blocks", gauge,
+     "Blocks freed, and held back until streams have passed.", "active_pending_free"},
+    {"streams", &DeviceFigures::streams, "streams", gauge, "Streams that the allocator knows."},
+    {"allocations", &DeviceFigures::allocations, "calls", total, "Blocks handed out.",
+     "allocation.all.allocated"},
+    {"deallocations", &DeviceFigures::deallocations, "calls", total, "Blocks that came back.",
+     "allocation.all.freed"},
+    {"requested_bytes", &DeviceFigures::requested_bytes, "bytes", total,
+     "Asked for by all allocations.", "requested_bytes.all.allocated"},
+    {"allocated_bytes", &DeviceFigures::allocated_bytes, "bytes", total,
+     "Handed out by all allocations; what exceeds the requested bytes is rounding.",
+     "allocated_bytes.all.allocated"},
+    {"deallocated_bytes", &DeviceFigures::deallocated_bytes, "bytes", total,
+     "Of the blocks that came back.", "allocated_bytes.all.freed"},
+    {"parked_hits", &DeviceFigures::parked_hits, "calls", total,
+     "Allocations that a block freed lately on their stream served."},
+    {"free_hits", &DeviceFigures::free_hits, "calls", total, "Allocations that a free run served."},
+    {"growths", &DeviceFigures::growths, "times", total, "Slabs made, or grown.",
+     "num_device_alloc"},
+    {"grown_bytes", &DeviceFigures::grown_bytes, "bytes", total,
+     "Memory that all growths took from the device.", "reserved_bytes.all.allocated"},
+    {"give_backs", &DeviceFigures::give_backs, "times", total,
+     "Times that memory went back to the device.", "num_device_free"},
+    {"given_back_bytes", &DeviceFigures::given_back_bytes, "bytes", total,
+     "Memory that went back to the device.", "reserved_bytes.all.freed"},
+    {"cross_stream_uses", &DeviceFigures::cross_stream_uses, "calls", total,
+     "Times that a stream was said to use a block of another one's."},
+    {"events", &DeviceFigures::events, "events", total, "Events recorded on streams."},
+    {"synchronizations", &DeviceFigures::synchronizations, "times", total,
+     "Times that the allocator waited for the device.", "num_sync_all_streams"},
+    {"pressures", &DeviceFigures::pressures, "calls", total,
+     "Requests met only after memory had been gathered.", "num_alloc_retries"},
+    {"failures", &DeviceFigures::failures, "calls", total, "Requests that could not be met.",
+     "num_ooms"},
 };
 
 using Scope = ScopeStatistics;

@@ -59,6 +59,13 @@ MetricThings::MetricThings(const std::vector<ProcessSnapshot>& snapshots) {
                 add(arenas, process, "arena", arena_names.claim(arena.name, arena.id), arena);
             }
         }
+        Names device_names;
+        for (const DeviceStatistics& device : snapshot.devices) {
+            Labels of_device = process;
+            of_device.emplace_back("device", valid_utf8(device.device));
+            add(devices, of_device, "allocator", device_names.claim(device.name, device.id),
+                device);
+        }
         Names scope_names;
         std::uint64_t place = 0;
         for (const ScopeStatistics& scope : snapshot.scopes) {

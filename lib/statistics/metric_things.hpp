@@ -24,6 +24,7 @@ struct MetricThings {
     std::vector<MetricThing<ProcessSnapshot>> processes;
     std::vector<MetricThing<PoolStatistics>> pools;
     std::vector<MetricThing<ArenaStatistics>> arenas;  // scratches too
+    std::vector<MetricThing<DeviceStatistics>> devices;
     std::vector<MetricThing<ScopeStatistics>> scopes;
 };
 

@@ -50,6 +50,38 @@ constexpr Metric<Arena> arena_metrics[] = {
     {"tensorpool_arena_allocation_failures_total", &Arena::refusals},
 };
 
+constexpr Metric<DeviceFigures> device_metrics[] = {
+    {"tensorpool_device_block_bytes", &DeviceFigures::in_use_bytes},
+    {"tensorpool_device_peak_block_bytes", &DeviceFigures::peak_in_use_bytes},
+    {"tensorpool_device_requested_block_bytes", &DeviceFigures::requested_in_use_bytes},
+    {"tensorpool_device_deferred_bytes", &DeviceFigures::deferred_bytes},
+    {"tensorpool_device_peak_active_bytes", &DeviceFigures::peak_active_bytes},
+    {"tensorpool_device_capacity_bytes", &DeviceFigures::capacity_bytes},
+    {"tensorpool_device_peak_capacity_bytes", &DeviceFigures::peak_capacity_bytes},
+    {"tensorpool_device_address_bytes", &DeviceFigures::address_bytes},
+    {"tensorpool_device_free_bytes", &DeviceFigures::free_bytes},
+    {"tensorpool_device_split_bytes", &DeviceFigures::split_bytes},
+    {"tensorpool_device_parked_bytes", &DeviceFigures::parked_bytes},
+    {"tensorpool_device_captured_bytes", &DeviceFigures::captured_bytes},
+    {"tensorpool_device_slabs", &DeviceFigures::slabs},
+    {"tensorpool_device_free_blocks", &DeviceFigures::free_blocks},
+    {"tensorpool_device_deferred_blocks", &DeviceFigures::deferred_blocks},
+    {"tensorpool_device_streams", &DeviceFigures::streams},
+    {"tensorpool_device_deallocations_total", &DeviceFigures::deallocations},
+    {"tensorpool_device_requested_bytes_total", &DeviceFigures::requested_bytes},
+    {"tensorpool_device_allocated_bytes_total", &DeviceFigures::allocated_bytes},
+    {"tensorpool_device_deallocated_bytes_total", &DeviceFigures::deallocated_bytes},
+    {"tensorpool_device_growths_total", &DeviceFigures::growths},
+    {"tensorpool_device_grown_bytes_total", &DeviceFigures::grown_bytes},
+    {"tensorpool_device_give_backs_total", &DeviceFigures::give_backs},
+    {"tensorpool_device_released_bytes_total", &DeviceFigures::given_back_bytes},
+    {"tensorpool_device_cross_stream_uses_total", &DeviceFigures::cross_stream_uses},
+    {"tensorpool_device_events_total", &DeviceFigures::events},
+    {"tensorpool_device_synchronizations_total", &DeviceFigures::synchronizations},
+    {"tensorpool_device_pressures_total", &DeviceFigures::pressures},
+    {"tensorpool_device_allocation_failures_total", &DeviceFigures::failures},
+};
+
 constexpr Metric<Scope> scope_metrics[] = {
     {"tensorpool_scope_calls_total", &Scope::calls},
     {"tensorpool_scope_open", &Scope::open},
@@ -68,6 +100,13 @@ constexpr Metric<Process> process_metrics[] = {
     {"tensorpool_process_committed_bytes", &Process::committed_bytes},
 };
 
+/// What it says, and PyTorch's word for it where there is one.
+template <class Statistics>
+std::string help_of(const Figure<Statistics>& figure) {
+    const std::string sentence = figure.sentence;
+    return *figure.pytorch == '\0' ? sentence : sentence + " PyTorch: " + figure.pytorch + '.';
+}
+
 template <class Statistics, std::size_t metric_count, std::size_t figure_count>
 void add_figures(Families& families, const std::vector<MetricThing<Statistics>>& things,
                  const Metric<Statistics> (&metrics)[metric_count],
@@ -78,7 +117,7 @@ void add_figures(Families& families, const std::vector<MetricThing<Statistics>>&
                          [&](const Figure<Statistics>& one) { return one.value == metric.value; });
         const bool counts = figure->kind == FigureKind::total;
         MetricFamily family = {
-            metric.name, figure->sentence, counts ? Kind::counter : Kind::gauge, {}};
+            metric.name, help_of(*figure), counts ? Kind::counter : Kind::gauge, {}};
         for (const MetricThing<Statistics>& thing : things) {
             const std::uint64_t value = thing.figures->*metric.value;
             family.samples.push_back({thing.labels, static_cast<double>(value)});
@@ -133,6 +172,14 @@ std::vector<Part> parts_by_source(const Pool& pool) {
             {"system", sources.system}};
 }
 
+// A request under way may count as a hit before it counts as an allocation.
+std::vector<Part> parts_by_source(const DeviceFigures& device) {
+    const std::uint64_t hits = device.parked_hits + device.free_hits;
+    return {{"parked", device.parked_hits},
+            {"free", device.free_hits},
+            {"slab", device.allocations > hits ? device.allocations - hits : 0}};
+}
+
 std::vector<Part> parts_by_reason(const Pool& pool) {
     static constexpr const char* reasons[limit_kind_count] = {
         "other", "max_allocation", "max_capacity", "memory", "address_space", "records"};
@@ -150,10 +197,17 @@ std::vector<Part> parts_by_check(const Process& process) {
             {"scope_order", process.failed_scope_orders}};
 }
 
+double limit_in(std::uint64_t bytes) {
+    return bytes == 0 ? std::numeric_limits<double>::infinity() : static_cast<double>(bytes);
+}
+
 template <class Statistics>
 double limit_of(const Statistics& one) {
-    return one.limit_bytes == 0 ? std::numeric_limits<double>::infinity()
-                                : static_cast<double>(one.limit_bytes);
+    return limit_in(one.limit_bytes);
+}
+
+double soft_limit_of(const DeviceFigures& device) {
+    return limit_in(device.soft_limit_bytes);
 }
 
 double blocks_of(const Pool& pool) {
@@ -176,13 +230,34 @@ void add_divided_of_pools(Families& families, const MetricThings& things) {
                  "spans of buckets, free runs of pages, memory new from the system.",
                  Kind::counter,
                  {}},
-                "source", parts_by_source);
+                "source", [](const Pool& pool) { return parts_by_source(pool); });
     add_divided(families, things.pools,
                 {"tensorpool_allocation_failures_total",
                  "Requests that could not be met, by the limit that was met.",
                  Kind::counter,
                  {}},
                 "reason", parts_by_reason);
+}
+
+void add_devices(Families& families, const MetricThings& things) {
+    add_figures(families, things.devices, device_metrics, device_figures);
+    add_divided(families, things.devices,
+                {"tensorpool_device_allocations_total",
+                 "Blocks handed out, by where they came from: freed lately on their stream, a free "
+                 "run, a slab new from the device.",
+                 Kind::counter,
+                 {}},
+                "source", [](const DeviceFigures& device) { return parts_by_source(device); });
+    add_computed(
+        families, things.devices,
+        {"tensorpool_device_limit_bytes", "How far the capacity may grow.", Kind::gauge, {}},
+        limit_of<DeviceFigures>);
+    add_computed(families, things.devices,
+                 {"tensorpool_device_soft_limit_bytes",
+                  "The capacity from which free blocks are given back.",
+                  Kind::gauge,
+                  {}},
+                 soft_limit_of);
 }
 
 void add_process(Families& families, const MetricThings& things) {
@@ -217,6 +292,7 @@ std::vector<MetricFamily> metric_families(const std::vector<ProcessSnapshot>& sn
         families, things.arenas,
         {"tensorpool_arena_limit_bytes", "How far the capacity may grow.", Kind::gauge, {}},
         limit_of<Arena>);
+    add_devices(families, things);
     add_figures(families, things.scopes, scope_metrics, scope_figures);
     add_process(families, things);
     std::erase_if(families, [](const MetricFamily& family) { return family.samples.empty(); });

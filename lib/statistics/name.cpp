@@ -2,29 +2,29 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 
 namespace tensorpool::statistics {
 
-void store_name(Name& to, std::string_view name) noexcept {
-    std::size_t length = std::min(name.size(), Name::bytes - 1);
+void store_text(std::span<Counter> to, std::string_view text) noexcept {
+    std::size_t length = std::min(text.size(), to.size_bytes() - 1);
     // Cut before a character of UTF-8 that does not fit whole.
-    while (length != 0 && length < name.size() && (name[length] & 0xC0) == 0x80) --length;
-    char text[Name::bytes] = {};
-    std::memcpy(text, name.data(), length);
-    for (std::size_t i = 0; i < std::size(to.words); ++i) {
-        std::uint64_t word;
-        std::memcpy(&word, text + i * sizeof word, sizeof word);
-        to.words[i].store(word, std::memory_order_relaxed);
+    while (length != 0 && length < text.size() && (text[length] & 0xC0) == 0x80) --length;
+    text = text.substr(0, length);
+    for (Counter& counter : to) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, text.data(), std::min(text.size(), sizeof word));
+        text.remove_prefix(std::min(text.size(), sizeof word));
+        counter.store(word, std::memory_order_relaxed);
     }
 }
 
-void load_name(const Name& from, char* to) noexcept {
-    for (std::size_t i = 0; i < std::size(from.words); ++i) {
-        const std::uint64_t word = from.words[i].load(std::memory_order_relaxed);
-        std::memcpy(to + i * sizeof word, &word, sizeof word);
+void load_text(std::span<const Counter> from, char* to) noexcept {
+    for (const Counter& counter : from) {
+        const std::uint64_t word = counter.load(std::memory_order_relaxed);
+        std::memcpy(to, &word, sizeof word);
+        to += sizeof word;
     }
-    to[Name::bytes - 1] = '\0';
+    to[-1] = '\0';
 }
 
 }  // namespace tensorpool::statistics

@@ -21,6 +21,8 @@ std::string member(const char* name, const std::string& json) {
 
 std::string json_of(const LeftOut& left_out) {
     return '{' + member("pools", left_out.pools) + ',' + member("arenas", left_out.arenas) + ',' +
+           member("devices", left_out.devices) + ',' +
+           member("device_streams", left_out.device_streams) + ',' +
            member("slots", left_out.slots) + ',' + member("scopes", left_out.scopes) + '}';
 }
 
@@ -55,6 +57,7 @@ std::string to_json(const ProcessSnapshot& snapshot) {
     add("pools", array_of(snapshot.pools));
     add("arenas", array_of(snapshot.arenas));
     add("scratches", array_of(snapshot.scratches));
+    add("devices", array_of(snapshot.devices));
     add("scopes", array_of(snapshot.scopes));
     add("threads", json_of(snapshot.threads));
     add("entries", std::to_string(snapshot.entries));

@@ -70,6 +70,8 @@ struct Used {
     std::size_t scopes = 1;
     std::size_t pools = 1;
     std::size_t arenas = 1;
+    std::size_t devices = 1;
+    std::size_t device_streams = 1;
     std::size_t slots = 0;
 
     static Used of(const SegmentHeader& header) noexcept {
@@ -77,6 +79,8 @@ struct Used {
                 .scopes = read(header.scopes.used),
                 .pools = read(header.pools.used),
                 .arenas = read(header.arenas.used),
+                .devices = read(header.devices.used),
+                .device_streams = read(header.device_streams.used),
                 .slots = read(header.slots.used)};
     }
     bool has_pages_at(std::byte* base) const noexcept {
@@ -84,6 +88,9 @@ struct Used {
                has_pages(base + scopes_offset, scopes * sizeof(ScopeRecord)) &&
                has_pages(base + pools_offset, pools * sizeof(PoolRecord)) &&
                has_pages(base + arenas_offset, arenas * sizeof(ArenaRecord)) &&
+               has_pages(base + devices_offset, devices * sizeof(DeviceRecord)) &&
+               has_pages(base + device_streams_offset,
+                         device_streams * sizeof(DeviceStreamRecord)) &&
                (slots == 0 || has_pages(base + slots_offset, slots * sizeof(SlotRecord)));
     }
 };
@@ -115,6 +122,9 @@ void describe_layout(SegmentHeader& header) noexcept {
     describe(header.scopes, scopes_offset, sizeof(ScopeRecord), scope_count);
     describe(header.pools, pools_offset, sizeof(PoolRecord), pool_count);
     describe(header.arenas, arenas_offset, sizeof(ArenaRecord), arena_count);
+    describe(header.devices, devices_offset, sizeof(DeviceRecord), device_count);
+    describe(header.device_streams, device_streams_offset, sizeof(DeviceStreamRecord),
+             device_stream_count);
     describe(header.slots, slots_offset, sizeof(SlotRecord), slot_count);
     store_name(header.library_version, TENSORPOOL_VERSION);
 }
@@ -127,8 +137,12 @@ void describe_process(SegmentHeader& header) noexcept {
     store_name(header.process_name, process.name);
 }
 
-/// Whether a word of a slot counts what came back.
-constexpr bool counts_frees(std::size_t word) noexcept {
+/// Whether a word of a slot, or of a device stream, counts what came back.
+template <class Record>
+constexpr bool counts_frees(std::size_t word) noexcept;
+
+template <>
+constexpr bool counts_frees<SlotRecord>(std::size_t word) noexcept {
     using detail::BucketCounters;
     using detail::LargeCounters;
     const std::size_t at = word * sizeof(Counter) % sizeof(BucketCounters);
@@ -140,16 +154,25 @@ constexpr bool counts_frees(std::size_t word) noexcept {
                       at == offsetof(LargeCounters, deallocated_bytes));
 }
 
-/// Frees of all threads before anything else, for other threads go on counting: the copy never has
+template <>
+constexpr bool counts_frees<DeviceStreamRecord>(std::size_t word) noexcept {
+    const std::size_t at = word * sizeof(Counter);
+    return at == offsetof(DeviceStreamCounters, deallocations) ||
+           at == offsetof(DeviceStreamCounters, deallocated_bytes) ||
+           at == offsetof(DeviceStreamCounters, deallocated_requested_bytes);
+}
+
+/// Frees of all of them before anything else, for other threads go on counting: the copy never has
 /// a block as freed that it has not as allocated.
-void copy_slots(SlotRecord* to, const SlotRecord* from, std::size_t count) noexcept {
+template <class Record>
+void copy_counters(Record* to, const Record* from, std::size_t count) noexcept {
     for (const bool frees : {true, false}) {
-        for (std::size_t slot = 0; slot < count; ++slot) {
-            for (std::size_t word = 0; word < words_of<SlotRecord>; ++word) {
-                if (counts_frees(word) != frees) continue;
+        for (std::size_t place = 0; place < count; ++place) {
+            for (std::size_t word = 0; word < words_of<Record>; ++word) {
+                if (counts_frees<Record>(word) != frees) continue;
                 // Acquire pairs with `add_release`, as in a reader.
-                write(as_words(to[slot])[word],
-                      as_words(from[slot])[word].load(std::memory_order_acquire));
+                write(as_words(to[place])[word],
+                      as_words(from[place])[word].load(std::memory_order_acquire));
             }
         }
     }
@@ -174,8 +197,12 @@ void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
     copy(scopes_offset, read(from.scopes.used) * sizeof(ScopeRecord));
     copy(pools_offset, read(from.pools.used) * sizeof(PoolRecord));
     copy(arenas_offset, read(from.arenas.used) * sizeof(ArenaRecord));
-    copy_slots(reinterpret_cast<SlotRecord*>(to + slots_offset),
-               reinterpret_cast<const SlotRecord*>(begin + slots_offset), read(from.slots.used));
+    copy_counters(reinterpret_cast<DeviceStreamRecord*>(to + device_streams_offset),
+                  reinterpret_cast<const DeviceStreamRecord*>(begin + device_streams_offset),
+                  read(from.device_streams.used));
+    copy(devices_offset, read(from.devices.used) * sizeof(DeviceRecord));
+    copy_counters(reinterpret_cast<SlotRecord*>(to + slots_offset),
+                  reinterpret_cast<const SlotRecord*>(begin + slots_offset), read(from.slots.used));
 }
 
 /// Writes what is in use as it is, so that its pages become the process's own.
@@ -188,6 +215,8 @@ void write_used(SegmentHeader& header) noexcept {
     rewrite(scopes_offset, read(header.scopes.used) * sizeof(ScopeRecord));
     rewrite(pools_offset, read(header.pools.used) * sizeof(PoolRecord));
     rewrite(arenas_offset, read(header.arenas.used) * sizeof(ArenaRecord));
+    rewrite(devices_offset, read(header.devices.used) * sizeof(DeviceRecord));
+    rewrite(device_streams_offset, read(header.device_streams.used) * sizeof(DeviceStreamRecord));
     rewrite(slots_offset, read(header.slots.used) * sizeof(SlotRecord));
 }
 
@@ -214,7 +243,9 @@ SegmentHeader* Segment::made() noexcept {
     store_name(records<PoolRecord>(*header, pools_offset)->name, "other");
     store_name(records<ArenaRecord>(*header, arenas_offset)->name, "other");
     store_name(records<ScopeRecord>(*header, scopes_offset)->name, "other");
-    for (Region* const region : {&header->pools, &header->arenas, &header->scopes}) {
+    store_name(records<DeviceRecord>(*header, devices_offset)->name, "other");
+    for (Region* const region : {&header->pools, &header->arenas, &header->scopes, &header->devices,
+                                 &header->device_streams}) {
         write(region->used, 1);
     }
     show_left_out(*header);
@@ -262,6 +293,49 @@ void Segment::remove_arena(ArenaRecord& arena) noexcept {
     const std::lock_guard guard(mutex_);
     const Change change(*header());
     clear(arena);
+}
+
+DeviceRecord* Segment::add_device(std::string_view name, std::uint64_t kind,
+                                  std::string_view device) noexcept {
+    const std::lock_guard guard(mutex_);
+    SegmentHeader* const header = made();
+    if (header == nullptr) return nullptr;
+    const Change change(*header);
+    DeviceRecord* const record =
+        find_place(records<DeviceRecord>(*header, devices_offset), header->devices);
+    if (record == nullptr) return nullptr;
+    store_name(record->name, name);
+    store_text(record->device, device);
+    write(record->kind, kind);
+    write(record->id, next_id());
+    return record;
+}
+
+void Segment::remove_device(DeviceRecord& device) noexcept {
+    const std::lock_guard guard(mutex_);
+    const Change change(*header());
+    clear(device);
+}
+
+DeviceStreamRecord* Segment::add_device_stream(const DeviceRecord& device,
+                                               std::uint64_t stream) noexcept {
+    const std::lock_guard guard(mutex_);
+    SegmentHeader* const header = this->header();
+    if (header == nullptr) return nullptr;
+    const Change change(*header);
+    DeviceStreamRecord* const record = find_place(
+        records<DeviceStreamRecord>(*header, device_streams_offset), header->device_streams);
+    if (record == nullptr) return nullptr;
+    write(record->device, read(device.id));
+    write(record->stream, stream);
+    write(record->id, next_id());
+    return record;
+}
+
+void Segment::remove_device_stream(DeviceStreamRecord& stream) noexcept {
+    const std::lock_guard guard(mutex_);
+    const Change change(*header());
+    clear(stream);
 }
 
 SlotRecord* Segment::add_slot(const PoolRecord& pool) noexcept {
@@ -326,7 +400,9 @@ void Segment::count_left_out(Kind kind, bool more) noexcept {
 }
 
 void Segment::show_left_out(SegmentHeader& header) noexcept {
-    Region* const regions[] = {&header.pools, &header.arenas, &header.slots, &header.scopes};
+    Region* const regions[] = {&header.pools,  &header.arenas,  &header.slots,
+                               &header.scopes, &header.devices, &header.device_streams};
+    static_assert(std::size(regions) == std::size(decltype(left_out_){}));
     for (std::size_t kind = 0; kind < std::size(regions); ++kind) {
         write(regions[kind]->left_out, left_out_[kind]);
     }
@@ -340,6 +416,11 @@ PoolRecord* Segment::other_pool() noexcept {
 ArenaRecord* Segment::other_arena() noexcept {
     SegmentHeader* const header = this->header();
     return header == nullptr ? nullptr : records<ArenaRecord>(*header, arenas_offset);
+}
+
+DeviceRecord* Segment::other_device() noexcept {
+    SegmentHeader* const header = this->header();
+    return header == nullptr ? nullptr : records<DeviceRecord>(*header, devices_offset);
 }
 
 // Entries are written without a lock, so the pages of the first turn are got as it comes to them.

@@ -17,6 +17,8 @@ void SegmentImage::count() noexcept {
     scopes_ = used_of(header().scopes, scope_count);
     pools_ = used_of(header().pools, pool_count);
     arenas_ = used_of(header().arenas, arena_count);
+    devices_ = used_of(header().devices, device_count);
+    device_streams_ = used_of(header().device_streams, device_stream_count);
     slots_ = used_of(header().slots, slot_count);
 }
 

@@ -32,6 +32,12 @@ public:
     std::span<const ArenaRecord> arenas() const noexcept {
         return {at<ArenaRecord>(arenas_offset), arenas_};
     }
+    std::span<const DeviceRecord> devices() const noexcept {
+        return {at<DeviceRecord>(devices_offset), devices_};
+    }
+    std::span<const DeviceStreamRecord> device_streams() const noexcept {
+        return {at<DeviceStreamRecord>(device_streams_offset), device_streams_};
+    }
     std::span<const SlotRecord> slots() const noexcept {
         return {at<SlotRecord>(slots_offset), slots_};
     }
@@ -46,6 +52,8 @@ private:
     std::size_t scopes_ = 0;
     std::size_t pools_ = 0;
     std::size_t arenas_ = 0;
+    std::size_t devices_ = 0;
+    std::size_t device_streams_ = 0;
     std::size_t slots_ = 0;
 };
 

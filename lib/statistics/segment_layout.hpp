@@ -6,25 +6,31 @@
 #include <tensorpool/detail/counters.hpp>
 
 #include "statistics/arena_totals.hpp"
+#include "statistics/device_totals.hpp"
 #include "statistics/pool_totals.hpp"
 
 /// What the segment of a process holds and where: one file of fixed size, of which only the pages
 /// in use take memory. The process writes it, any other may read it. Offsets and numbers, no
 /// pointers; every word is atomic. Integers are the machine's own, which a reader shares.
 ///
-///     header | timeline | scopes | pools | arenas and scratches | slots of threads
+///     header | timeline | scopes | pools | arenas and scratches | devices | their streams |
+///     slots of threads
 ///
 /// A place that is taken has a number above 0 in `id`, which nothing else of its kind ever had.
 /// Structure (which places are taken, and by whom) changes between two additions to `epoch`, which
 /// is odd meanwhile; figures change at any time. Places at and above a kind's `used` were never
 /// taken, and what has no place is counted in `left_out` and added up in place 0, whose name is
 /// `other`.
+///
+/// The child of a fork has a copy of all of it. A device's driver does not follow a fork: what the
+/// copy tells of a device's allocators is what they held at that moment, in the parent's memory,
+/// and it changes only where the child goes on with one that serves the host.
 namespace tensorpool::statistics {
 
 using detail::Counter;
 
 inline constexpr std::uint64_t segment_magic = 0x6c6f6f70726f736e;  // "nsorpool" in memory
-inline constexpr std::uint64_t segment_version = 1;
+inline constexpr std::uint64_t segment_version = 2;
 inline constexpr std::size_t segment_bytes = std::size_t{16} << 20;
 
 /// Up to 47 bytes of UTF-8, then zeros, as words, so that a reader may meet a writer.
@@ -90,6 +96,27 @@ struct alignas(64) ArenaRecord {
     Counter high;  // a scratch's: the most in use since it last counted its peak
 };
 
+/// One allocator of device memory, or of pinned memory.
+struct alignas(64) DeviceRecord {
+    Counter id;
+    Name name;
+    Counter kind;       // a DeviceStatistics::Kind
+    Counter device[2];  // its text, such as "cuda:0": 15 bytes, then zeros
+    DeviceTotals totals;
+    // Of streams whose counters have no place: added up here now and then, for readers from outside
+    // only.
+    DeviceStreamCounters left_out;
+};
+
+/// The counters of one stream for one device allocator. Cumulative, as those of a thread.
+struct alignas(64) DeviceStreamRecord {
+    DeviceStreamCounters counters;
+    Counter id;      // 0: nobody's
+    Counter device;  // the allocator's id
+    Counter stream;  // that counts in it: 0 for the default stream, others as they came, from 1
+    Counter spare[5];
+};
+
 /// The counters of one thread for one pool. Cumulative: when its thread ends, the next one goes on
 /// with it, so that nothing is folded in or counted twice.
 struct alignas(64) SlotRecord {
@@ -104,6 +131,8 @@ inline constexpr std::size_t entry_count = 512;
 inline constexpr std::size_t scope_count = 65;
 inline constexpr std::size_t pool_count = 1024;
 inline constexpr std::size_t arena_count = 4096;
+inline constexpr std::size_t device_count = 256;
+inline constexpr std::size_t device_stream_count = 1024;
 inline constexpr std::size_t slot_count = 12288;
 
 /// How much of a kind there is.
@@ -134,6 +163,8 @@ struct alignas(64) SegmentHeader {
     Region scopes;
     Region pools;
     Region arenas;
+    Region devices;
+    Region device_streams;
     Region slots;
 };
 
@@ -146,15 +177,22 @@ inline constexpr std::size_t pools_offset =
     (scopes_offset + scope_count * sizeof(ScopeRecord) + 4095) / 4096 * 4096;
 inline constexpr std::size_t arenas_offset =
     (pools_offset + pool_count * sizeof(PoolRecord) + 4095) / 4096 * 4096;
+inline constexpr std::size_t devices_offset =
+    (arenas_offset + arena_count * sizeof(ArenaRecord) + 4095) / 4096 * 4096;
+inline constexpr std::size_t device_streams_offset =
+    (devices_offset + device_count * sizeof(DeviceRecord) + 4095) / 4096 * 4096;
 // Not at the beginning of a page, where a thread's table and its caches begin: a load waits for a
 // store to the same place in another page, and a pair of calls took a third longer
 // (perf/pair.cpp).
 inline constexpr std::size_t slots_offset =
-    (arenas_offset + arena_count * sizeof(ArenaRecord) + 4095) / 4096 * 4096 + 256;
+    (device_streams_offset + device_stream_count * sizeof(DeviceStreamRecord) + 4095) / 4096 *
+        4096 +
+    256;
 static_assert(slots_offset + slot_count * sizeof(SlotRecord) <= segment_bytes);
 static_assert(Counter::is_always_lock_free);
 // A change of any of these is another version.
-static_assert(segment_version == 1 && sizeof(SegmentHeader) == 448 && sizeof(PoolRecord) == 2048 &&
-              sizeof(ArenaRecord) == 256 && sizeof(SlotRecord) == 832);
+static_assert(segment_version == 2 && sizeof(SegmentHeader) == 512 && sizeof(PoolRecord) == 2048 &&
+              sizeof(ArenaRecord) == 256 && sizeof(DeviceRecord) == 448 &&
+              sizeof(DeviceStreamRecord) == 128 && sizeof(SlotRecord) == 832);
 
 }  // namespace tensorpool::statistics

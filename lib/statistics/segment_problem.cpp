@@ -21,6 +21,9 @@ bool has_our_layout(const SegmentHeader& header) noexcept {
            fits(header.scopes, scopes_offset, sizeof(ScopeRecord), scope_count) &&
            fits(header.pools, pools_offset, sizeof(PoolRecord), pool_count) &&
            fits(header.arenas, arenas_offset, sizeof(ArenaRecord), arena_count) &&
+           fits(header.devices, devices_offset, sizeof(DeviceRecord), device_count) &&
+           fits(header.device_streams, device_streams_offset, sizeof(DeviceStreamRecord),
+                device_stream_count) &&
            fits(header.slots, slots_offset, sizeof(SlotRecord), slot_count);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "statistics/arena_figures.hpp"
+#include "statistics/device_figures.hpp"
 #include "statistics/failed_checks.hpp"
 #include "statistics/name.hpp"
 #include "statistics/pool_figures.hpp"
@@ -74,6 +75,36 @@ void add_arenas(ProcessSnapshot& to, const SegmentImage& later) {
     sort_by_age(to.scratches);
 }
 
+/// What the streams of the device allocator at this place did.
+DeviceSums sums_of(std::size_t place, const SegmentImage& earlier,
+                   const SegmentImage& later) noexcept {
+    DeviceSums sums;
+    const std::uint64_t id = read(later.devices()[place].id);
+    const auto for_each_stream = [id](const SegmentImage& image, auto function) {
+        for (const DeviceStreamRecord& stream : image.device_streams()) {
+            if (id != 0 && read(stream.device) == id) function(stream.counters);
+        }
+    };
+    for_each_stream(earlier, [&](const auto& counters) { sums.add_frees(counters); });
+    if (place < earlier.devices().size()) sums.add_frees(earlier.devices()[place].left_out);
+    for_each_stream(later, [&](const auto& counters) { sums.add_allocations(counters); });
+    sums.add_allocations(later.devices()[place].left_out);
+    return sums;
+}
+
+void add_devices(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentImage& later) {
+    for (std::size_t place = 0; place < later.devices().size(); ++place) {
+        const DeviceRecord& device = later.devices()[place];
+        if (place != 0 && read(device.id) == 0) continue;
+        DeviceStatistics figures = sums_of(place, earlier, later).with(device);
+        const bool used = to.left_out.devices + figures.capacity_bytes != 0;
+        if (!is_taken(place, device.id, used)) continue;
+        if (place == 0) figures.id = 0;
+        to.devices.push_back(figures);
+    }
+    sort_by_age(to.devices);
+}
+
 ScopeStatistics figures_of(const ScopeRecord& scope) noexcept {
     ScopeStatistics figures;
     load_name(scope.name, figures.name);
@@ -106,6 +137,8 @@ void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
     to.failed_scope_orders = failed(CheckKind::scope_order);
     to.left_out = {.pools = read(header.pools.left_out),
                    .arenas = read(header.arenas.left_out),
+                   .devices = read(header.devices.left_out),
+                   .device_streams = read(header.device_streams.left_out),
                    .slots = read(header.slots.left_out),
                    .scopes = read(header.scopes.left_out)};
 }
@@ -125,6 +158,7 @@ ProcessSnapshot figures_in(const SegmentView& view) {
     add_header(figures, view.later().header());
     add_pools(figures, view.earlier(), view.later());
     add_arenas(figures, view.later());
+    add_devices(figures, view.earlier(), view.later());
     figures.scopes = scopes_in(view.later());
     figures.committed_bytes = committed_bytes_of(figures);
     return figures;

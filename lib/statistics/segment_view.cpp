@@ -105,6 +105,8 @@ std::optional<SegmentProblem> SegmentView::copy(void* to, SegmentImage& image) c
     const bool whole = copy_used(scopes_offset, image.scopes().size_bytes()) &&
                        copy_used(pools_offset, image.pools().size_bytes()) &&
                        copy_used(arenas_offset, image.arenas().size_bytes()) &&
+                       copy_used(devices_offset, image.devices().size_bytes()) &&
+                       copy_used(device_streams_offset, image.device_streams().size_bytes()) &&
                        copy_used(slots_offset, image.slots().size_bytes());
     return whole ? std::nullopt : std::optional(was_cut);
 }

@@ -130,12 +130,14 @@ std::string to_json(const Snapshot& snapshot) {
     return "{\"version\":1,\"pools\":" + array_of(snapshot.pools) +
            ",\"arenas\":" + array_of(snapshot.arenas) +
            ",\"scratches\":" + array_of(snapshot.scratches) +
+           ",\"devices\":" + array_of(snapshot.devices) +
            ",\"scopes\":" + array_of(snapshot.scopes) + '}';
 }
 
 std::string to_text(const Snapshot& snapshot) {
     std::string out;
     for (const PoolStatistics& pool : snapshot.pools) out += to_text(pool);
+    for (const DeviceStatistics& device : snapshot.devices) out += to_text(device);
     add_table(out, "arenas", snapshot.arenas);
     add_table(out, "scratches", snapshot.scratches);
     add_scopes(out, snapshot.scopes);

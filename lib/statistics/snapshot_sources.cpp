@@ -60,6 +60,7 @@ Snapshot SnapshotSources::take() const {
         snapshot.pools.reserve(room);
         snapshot.arenas.reserve(room);
         snapshot.scratches.reserve(room);
+        snapshot.devices.reserve(room);
     }
     return snapshot;
 }

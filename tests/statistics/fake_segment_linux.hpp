@@ -47,6 +47,12 @@ public:
     statistics::ArenaRecord& arena(std::size_t place) {
         return at<statistics::ArenaRecord>(statistics::arenas_offset, place);
     }
+    statistics::DeviceRecord& device(std::size_t place) {
+        return at<statistics::DeviceRecord>(statistics::devices_offset, place);
+    }
+    statistics::DeviceStreamRecord& device_stream(std::size_t place) {
+        return at<statistics::DeviceStreamRecord>(statistics::device_streams_offset, place);
+    }
     statistics::SlotRecord& slot(std::size_t place) {
         return at<statistics::SlotRecord>(statistics::slots_offset, place);
     }
@@ -75,6 +81,19 @@ public:
         put(arena(place).kind, kind);
         statistics::store_name(arena(place).name, name);
         return arena(place);
+    }
+    statistics::DeviceRecord& add_device(const char* name, std::uint64_t id) {
+        const auto place = header().devices.used.fetch_add(1);
+        put(device(place).id, id);
+        statistics::store_name(device(place).name, name);
+        statistics::store_text(device(place).device, "cuda:0");
+        return device(place);
+    }
+    statistics::DeviceStreamRecord& add_device_stream(std::uint64_t device_id) {
+        const auto place = header().device_streams.used.fetch_add(1);
+        put(device_stream(place).id, 1000 + place);
+        put(device_stream(place).device, device_id);
+        return device_stream(place);
     }
 
     /// For reading, as a reader opens it.
@@ -110,12 +129,16 @@ private:
         describe(header().scopes, scopes_offset, sizeof(ScopeRecord), scope_count, 1);
         describe(header().pools, pools_offset, sizeof(PoolRecord), pool_count, 1);
         describe(header().arenas, arenas_offset, sizeof(ArenaRecord), arena_count, 1);
+        describe(header().devices, devices_offset, sizeof(DeviceRecord), device_count, 1);
+        describe(header().device_streams, device_streams_offset, sizeof(DeviceStreamRecord),
+                 device_stream_count, 1);
         describe(header().slots, slots_offset, sizeof(SlotRecord), slot_count, 0);
         put(header().process, static_cast<std::uint64_t>(getpid()));
         store_name(header().process_name, "fake");
         store_name(header().library_version, "1.2.3");
         store_name(pool(0).name, "other");
         store_name(arena(0).name, "other");
+        store_name(device(0).name, "other");
         store_name(scope(0).name, "other");
         put(header().magic, segment_magic);
     }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <set>
 #include <string>
 
@@ -37,6 +38,7 @@ TEST(DescribeFigures, SaysOfEachWhatItIs) {
         EXPECT_EQ(is_size, std::string(one.unit) == "bytes") << name;
         const bool is_peak = std::string(one.name).starts_with("peak_");
         EXPECT_EQ(is_peak, std::string(one.kind) == "peak") << name;
+        EXPECT_TRUE(*one.pytorch == '\0' || std::string(one.of) == "device") << name;
     }
     EXPECT_GT(seen.size(), 80U);
 }
@@ -45,7 +47,7 @@ TEST(DescribeFigures, KnowsEveryNumberThatJsonShows) {
     const auto check = [](const std::string& of, const Json& object) {
         for (const auto& [name, value] : object.members) {
             if (!value.members.empty() || name == "version" || name == "name" || name == "kind" ||
-                name == "buckets") {
+                name == "device" || name == "buckets") {
                 continue;
             }
             EXPECT_TRUE(describes(of, name)) << of << '.' << name;
@@ -56,6 +58,7 @@ TEST(DescribeFigures, KnowsEveryNumberThatJsonShows) {
     check("bucket", pool.members.at("buckets").elements.at(0));
     check("large", pool.members.at("large"));
     check("arena", JsonReader::read(to_json(ArenaStatistics())).value());
+    check("device", JsonReader::read(to_json(DeviceStatistics())).value());
     check("scope", JsonReader::read(to_json(ScopeStatistics())).value());
 }
 
@@ -64,8 +67,20 @@ TEST(DescribeFigures, HasAFigureForEachWord) {
     using namespace statistics;
     EXPECT_EQ(std::size(bucket_figures) * 8, sizeof(BucketStatistics));
     EXPECT_EQ(std::size(large_figures) * 8, sizeof(LargeStatistics));
+    EXPECT_EQ(std::size(device_figures) * 8,
+              sizeof(DeviceStatistics) - offsetof(DeviceStatistics, id));
     EXPECT_EQ(std::size(scope_figures) * 8,
               sizeof(ScopeStatistics) - sizeof(ScopeStatistics::name));
+}
+
+TEST(DescribeFigures, NamesWhatPyTorchCallsTheCurrentBytes) {
+    std::set<std::string> words;
+    for (const FigureDescription& one : describe_figures()) words.insert(one.pytorch);
+    for (const char* word : {"allocated_bytes.all.current", "reserved_bytes.all.current",
+                             "requested_bytes.all.current", "inactive_split_bytes.all.current",
+                             "num_alloc_retries", "num_ooms"}) {
+        EXPECT_TRUE(words.contains(word)) << word;
+    }
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ TEST(Metrics, OfCountersAndOnlyThoseEndInTotal) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.pools = {pool_named("images", 1)};
     snapshot.arenas.emplace_back();
+    snapshot.devices.emplace_back();
     snapshot.scopes.emplace_back();
     for (const MetricFamily& family : metric_families({snapshot})) {
         EXPECT_EQ(family.name.ends_with("_total"), family.kind == MetricFamily::Kind::counter)
@@ -132,6 +133,64 @@ TEST(Metrics, OfAllocationsBySourceAddUpToAll) {
     EXPECT_EQ(from("span"), 7);
     EXPECT_EQ(from("extent"), 7);
     EXPECT_EQ(from("system"), 3);
+}
+
+DeviceStatistics device_named(const char* name, std::uint64_t id) {
+    DeviceStatistics device = {.device = "cuda:1", .id = id};
+    std::strncpy(device.name, name, sizeof device.name - 1);
+    return device;
+}
+
+TEST(Metrics, OfDeviceAllocatorsCarryTheDeviceToo) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.devices = {device_named("weights", 1), device_named("weights", 2)};
+    snapshot.devices[0].in_use_bytes = 4096;
+    snapshot.devices[1].in_use_bytes = 64;
+    const auto families = metric_families({snapshot});
+    const auto in_use = [&](const char* name) {
+        return value_of(
+            families, "tensorpool_device_block_bytes",
+            {{"pid", "5"}, {"process", "photos"}, {"device", "cuda:1"}, {"allocator", name}});
+    };
+    EXPECT_EQ(in_use("weights"), 4096);
+    EXPECT_EQ(in_use("weights #2"), 64);
+}
+
+TEST(Metrics, OfDevicesSayPyTorchsWordInTheirHelp) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.devices = {device_named("weights", 1)};
+    const auto families = metric_families({snapshot});
+    EXPECT_EQ(family_of(families, "tensorpool_device_capacity_bytes").help,
+              "Of all slabs, free memory included. PyTorch: reserved_bytes.all.current.");
+}
+
+TEST(Metrics, OfDeviceAllocationsBySourceAddUpToAll) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.devices = {device_named("weights", 1)};
+    snapshot.devices[0].allocations = 100;
+    snapshot.devices[0].parked_hits = 70;
+    snapshot.devices[0].free_hits = 25;
+    const std::string text = to_prometheus(snapshot);
+    for (const char* end : {"source=\"parked\"} 70\n", "source=\"free\"} 25\n",
+                            "source=\"slab\"} 5\n", "allocator=\"weights\"} +Inf\n"}) {
+        EXPECT_NE(text.find(end), std::string::npos) << end << " in\n" << text;
+    }
+}
+
+// But its number, each figure is a metric or part of one.
+TEST(Metrics, LeaveNoFigureOfADeviceOut) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.devices = {device_named("weights", 1)};
+    auto* const words = &snapshot.devices[0].id;
+    const std::size_t count =
+        (sizeof(DeviceStatistics) - offsetof(DeviceStatistics, id)) / sizeof *words;
+    for (std::size_t i = 1; i < count; ++i) words[i] = 1'000'000;
+    snapshot.devices[0].allocations = 3'000'000;
+    std::size_t shown = 0;
+    for (const MetricFamily& family : metric_families({snapshot})) {
+        for (const MetricSample& sample : family.samples) shown += sample.value == 1'000'000;
+    }
+    EXPECT_EQ(shown, count - 1) << "allocations stand divided by source";
 }
 
 TEST(Metrics, OfALimitAreInfiniteWithoutOne) {

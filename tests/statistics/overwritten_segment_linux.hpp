@@ -30,6 +30,8 @@ public:
         add_pool("images", 1);
         add_pool("texts", 2);
         segment_.add_arena("steps", 3, 0);
+        put(segment_.add_device("weights", 4).totals.capacity_bytes, 1 << 20);
+        put(segment_.add_device_stream(4).counters.allocated_bytes, 4096);
         if (view_.open()) throw std::logic_error("a good segment was refused");
     }
 
@@ -43,7 +45,7 @@ private:
 
     void obey(unsigned what) {
         using namespace statistics;
-        switch (what % 8) {
+        switch (what % 10) {
             case 0:
                 return overwrite(&segment_.header(), sizeof(SegmentHeader));
             case 1:
@@ -57,6 +59,10 @@ private:
             case 5:
                 return overwrite(&segment_.entry(byte() % 4), sizeof(EntryRecord));
             case 6:
+                return overwrite(&segment_.device(byte() % 4), sizeof(DeviceRecord));
+            case 7:
+                return overwrite(&segment_.device_stream(byte() % 4), sizeof(DeviceStreamRecord));
+            case 8:
                 return sealed_ == FakeSegment::Sealed::no ? cut() : look();
             default:
                 return look();
@@ -92,9 +98,11 @@ private:
         sources_.steady(snapshot.pools);
         if (snapshot.pools.size() > pool_count || snapshot.scopes.size() > scope_count ||
             snapshot.arenas.size() + snapshot.scratches.size() > arena_count ||
+            snapshot.devices.size() > device_count ||
             snapshot.threads.size() > slot_count + pool_count) {
             throw std::logic_error("more figures than places");
         }
+        for (const DeviceStatistics& device : snapshot.devices) check(device);
         // All of them where they are few; else that they can be told is shown by the first.
         if (snapshot.pools.size() > 8) snapshot.pools.resize(8);
         if (snapshot.threads.size() > 8) snapshot.threads.resize(8);
@@ -104,6 +112,20 @@ private:
         }
         (void)to_json(difference(before_, snapshot));
         before_ = std::move(snapshot);
+    }
+
+    static void check(const DeviceStatistics& device) {
+        if (device.in_use_bytes + device.deferred_bytes + device.free_bytes !=
+                device.capacity_bytes ||
+            device.split_bytes > device.free_bytes || device.parked_bytes > device.free_bytes ||
+            device.requested_in_use_bytes > device.in_use_bytes ||
+            device.in_use_bytes > device.peak_in_use_bytes ||
+            device.peak_in_use_bytes > device.peak_active_bytes ||
+            device.peak_active_bytes > device.peak_capacity_bytes ||
+            device.deallocations > device.allocations) {
+            throw std::logic_error("more in a part than in the whole: " + to_json(device));
+        }
+        (void)to_text(device);
     }
 
     void check_timeline() {

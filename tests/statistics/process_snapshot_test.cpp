@@ -36,6 +36,9 @@ TEST(ProcessSnapshotToJson, HoldsWhatThereIsUnderTheNamesOfTheFields) {
     snapshot.pools.emplace_back();
     snapshot.arenas.emplace_back();
     snapshot.scratches.emplace_back();
+    snapshot.devices.emplace_back().slabs = 11;
+    snapshot.left_out.devices = 12;
+    snapshot.left_out.device_streams = 13;
     snapshot.scopes.emplace_back().calls = 9;
     snapshot.threads.emplace_back().name = "worker";
     snapshot.entries = 10;
@@ -54,6 +57,9 @@ TEST(ProcessSnapshotToJson, HoldsWhatThereIsUnderTheNamesOfTheFields) {
     EXPECT_EQ(members.at("arenas").elements.size(), 1U);
     EXPECT_EQ(members.at("scratches").elements.size(), 1U);
     EXPECT_EQ(members.at("scopes").elements.at(0).members.at("calls").number, 9U);
+    EXPECT_EQ(members.at("devices").elements.at(0).members.at("slabs").number, 11U);
+    EXPECT_EQ(members.at("left_out").members.at("devices").number, 12U);
+    EXPECT_EQ(members.at("left_out").members.at("device_streams").number, 13U);
     EXPECT_EQ(members.at("threads").elements.at(0).members.at("name").text, "worker");
     EXPECT_EQ(members.at("entries").number, 10U);
     for (const auto& figure : statistics::process_figures) {
@@ -69,7 +75,7 @@ TEST(ProcessSnapshotToJson, SaysWhetherFiguresFitTogether) {
 
 TEST(ProcessSnapshotToJson, OfNothingHasEmptyLists) {
     const Json read = JsonReader::read(without_booleans(to_json(ProcessSnapshot()))).value();
-    for (const char* list : {"pools", "arenas", "scratches", "scopes", "threads"}) {
+    for (const char* list : {"pools", "arenas", "scratches", "devices", "scopes", "threads"}) {
         EXPECT_TRUE(read.members.at(list).elements.empty()) << list;
     }
 }

@@ -37,6 +37,7 @@ TEST_P(SegmentSnapshot, OfAnEmptySegmentHoldsNothing) {
     EXPECT_TRUE(figures.pools.empty());
     EXPECT_TRUE(figures.arenas.empty());
     EXPECT_TRUE(figures.scratches.empty());
+    EXPECT_TRUE(figures.devices.empty());
     EXPECT_TRUE(figures.scopes.empty());
     EXPECT_TRUE(figures.threads.empty());
 }
@@ -107,6 +108,26 @@ TEST_P(SegmentSnapshot, TellsArenasAndScratchesApart) {
     EXPECT_EQ(figures.committed_bytes, 4096U + 8192 + 16384) << "a buffer is its owner's";
 }
 
+TEST_P(SegmentSnapshot, SumsTheStreamsOfEachDeviceAllocator) {
+    put(segment.add_device("second", 9).totals.capacity_bytes, 1 << 20);
+    put(segment.add_device("first", 4).totals.capacity_bytes, 1 << 20);
+    segment.add_device("gone", 0);
+    put(segment.add_device_stream(9).counters.allocated_bytes, 3000);
+    put(segment.add_device_stream(4).counters.allocated_bytes, 50);
+    put(segment.add_device_stream(9).counters.allocated_bytes, 700);
+    put(segment.device_stream(3).counters.deallocated_bytes, 100);
+    put(segment.device(1).left_out.allocated_bytes, 10);
+    put(segment.add_device_stream(0).counters.allocated_bytes, 9999);  // nobody's
+    const ProcessSnapshot figures = snapshot();
+    ASSERT_EQ(figures.devices.size(), 2U);
+    EXPECT_STREQ(figures.devices[0].name, "first");
+    EXPECT_EQ(figures.devices[0].in_use_bytes, 50U);
+    EXPECT_STREQ(figures.devices[1].name, "second");
+    EXPECT_STREQ(figures.devices[1].device, "cuda:0");
+    EXPECT_EQ(figures.devices[1].in_use_bytes, 3610U);
+    EXPECT_EQ(figures.committed_bytes, 0U) << "that is memory of the host";
+}
+
 TEST_P(SegmentSnapshot, ShowsWhatHadNoPlaceAsOtherBehindTheOthers) {
     segment.add_pool("pool", 3);
     put(segment.pool(0).totals.capacity_bytes, 4096);
@@ -116,6 +137,10 @@ TEST_P(SegmentSnapshot, ShowsWhatHadNoPlaceAsOtherBehindTheOthers) {
     put(segment.header().arenas.left_out, 6);
     put(segment.header().slots.left_out, 7);
     put(segment.header().scopes.left_out, 8);
+    put(segment.header().devices.left_out, 10);
+    put(segment.header().device_streams.left_out, 11);
+    put(segment.device(0).totals.capacity_bytes, 4096);
+    put(segment.device(0).left_out.allocated_bytes, 512);
     put(segment.scope(0).calls, 9);
     const ProcessSnapshot figures = snapshot();
     ASSERT_EQ(figures.pools.size(), 2U);
@@ -130,6 +155,12 @@ TEST_P(SegmentSnapshot, ShowsWhatHadNoPlaceAsOtherBehindTheOthers) {
     EXPECT_EQ(figures.left_out.arenas, 6U);
     EXPECT_EQ(figures.left_out.slots, 7U);
     EXPECT_EQ(figures.left_out.scopes, 8U);
+    EXPECT_EQ(figures.left_out.devices, 10U);
+    EXPECT_EQ(figures.left_out.device_streams, 11U);
+    ASSERT_EQ(figures.devices.size(), 1U);
+    EXPECT_STREQ(figures.devices[0].name, "other");
+    EXPECT_EQ(figures.devices[0].id, 0U);
+    EXPECT_EQ(figures.devices[0].in_use_bytes, 512U);
 }
 
 TEST_P(SegmentSnapshot, ShowsScopesAndChecks) {

@@ -80,6 +80,21 @@ bool is_fresh(const ArenaRecord& arena) {
         store_name(copy.name, "");
     });
 }
+bool is_fresh(const DeviceRecord& device) {
+    return is_fresh(device, [](DeviceRecord& copy) {
+        copy.id = 0;
+        copy.kind = 0;
+        store_name(copy.name, "");
+        store_text(copy.device, "");
+    });
+}
+bool is_fresh(const DeviceStreamRecord& stream) {
+    return is_fresh(stream, [](DeviceStreamRecord& copy) {
+        copy.id = 0;
+        copy.device = 0;
+        copy.stream = 0;
+    });
+}
 bool is_fresh(const SlotRecord& slot) {
     return is_fresh(slot, [](SlotRecord& copy) { copy.pool = 0; });
 }
@@ -92,6 +107,7 @@ TEST(Segment, IsNoneBeforeSomethingNeedsAPlace) {
     EXPECT_EQ(segment.timeline(), nullptr);
     EXPECT_EQ(segment.other_pool(), nullptr);
     EXPECT_EQ(segment.other_arena(), nullptr);
+    EXPECT_EQ(segment.other_device(), nullptr);
     EXPECT_EQ(segment.memory().used().address, nullptr);
 }
 
@@ -122,7 +138,8 @@ TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
     const SegmentHeader& header = *segment.header();
     std::uint64_t end = header.header_bytes;
     for (const Region* const region :
-         {&header.timeline, &header.scopes, &header.pools, &header.arenas, &header.slots}) {
+         {&header.timeline, &header.scopes, &header.pools, &header.arenas, &header.devices,
+          &header.device_streams, &header.slots}) {
         EXPECT_GE(region->offset, end);
         EXPECT_EQ(region->offset % 64, 0U);
         EXPECT_GT(region->places, 0U);
@@ -132,6 +149,8 @@ TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
     }
     EXPECT_LE(end, header.bytes);
     EXPECT_EQ(header.pools.record_bytes, sizeof(PoolRecord));
+    EXPECT_EQ(header.devices.record_bytes, sizeof(DeviceRecord));
+    EXPECT_EQ(header.device_streams.record_bytes, sizeof(DeviceStreamRecord));
     EXPECT_EQ(header.slots.record_bytes, sizeof(SlotRecord));
 }
 
@@ -139,7 +158,11 @@ TEST(Segment, FirstPlaceOfAKindIsOthers) {
     OwnSegment segment;
     PoolRecord* const pool = segment.add_pool("mine", 0);
     ArenaRecord* const arena = segment.add_arena("mine", 0, 0);
+    DeviceRecord* const device = segment.add_device("mine", 0, "cuda:0");
     ScopeRecord* const scope = segment.find_or_add_scope("mine");
+    EXPECT_EQ(device, segment.other_device() + 1);
+    EXPECT_EQ(text(segment.other_device()->name), "other");
+    EXPECT_EQ(segment.other_device()->id, 0U);
     EXPECT_EQ(pool, segment.other_pool() + 1);
     EXPECT_EQ(arena, segment.other_arena() + 1);
     EXPECT_EQ(text(segment.other_pool()->name), "other");
@@ -168,6 +191,20 @@ TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
     SlotRecord* const slot = segment.add_slot(*pool);
     EXPECT_EQ(slot->pool, pool->id);
     EXPECT_TRUE(is_fresh(*slot));
+    DeviceRecord* const device = segment.add_device("gpu", 1, "cuda:12");
+    EXPECT_EQ(text(device->name), "gpu");
+    EXPECT_EQ(device->kind, 1U);
+    char on[sizeof device->device];
+    load_text(device->device, on);
+    EXPECT_STREQ(on, "cuda:12");
+    EXPECT_NE(device->id, 0U);
+    EXPECT_TRUE(is_fresh(*device));
+    DeviceStreamRecord* const stream = segment.add_device_stream(*device, 3);
+    EXPECT_EQ(stream->device, device->id);
+    EXPECT_EQ(stream->stream, 3U);
+    EXPECT_NE(stream->id, 0U);
+    EXPECT_TRUE(is_fresh(*stream));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stream) % 64, 0U);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot) % 64, 0U);
 }
 
@@ -187,12 +224,24 @@ TEST(Segment, RemovedPlacesAreTakenAgainAsZeros) {
     segment.remove_arena(*arena);
     EXPECT_TRUE(is_zeros(*pool));
     EXPECT_TRUE(is_zeros(*arena));
+    DeviceRecord* const device = segment.add_device("old", 1, "cuda:0");
+    DeviceStreamRecord* const stream = segment.add_device_stream(*device, 1);
+    scribble(*stream);
+    segment.remove_device_stream(*stream);
+    scribble(*device);
+    segment.remove_device(*device);
+    EXPECT_TRUE(is_zeros(*device));
+    EXPECT_TRUE(is_zeros(*stream));
 
     EXPECT_EQ(segment.add_pool("new", 2), pool);
     EXPECT_TRUE(is_fresh(*pool));
     EXPECT_EQ(text(pool->name), "new");
     EXPECT_EQ(segment.add_arena("new", 2, 2), arena);
     EXPECT_TRUE(is_fresh(*arena));
+    EXPECT_EQ(segment.add_device("new", 2, ""), device);
+    EXPECT_TRUE(is_fresh(*device));
+    EXPECT_EQ(segment.add_device_stream(*device, 2), stream);
+    EXPECT_TRUE(is_fresh(*stream));
     EXPECT_EQ(segment.add_slot(*pool), second);
     EXPECT_EQ(segment.add_slot(*pool), slot);
     EXPECT_TRUE(is_fresh(*slot));
@@ -238,6 +287,14 @@ TEST(Segment, EpochIsEvenAtRestAndMovesByTwoWithEachChange) {
     EXPECT_EQ(moved(), 2U);
     SlotRecord* const slot = segment.add_slot(*pool);
     EXPECT_EQ(moved(), 2U);
+    DeviceRecord* const device = segment.add_device("device", 0, "");
+    EXPECT_EQ(moved(), 2U);
+    DeviceStreamRecord* const stream = segment.add_device_stream(*device, 0);
+    EXPECT_EQ(moved(), 2U);
+    segment.remove_device_stream(*stream);
+    EXPECT_EQ(moved(), 2U);
+    segment.remove_device(*device);
+    EXPECT_EQ(moved(), 2U);
     segment.find_or_add_scope("scope");
     EXPECT_EQ(moved(), 2U);
     segment.find_or_add_scope("scope");
@@ -265,7 +322,17 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     std::vector<SlotRecord*> slots;
     while (SlotRecord* const slot = segment.add_slot(*pools[0])) slots.push_back(slot);
     EXPECT_EQ(slots.size(), slot_count);
+    std::vector<DeviceRecord*> devices;
+    while (DeviceRecord* const one = segment.add_device("device", 0, "")) devices.push_back(one);
+    EXPECT_EQ(devices.size(), device_count - 1);
+    std::vector<DeviceStreamRecord*> streams;
+    while (auto* const stream = segment.add_device_stream(*devices[0], 0)) {
+        streams.push_back(stream);
+    }
+    EXPECT_EQ(streams.size(), device_stream_count - 1);
     const SegmentHeader& header = *segment.header();
+    EXPECT_EQ(header.devices.used, header.devices.places);
+    EXPECT_EQ(header.device_streams.used, header.device_streams.places);
     EXPECT_EQ(header.pools.used, header.pools.places);
     EXPECT_EQ(header.arenas.used, header.arenas.places);
     EXPECT_EQ(header.slots.used, header.slots.places);
@@ -276,6 +343,12 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     EXPECT_EQ(segment.add_pool("again", 0), nullptr);
     segment.remove_arena(*arenas[7]);
     EXPECT_EQ(segment.add_arena("again", 0, 0), arenas[7]);
+    segment.remove_device(*devices[8]);
+    EXPECT_EQ(segment.add_device("again", 0, ""), devices[8]);
+    EXPECT_EQ(segment.add_device("again", 0, ""), nullptr);
+    segment.remove_device_stream(*streams[3]);
+    EXPECT_EQ(segment.add_device_stream(*devices[1], 0), streams[3]);
+    EXPECT_EQ(segment.add_device_stream(*devices[1], 0), nullptr);
     segment.remove_slot(*slots[9]);
     EXPECT_EQ(segment.add_slot(*pools[1]), slots[9]);
     EXPECT_EQ(segment.add_slot(*pools[1]), nullptr);
@@ -285,6 +358,12 @@ TEST(Segment, AllPlacesLieApartAndWithinIt) {
     OwnSegment segment;
     PoolRecord* const pool = segment.add_pool("pool", 0);
     while (PoolRecord* const one = segment.add_pool("pool", 0)) one->left_out.large.spare = 1;
+    DeviceRecord* const device = segment.add_device("device", 0, "");
+    while (auto* const one = segment.add_device("device", 0, "")) scribble(one->left_out);
+    while (auto* const stream = segment.add_device_stream(*device, 0)) {
+        ASSERT_TRUE(is_fresh(*stream)) << "nobody else's";
+        scribble(stream->counters);
+    }
     while (SlotRecord* const slot = segment.add_slot(*pool)) {
         ASSERT_TRUE(is_fresh(*slot)) << "nobody else's";
         ASSERT_LE(reinterpret_cast<std::byte*>(slot + 1),
@@ -302,6 +381,9 @@ TEST(Segment, WhatIsLeftOutIsCountedByKind) {
     segment.count_left_out(Segment::Kind::arenas, true);
     segment.count_left_out(Segment::Kind::slots, true);
     segment.count_left_out(Segment::Kind::scopes, true);
+    segment.count_left_out(Segment::Kind::devices, true);
+    segment.count_left_out(Segment::Kind::device_streams, true);
+    segment.count_left_out(Segment::Kind::device_streams, true);
     segment.count_left_out(Segment::Kind::pools, false);
     segment.count_left_out(Segment::Kind::arenas, false);
     const SegmentHeader& header = *segment.header();
@@ -309,6 +391,8 @@ TEST(Segment, WhatIsLeftOutIsCountedByKind) {
     EXPECT_EQ(header.arenas.left_out, 0U);
     EXPECT_EQ(header.slots.left_out, 1U);
     EXPECT_EQ(header.scopes.left_out, 1U);
+    EXPECT_EQ(header.devices.left_out, 1U);
+    EXPECT_EQ(header.device_streams.left_out, 2U);
 }
 
 // A pool that found no memory for a segment may outlive the moment.

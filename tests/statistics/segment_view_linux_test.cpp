@@ -72,6 +72,13 @@ TEST_P(SegmentViewOf, AnotherVersionSaysWhichItIs) {
     EXPECT_NE(problem().find("version 9"), std::string::npos) << problem();
 }
 
+// What tensorpool laid out before devices had a place.
+TEST_P(SegmentViewOf, TheFirstVersionIsToldFromThisOne) {
+    put(segment.header().version, 1);
+    EXPECT_EQ(failure(), AttachFailure::other_version);
+    EXPECT_NE(problem().find("version 1, this reader knows 2"), std::string::npos) << problem();
+}
+
 TEST_P(SegmentViewOf, AFileOfSomethingElseIsDamaged) {
     std::memset(segment.base(), 'x', 8192);
     EXPECT_EQ(failure(), AttachFailure::damaged);
@@ -84,11 +91,22 @@ TEST_P(SegmentViewOf, ASegmentInTheMakingIsNoneYet) {
 
 TEST_P(SegmentViewOf, EachNumberOfTheLayoutIsChecked) {
     SegmentHeader& header = segment.header();
-    Counter* const numbers[] = {
-        &header.bytes,           &header.header_bytes,  &header.timeline.offset,
-        &header.timeline.places, &header.scopes.offset, &header.scopes.record_bytes,
-        &header.pools.places,    &header.pools.offset,  &header.arenas.record_bytes,
-        &header.arenas.offset,   &header.slots.places,  &header.slots.record_bytes};
+    Counter* const numbers[] = {&header.bytes,
+                                &header.header_bytes,
+                                &header.timeline.offset,
+                                &header.timeline.places,
+                                &header.scopes.offset,
+                                &header.scopes.record_bytes,
+                                &header.pools.places,
+                                &header.pools.offset,
+                                &header.arenas.record_bytes,
+                                &header.arenas.offset,
+                                &header.slots.places,
+                                &header.slots.record_bytes,
+                                &header.devices.offset,
+                                &header.devices.places,
+                                &header.device_streams.record_bytes,
+                                &header.device_streams.offset};
     for (Counter* const number : numbers) {
         const std::uint64_t right = number->load();
         for (const std::uint64_t wrong :
@@ -105,6 +123,9 @@ TEST_P(SegmentViewOf, MorePlacesInUseThanThereAreAreDamage) {
     put(segment.header().slots.used, slot_count + 1);
     EXPECT_EQ(failure(), AttachFailure::damaged);
     put(segment.header().slots.used, slot_count);
+    put(segment.header().devices.used, device_count + 1);
+    EXPECT_EQ(failure(), AttachFailure::damaged);
+    put(segment.header().devices.used, device_count);
     EXPECT_EQ(problem(), "");
 }
 

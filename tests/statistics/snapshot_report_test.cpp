@@ -129,9 +129,10 @@ TEST(ArenaToText, OfAnUnusedOneShowsNeitherLimitNorRefusals) {
     EXPECT_EQ(text.find("nan"), std::string::npos) << text;
 }
 
-TEST(SnapshotToJson, OfNothingHasThreeEmptyGroups) {
+TEST(SnapshotToJson, OfNothingHasEmptyGroups) {
     EXPECT_EQ(to_json(Snapshot()),
-              "{\"version\":1,\"pools\":[],\"arenas\":[],\"scratches\":[],\"scopes\":[]}");
+              "{\"version\":1,\"pools\":[],\"arenas\":[],\"scratches\":[],\"devices\":[],"
+              "\"scopes\":[]}");
 }
 
 TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
@@ -139,6 +140,7 @@ TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
     snapshot.pools = {pool_named("one"), pool_named("two")};
     snapshot.arenas = {distinct_figures()};
     snapshot.scratches = {arena_named("s", Kind::scratch), arena_named("t", Kind::scratch)};
+    snapshot.devices = {DeviceStatistics{.name = "gpu", .slabs = 4}};
     snapshot.scopes = {ScopeStatistics{.name = "forward", .calls = 3}};
     const std::string json = to_json(snapshot);
     ASSERT_TRUE(JsonReader::read(json)) << json;
@@ -146,7 +148,8 @@ TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
                         to_json(snapshot.pools[1]) + "],\"arenas\":[" +
                         to_json(snapshot.arenas[0]) + "],\"scratches\":[" +
                         to_json(snapshot.scratches[0]) + ',' + to_json(snapshot.scratches[1]) +
-                        "],\"scopes\":[" + to_json(snapshot.scopes[0]) + "]}");
+                        "],\"devices\":[" + to_json(snapshot.devices[0]) + "],\"scopes\":[" +
+                        to_json(snapshot.scopes[0]) + "]}");
 }
 
 TEST(SnapshotToText, ScopesAreATableWithTheirGrowth) {
@@ -162,10 +165,12 @@ TEST(SnapshotToText, OfNothingIsEmpty) {
     EXPECT_EQ(to_text(Snapshot()), "");
 }
 
-TEST(SnapshotToText, BeginsWithTheTextsOfThePools) {
+TEST(SnapshotToText, BeginsWithTheTextsOfThePoolsAndDevices) {
     Snapshot snapshot;
     snapshot.pools = {pool_named("one"), pool_named("two")};
-    EXPECT_EQ(to_text(snapshot), to_text(snapshot.pools[0]) + to_text(snapshot.pools[1]));
+    snapshot.devices = {DeviceStatistics{.name = "gpu"}};
+    EXPECT_EQ(to_text(snapshot), to_text(snapshot.pools[0]) + to_text(snapshot.pools[1]) +
+                                     to_text(snapshot.devices[0]));
 }
 
 TEST(SnapshotToText, HasALineForEachArenaAndScratch) {
