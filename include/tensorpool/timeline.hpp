@@ -22,8 +22,21 @@ enum class EntryKind : std::uint8_t {
     check,       ///< a check fired
     scope,       ///< the peak of a StatisticsScope's name rose by over a sixteenth
     mark,        ///< the program's own: see mark_timeline
+    // What a device allocator did before a request was met, or was not: the steps of pressure, in
+    // this order; `bytes` is what each brought.
+    completed,     ///< freed blocks whose streams have passed became free
+    coalesced,     ///< blocks that all streams had parked joined their neighbours
+    aged,          ///< free memory that had missed more chances than most went back
+    called_back,   ///< callbacks were asked to free something; `bytes` is what was asked for
+    uncached,      ///< all free memory that no work used went back
+    synchronized,  ///< the device was waited for, and all free memory went back
+    // What it is told to keep: see TimelineSet.
+    allocation,  ///< a block out of memory that the device gave for it
+    recycle,     ///< a block out of memory that was free already
+    release,     ///< a block came back
+    profile,     ///< bytes in use
 };
-inline constexpr unsigned entry_kind_count = 9;
+inline constexpr unsigned entry_kind_count = 19;
 
 /// Which limit a request met.
 enum class LimitKind : std::uint8_t {

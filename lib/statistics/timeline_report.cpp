@@ -56,6 +56,26 @@ const char* to_string(EntryKind kind) noexcept {
             return "scope";
         case EntryKind::mark:
             return "mark";
+        case EntryKind::completed:
+            return "completed";
+        case EntryKind::coalesced:
+            return "coalesced";
+        case EntryKind::aged:
+            return "aged";
+        case EntryKind::called_back:
+            return "callbacks";
+        case EntryKind::uncached:
+            return "uncached";
+        case EntryKind::synchronized:
+            return "waited";
+        case EntryKind::allocation:
+            return "allocated";
+        case EntryKind::recycle:
+            return "recycled";
+        case EntryKind::release:
+            return "freed";
+        case EntryKind::profile:
+            return "profile";
     }
     return "?";
 }

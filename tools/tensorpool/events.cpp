@@ -117,7 +117,12 @@ CLI::App* add_events(CLI::App& app, Settings& settings) {
         "Kinds: growth (memory came from the system), give-back (it went back), pressure (a "
         "request was met only after all that was free had been gathered), limit (a request met a "
         "limit), failure (a request could not be met), check (a check fired), scope (the peak of "
-        "a StatisticsScope rose), mark (the program's own, see mark_timeline).\n";
+        "a StatisticsScope rose), mark (the program's own, see mark_timeline). Of device "
+        "allocators also the steps before a request was met or was not: completed (freed blocks "
+        "became free), coalesced, aged (free memory that had long been of no use went back), "
+        "callbacks (were asked to free something), uncached (all unused memory went back), waited "
+        "(for the device); and if they are told to keep it: allocated, recycled, freed, "
+        "profile.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_events(settings, *options); };
     });

@@ -7,6 +7,9 @@ const kept = 300;
 const words = {
   growth: 'got memory', 'give-back': 'gave back', pressure: 'under pressure', limit: 'met a limit',
   failure: 'failed', check: 'check fired', scope: 'new peak', mark: 'mark',
+  completed: 'took what was done', coalesced: 'joined free blocks', aged: 'gave back old',
+  callbacks: 'asked callbacks', uncached: 'gave back unused', waited: 'waited for it',
+  allocated: 'new block', recycled: 'block again', freed: 'block freed', profile: 'in use',
 };
 
 export class Events {
