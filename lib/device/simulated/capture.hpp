@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "device/simulated/stream.hpp"
+#include "device/simulated/vector_clock.hpp"
+#include "device/simulated/work.hpp"
+
+namespace tensorpool::device {
+
+/// What is kept of streams that are captured: work, and what of it comes before what. Each stream
+/// is a branch, a timeline of the capture's own clocks.
+class Capture {
+public:
+    struct Node {
+        Work work;
+        std::uint32_t branch = 0;
+        VectorClock clock;  // of the nodes before it, and itself, by branch
+    };
+
+    Capture(Stream& origin, std::uint64_t id);
+
+    std::uint64_t id() const noexcept { return id_; }
+    /// The thread that began it, for which more is forbidden.
+    bool by_this_thread() const noexcept { return thread_ == std::this_thread::get_id(); }
+    bool began_in(const Stream& stream) const noexcept { return branches_[0].stream == &stream; }
+    bool open() const noexcept { return open_; }
+
+    void add(const Stream& stream, Work work);
+    const VectorClock& clock_of(const Stream& stream) const noexcept {
+        return branches_[stream.branch].clock;
+    }
+    /// What is given to the stream from now on comes after that. It becomes a branch, or is one.
+    void order_after(const std::shared_ptr<Capture>& self, Stream& stream,
+                     const VectorClock& clock);
+    /// Gives its streams free. False where work of a branch was never joined to the origin's.
+    bool end() noexcept;
+
+    const std::vector<Node>& nodes() const noexcept { return nodes_; }
+    std::size_t branches() const noexcept { return branches_.size(); }
+
+private:
+    struct Branch {
+        Stream* stream = nullptr;
+        VectorClock clock;
+    };
+
+    std::uint64_t id_;
+    std::thread::id thread_ = std::this_thread::get_id();
+    bool open_ = true;
+    std::vector<Branch> branches_;
+    std::vector<Node> nodes_;
+};
+
+/// Captured work, to be given to streams.
+struct Graph {
+    int device = 0;
+    std::shared_ptr<const Capture> capture;
+    std::vector<std::uint32_t> timelines;  // of its branches but the first
+};
+
+}  // namespace tensorpool::device

@@ -1,0 +1,172 @@
+#include <tensorpool/device/simulated_backend.hpp>
+
+#include "base/alignment.hpp"
+#include "device/simulated/simulation.hpp"
+
+namespace tensorpool {
+
+using device::Allocation;
+using device::Simulation;
+using device::SimulationLock;
+
+namespace {
+
+DeviceStatus check_request(Simulation& s, std::size_t bytes) {
+    if (bytes == 0) return s.refuse(DeviceStatus::invalid_argument, "0 bytes");
+    const std::size_t most = s.book.faults().largest_request;
+    if (most != 0 && bytes > most)
+        return s.refuse(DeviceStatus::out_of_memory, "a fault on demand");
+    return DeviceStatus::ok;
+}
+
+bool knows(const SimulationOptions& options, StorageKind kind) noexcept {
+    if (kind == StorageKind::shared) return options.shared_storage;
+    return kind == StorageKind::private_storage || options.managed_storage;
+}
+
+// What `deallocate` may end at this address, or nullptr.
+const Allocation* ending(Simulation& s, int device, void* memory, std::size_t bytes) {
+    const Allocation* const found = s.memory.find_exact(reinterpret_cast<std::uintptr_t>(memory));
+    if (found == nullptr || found->origin != Allocation::Origin::device) return nullptr;
+    return found->device == device && found->bytes == bytes ? found : nullptr;
+}
+
+DeviceStatus no_memory(Simulation& s, int device, std::size_t bytes) {
+    return s.refuse(DeviceStatus::out_of_memory,
+                    std::to_string(bytes) + " bytes asked, " +
+                        std::to_string(s.memory.info(device).free_bytes) + " free");
+}
+
+}  // namespace
+
+DeviceStatus SimulatedBackend::allocate(int device, std::size_t bytes, StorageKind kind,
+                                        void** memory) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::allocate, device, [&](SimulationLock&) {
+        const DeviceStatus status = check_request(s, bytes);
+        if (status != DeviceStatus::ok) return status;
+        if (!knows(s.options, kind)) return DeviceStatus::not_supported;
+        const std::size_t most = s.options.largest_allocation;
+        if (most != 0 && bytes > most) return no_memory(s, device, bytes);
+        void* const found = s.memory.allocate(device, bytes, kind);
+        if (found == nullptr) return no_memory(s, device, bytes);
+        *memory = found;
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus SimulatedBackend::deallocate(int device, void* memory, std::size_t bytes,
+                                          StorageKind kind) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::deallocate, device, [&](SimulationLock& lock) {
+        const Allocation* const found = ending(s, device, memory, bytes);
+        if (found == nullptr || found->kind != kind) {
+            return s.refuse(DeviceStatus::invalid_argument, "no such allocation");
+        }
+        // Nothing that runs may find its memory gone: the device ends first, as real ones may.
+        s.scheduler.drain(lock, device);
+        s.memory.end(reinterpret_cast<std::uintptr_t>(memory));
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus SimulatedBackend::allocate_async(int device, std::size_t bytes, StreamHandle stream,
+                                              void** memory) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::allocate_async, device, [&](SimulationLock&) {
+        if (!s.options.stream_ordered_allocation) return DeviceStatus::not_supported;
+        if (s.stream(device, stream) == nullptr) return s.no_stream();
+        const DeviceStatus status = check_request(s, bytes);
+        if (status != DeviceStatus::ok) return status;
+        void* const found = s.memory.allocate(device, bytes, StorageKind::private_storage);
+        if (found == nullptr) return no_memory(s, device, bytes);
+        *memory = found;
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus SimulatedBackend::deallocate_async(int device, void* memory, std::size_t bytes,
+                                                StreamHandle stream) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::deallocate_async, device, [&](SimulationLock& lock) {
+        if (!s.options.stream_ordered_allocation) return DeviceStatus::not_supported;
+        const auto found = s.stream(device, stream);
+        if (found == nullptr) return s.no_stream();
+        if (ending(s, device, memory, bytes) == nullptr) {
+            return s.refuse(DeviceStatus::invalid_argument, "no such allocation");
+        }
+        device::Work work;
+        work.label = "deallocate_async";
+        work.then = [&s, memory] { s.memory.end(reinterpret_cast<std::uintptr_t>(memory)); };
+        return s.give(lock, *found, std::move(work));
+    });
+}
+
+void* SimulatedBackend::host_pointer(int device, void* memory) noexcept {
+    void* found = nullptr;
+    (void)simulation_->call(SimulatedCall::host_pointer, device, [&](SimulationLock&) {
+        const Allocation* const there =
+            simulation_->memory.find(reinterpret_cast<std::uintptr_t>(memory));
+        const bool reached = there != nullptr && there->host_reaches && !there->on_host();
+        if (reached && there->device == device) found = memory;
+        return DeviceStatus::ok;
+    });
+    return found;
+}
+
+// Pinned host memory -----------------------------------------------------------------------------
+
+DeviceStatus SimulatedBackend::allocate_pinned(int device, std::size_t bytes,
+                                               void** memory) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::allocate_pinned, device, [&](SimulationLock&) {
+        if (bytes == 0) return s.refuse(DeviceStatus::invalid_argument, "0 bytes");
+        void* const found = s.memory.allocate_pinned(device, bytes);
+        if (found == nullptr) return s.refuse(DeviceStatus::out_of_memory, "the host has no more");
+        *memory = found;
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus SimulatedBackend::deallocate_pinned(int device, void* memory,
+                                                 std::size_t bytes) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::deallocate_pinned, device, [&](SimulationLock& lock) {
+        const Allocation* const found =
+            s.memory.find_exact(reinterpret_cast<std::uintptr_t>(memory));
+        if (found == nullptr || found->origin != Allocation::Origin::pinned ||
+            found->bytes != bytes) {
+            return s.refuse(DeviceStatus::invalid_argument, "no such pinned memory");
+        }
+        for (int each = 0; each < s.options.devices; ++each) s.scheduler.drain(lock, each);
+        s.memory.end(reinterpret_cast<std::uintptr_t>(memory));
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus SimulatedBackend::register_pinned(int device, void* memory,
+                                               std::size_t bytes) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::register_pinned, device, [&](SimulationLock&) {
+        if (memory == nullptr || bytes == 0) {
+            return s.refuse(DeviceStatus::invalid_argument, "nothing to register");
+        }
+        if (s.memory.register_pinned(device, memory, bytes)) return DeviceStatus::ok;
+        return s.refuse(DeviceStatus::invalid_argument, "a part of it is registered already");
+    });
+}
+
+DeviceStatus SimulatedBackend::unregister_pinned(int device, void* memory) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::unregister_pinned, device, [&](SimulationLock&) {
+        const auto address = reinterpret_cast<std::uintptr_t>(memory);
+        const Allocation* const found = s.memory.find_exact(address);
+        if (found == nullptr || found->origin != Allocation::Origin::registered) {
+            return s.refuse(DeviceStatus::invalid_argument, "it is not registered");
+        }
+        s.memory.end(address);
+        return DeviceStatus::ok;
+    });
+}
+
+}  // namespace tensorpool

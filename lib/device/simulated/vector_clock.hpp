@@ -1,0 +1,45 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tensorpool::device {
+
+/// How far each timeline had got when something happened (Mattern, "Virtual Time and Global States
+/// of Distributed Systems", 1988). A timeline is what does one thing after the other: a stream, or
+/// a branch of a graph.
+class VectorClock {
+public:
+    std::uint64_t operator[](std::size_t timeline) const noexcept {
+        return timeline < ticks_.size() ? ticks_[timeline] : 0;
+    }
+    void raise(std::size_t timeline, std::uint64_t tick) {
+        if (timeline >= ticks_.size()) ticks_.resize(timeline + 1);
+        ticks_[timeline] = std::max(ticks_[timeline], tick);
+    }
+    /// True where that told anything new.
+    bool join(const VectorClock& other) {
+        if (other.ticks_.size() > ticks_.size()) ticks_.resize(other.ticks_.size());
+        bool later = false;
+        for (std::size_t timeline = 0; timeline < other.ticks_.size(); ++timeline) {
+            if (other.ticks_[timeline] <= ticks_[timeline]) continue;
+            ticks_[timeline] = other.ticks_[timeline];
+            later = true;
+        }
+        return later;
+    }
+    bool covers(const VectorClock& other) const noexcept {
+        for (std::size_t timeline = 0; timeline < other.ticks_.size(); ++timeline) {
+            if ((*this)[timeline] < other.ticks_[timeline]) return false;
+        }
+        return true;
+    }
+    std::size_t timelines() const noexcept { return ticks_.size(); }
+
+private:
+    std::vector<std::uint64_t> ticks_;
+};
+
+}  // namespace tensorpool::device
