@@ -50,6 +50,13 @@ bool prefer_huge_pages(void* address, std::size_t bytes) noexcept;
 void* map(std::size_t bytes, std::size_t alignment) noexcept;
 void unmap(void* address, std::size_t bytes) noexcept;
 
+/// Whether `move_memory` can be had here at all.
+bool can_move_memory() noexcept;
+/// Moves committed memory with its content, not by copying, to where address space is reserved;
+/// where it was is reserved then. Neither lies in both ranges. False on failure; then all is as it
+/// was.
+[[nodiscard]] bool move_memory(void* to, void* from, std::size_t bytes) noexcept;
+
 // Shared memory ----------------------------------------------------------------------------------
 
 /// Memory of this process that others of its user may read, found by a descriptor of this process.
@@ -155,6 +162,12 @@ ProcessIdentity identify_process() noexcept;
 
 // The rest ---------------------------------------------------------------------------------------
 
+/// What the processor's maker calls it, cut to the 63 characters that fit; "" where there is no
+/// telling.
+struct ProcessorName {
+    char text[64] = {};
+};
+ProcessorName processor_name() noexcept;
 /// Nanoseconds since 1970, UTC.
 std::uint64_t wall_clock_ns() noexcept;
 /// Nanoseconds of a clock that never goes back; its zero is anywhere.

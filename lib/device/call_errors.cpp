@@ -1,0 +1,66 @@
+#include "device/call_errors.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <unordered_map>
+
+namespace tensorpool::device {
+namespace {
+
+/// By the backend's id. Those of backends that are gone stay until the thread ends: a program has
+/// few backends, and a text each at most.
+std::unordered_map<std::uint64_t, std::string>& texts_of_thread() {
+    thread_local std::unordered_map<std::uint64_t, std::string> texts;
+    return texts;
+}
+
+std::uint64_t next_id() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only the number matters
+}
+
+}  // namespace
+
+CallErrors::CallErrors() noexcept : id_(next_id()) {}
+
+DeviceStatus CallErrors::keep_current(const char* call) noexcept {
+    DeviceStatus status = DeviceStatus::failed;
+    const auto keep = [&](DeviceStatus found, const char* text) noexcept {
+        status = found;
+        try {
+            texts_of_thread()[id_] = std::string(call) + ": " + text;
+        } catch (...) {
+            // Without memory for the text, the status must do.
+        }
+    };
+    try {
+        throw;
+    } catch (const DeviceError& error) {
+        keep(error.status(), error.what());
+    } catch (const std::bad_alloc&) {
+        keep(DeviceStatus::out_of_memory, "the system has no memory for our records");
+    } catch (const std::exception& error) {
+        keep(DeviceStatus::failed, error.what());
+    } catch (...) {
+        keep(DeviceStatus::failed, "an exception of an unknown type");
+    }
+    return status;
+}
+
+std::string CallErrors::last() const {
+    const auto& texts = texts_of_thread();
+    const auto found = texts.find(id_);
+    return found == texts.end() ? std::string() : found->second;
+}
+
+std::string to_text(const void* address) {
+    if (address == nullptr) return "nullptr";
+    char text[2 + 2 * sizeof address + 1];
+    std::snprintf(text, sizeof text, "0x%llx",
+                  static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(address)));
+    return text;
+}
+
+}  // namespace tensorpool::device

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tensorpool/device/device_status.hpp>
+
+namespace tensorpool::device {
+
+/// What each thread's last failed call to one backend came to. Any thread.
+class CallErrors {
+public:
+    CallErrors() noexcept;
+    CallErrors(const CallErrors&) = delete;
+    CallErrors& operator=(const CallErrors&) = delete;
+
+    /// What `body` returns. Where it throws, the status of that (a DeviceError's own; out_of_memory
+    /// for std::bad_alloc, otherwise failed), and its text becomes the thread's last error.
+    template <class Body>
+    DeviceStatus guard(const char* call, Body body) noexcept {
+        try {
+            return body();
+        } catch (...) {
+            return keep_current(call);
+        }
+    }
+
+    /// "" where no call of this thread failed.
+    std::string last() const;
+
+private:
+    DeviceStatus keep_current(const char* call) noexcept;
+
+    std::uint64_t id_;  // unlike that of any other: a thread may outlive the backend
+};
+
+/// For texts: "0x7f…", or "nullptr".
+std::string to_text(const void* address);
+
+}  // namespace tensorpool::device

@@ -1,0 +1,53 @@
+#include "device/host/host_event.hpp"
+
+#include "platform/platform.hpp"
+
+namespace tensorpool::device {
+
+void HostEvent::begin_life(EventTiming timing) noexcept {
+    const std::lock_guard guard(mutex_);
+    timing_ = timing;
+    mark_ = {};
+}
+
+void HostEvent::end_life() noexcept {
+    const std::lock_guard guard(mutex_);
+    ++records_;
+    mark_ = {};
+}
+
+void HostEvent::record(HostStream& stream) {
+    const std::lock_guard guard(mutex_);
+    if (timing_ == EventTiming::off) {
+        mark_ = {&stream, stream.given()};
+        return;
+    }
+    const std::uint64_t given = stream.given();
+    if (stream.reached(given)) {
+        mark_ = {&stream, given};
+        time_ns_ = platform::monotonic_clock_ns();
+        ++records_;
+        return;
+    }
+    const std::uint64_t record = records_ + 1;
+    // Done soon or even now: the stamp waits for our lock.
+    mark_ = {&stream, stream.give([this, record] { stamp(record); })};
+    records_ = record;
+}
+
+void HostEvent::stamp(std::uint64_t record) noexcept {
+    const std::lock_guard guard(mutex_);
+    if (records_ == record) time_ns_ = platform::monotonic_clock_ns();
+}
+
+HostMark HostEvent::mark() const noexcept {
+    const std::lock_guard guard(mutex_);
+    return mark_;
+}
+
+HostEvent::Time HostEvent::time() const noexcept {
+    const std::lock_guard guard(mutex_);
+    return {mark_, timing_, time_ns_};
+}
+
+}  // namespace tensorpool::device

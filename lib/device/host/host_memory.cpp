@@ -1,0 +1,114 @@
+#include "device/host/host_memory.hpp"
+
+#include <string>
+#include <utility>
+
+#include <tensorpool/device/device_status.hpp>
+
+#include "base/alignment.hpp"
+#include "device/call_errors.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::device {
+namespace {
+
+[[noreturn]] void refuse(const std::string& text) {
+    throw DeviceError(DeviceStatus::invalid_argument, text);
+}
+
+std::size_t whole_pages(std::size_t bytes) noexcept {
+    return base::align_up(bytes, platform::page_bytes());
+}
+
+/// Memory that is there and memory that can be promised are two things: the system kills who uses
+/// what it promised too much of.
+void check_available(std::size_t bytes) {
+    const std::size_t available = platform::available_memory();
+    if (bytes <= available) return;
+    throw DeviceError(DeviceStatus::out_of_memory, std::to_string(bytes) + " B asked for, " +
+                                                       std::to_string(available) + " B available");
+}
+
+}  // namespace
+
+void* map_host_pages(std::size_t bytes) {
+    check_available(bytes);
+    const std::size_t whole = whole_pages(bytes);
+    const bool large = whole >= platform::huge_page_bytes;
+    void* const memory =
+        platform::map(whole, large ? platform::huge_page_bytes : platform::page_bytes());
+    if (memory == nullptr) {
+        throw DeviceError(DeviceStatus::out_of_memory,
+                          "the system refused to map " + std::to_string(whole) + " B");
+    }
+    if (large) platform::prefer_huge_pages(memory, whole);
+    return memory;
+}
+
+HostMemory::~HostMemory() {
+    for (const auto& [address, range] : ranges_.ranges()) {
+        end(reinterpret_cast<void*>(address), range.bytes);
+    }
+}
+
+void* HostMemory::allocate(std::size_t bytes, Kind kind) {
+    if (bytes == 0) refuse("0 B asked for, expected more");
+    void* const memory = map_host_pages(bytes);
+    try {
+        const std::lock_guard guard(mutex_);
+        ranges_.add(memory, bytes, kind);
+    } catch (...) {
+        end(memory, bytes);
+        throw;
+    }
+    return memory;
+}
+
+void HostMemory::deallocate(void* memory, std::size_t bytes, Kind kind) {
+    begin_leave(memory, bytes, kind);
+    end(memory, bytes);
+}
+
+HostMemory::Leaving HostMemory::begin_leave(void* memory, std::size_t bytes, Kind kind) {
+    const std::lock_guard guard(mutex_);
+    const auto* const range = ranges_.find(memory);
+    if (range == nullptr) {
+        refuse("no memory of this backend begins at " + to_text(memory) +
+               ", expected what an allocation returned and nothing gave back");
+    }
+    if (range->bytes != bytes || range->value != kind) {
+        refuse("memory at " + to_text(memory) + " was made with " + std::to_string(range->bytes) +
+               " B of kind " + std::to_string(range->value) + ", found " + std::to_string(bytes) +
+               " B of kind " + std::to_string(kind));
+    }
+    return ranges_.take(memory);
+}
+
+void HostMemory::resume(Leaving leaving) noexcept {
+    const std::lock_guard guard(mutex_);
+    ranges_.put_back(std::move(leaving));
+}
+
+void HostMemory::end(void* memory, std::size_t bytes) noexcept {
+    platform::unmap(memory, whole_pages(bytes));
+}
+
+void HostMemory::add_foreign(void* memory, std::size_t bytes) {
+    const std::lock_guard guard(mutex_);
+    if (memory == nullptr || bytes == 0) {
+        refuse(std::to_string(bytes) + " B at " + to_text(memory) + ", expected memory");
+    }
+    if (ranges_.overlaps(memory, bytes) || !foreign_.add(memory, bytes, 0)) {
+        refuse("of " + std::to_string(bytes) + " B at " + to_text(memory) +
+               " a part is pinned already, or lies beyond all addresses");
+    }
+}
+
+void HostMemory::remove_foreign(void* memory) {
+    const std::lock_guard guard(mutex_);
+    if (foreign_.take(memory).empty()) {
+        refuse("no registered memory begins at " + to_text(memory));
+    }
+}
+
+}  // namespace tensorpool::device

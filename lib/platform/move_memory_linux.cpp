@@ -1,0 +1,40 @@
+// Memory that moves from one range of addresses to another, by mremap(2).
+
+#include <sys/mman.h>
+
+#include <cstddef>
+
+#include "platform/errno_keeper.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+// Of Linux 5.7, from the kernel's uapi headers, which may be older than the kernel that runs:
+// mman.h. The range that is left stays ours; otherwise another thread could map something there.
+constexpr int keep_old_range = 4;
+
+}  // namespace
+
+bool move_memory(void* to, void* from, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | keep_old_range, to) ==
+        MAP_FAILED) {
+        return false;
+    }
+    // Where the system has no room to note this, the old range reads as zeros until it is used
+    // again, which harms nobody.
+    mmap(from, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return true;
+}
+
+bool can_move_memory() noexcept {
+    const std::size_t page = page_bytes();
+    auto* const pages = static_cast<char*>(reserve(2 * page, page, Access::none));
+    if (pages == nullptr) return false;
+    const bool moved = commit(pages, page) && move_memory(pages + page, pages, page);
+    release(pages, 2 * page);
+    return moved;
+}
+
+}  // namespace tensorpool::platform

@@ -1,0 +1,172 @@
+#pragma once
+
+/// The contract of `Backend`, written once for all of them: tests in backend_*_contract.cpp beside
+/// this, from the comments in device/backend.hpp. A backend instantiates them, as here:
+///
+///     MadeBackend make() { return {std::make_unique<HostBackend>(), ""}; }
+///     INSTANTIATE_TEST_SUITE_P(Host, BackendContract,
+///                              ::testing::Values(BackendFactory{"host", make, true}), name_of);
+///
+/// Work is host functions, copies and fills only, so a backend without kernels of ours will do.
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tensorpool/device/backend.hpp>
+
+namespace tensorpool {
+
+inline void PrintTo(DeviceStatus status, std::ostream* out) {
+    *out << to_string(status);
+}
+
+namespace testing {
+
+/// A backend with a device at least, or why there is none: then its tests are skipped.
+struct MadeBackend {
+    std::unique_ptr<Backend> backend;
+    std::string skip_reason;
+};
+
+struct BackendFactory {
+    const char* name;
+    MadeBackend (*make)();
+    /// A host function may wait for what the test does later. Otherwise tests of what is so while
+    /// work is under way are skipped, and those of its order look at what was noted afterwards.
+    bool functions_may_block;
+};
+
+inline std::string name_of(const ::testing::TestParamInfo<BackendFactory>& info) {
+    return info.param.name;
+}
+inline void PrintTo(const BackendFactory& factory, std::ostream* out) {
+    *out << factory.name;
+}
+
+/// What host functions noted, in the order in which they ran.
+class Notes {
+public:
+    void add(int number) {
+        const std::lock_guard guard(mutex_);
+        numbers_.push_back(number);
+    }
+    std::vector<int> all() const {
+        const std::lock_guard guard(mutex_);
+        return numbers_;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::vector<int> numbers_;
+};
+
+/// Holds a stream up from `close` until `open`, or until it goes. A backend may run host functions
+/// of several streams one after another, so while one gate is closed no test waits for another host
+/// function, and none allocates or gives back.
+class Gate {
+public:
+    ~Gate() {
+        open();
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return inside_ == 0; });
+    }
+    Gate() = default;
+    Gate(const Gate&) = delete;
+    Gate& operator=(const Gate&) = delete;
+
+    DeviceStatus close(Backend& backend, int device, StreamHandle stream) {
+        {
+            const std::lock_guard guard(mutex_);
+            ++inside_;
+        }
+        const DeviceStatus status = backend.launch_host_function(device, stream, pass, this);
+        if (status != DeviceStatus::ok) leave();
+        return status;
+    }
+    void open() {
+        const std::lock_guard guard(mutex_);
+        is_open_ = true;
+        changed_.notify_all();
+    }
+
+private:
+    static void pass(void* gate) {
+        auto& self = *static_cast<Gate*>(gate);
+        {
+            std::unique_lock lock(self.mutex_);
+            self.changed_.wait(lock, [&] { return self.is_open_; });
+        }
+        self.leave();
+    }
+    void leave() {
+        const std::lock_guard guard(mutex_);
+        --inside_;
+        changed_.notify_all();
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool is_open_ = false;
+    int inside_ = 0;
+};
+
+class BackendContract : public ::testing::TestWithParam<BackendFactory> {
+protected:
+    using Bytes = std::vector<unsigned char>;
+    static constexpr int device = 0;
+    static constexpr std::size_t kib = 1024;
+    static constexpr std::size_t mib = 1024 * kib;
+
+    void SetUp() override;
+    /// Waits for the device and destroys what the test made, in the reverse order.
+    void TearDown() override;
+
+    Backend& backend() { return *backend_; }
+    DeviceAbilities abilities() { return backend().abilities(device); }
+    bool functions_may_block() const { return GetParam().functions_may_block; }
+
+    // Made, and destroyed after the test; a failure fails the test.
+    StreamHandle make_stream();
+    EventHandle make_event(EventTiming timing = EventTiming::off);
+    void* make_memory(std::size_t bytes, StorageKind kind = StorageKind::private_storage);
+    unsigned char* make_pinned(std::size_t bytes);
+    /// To be done after the test, before what was made earlier is destroyed.
+    void afterwards(std::function<void()> step) { steps_.push_back(std::move(step)); }
+
+    void write(void* memory, const Bytes& bytes);
+    Bytes read(const void* memory, std::size_t bytes);
+    /// Of a length, no two neighbours alike.
+    static Bytes pattern(std::size_t bytes, unsigned seed = 1);
+
+    /// The stream notes the number when it comes to it.
+    DeviceStatus note(StreamHandle stream, int number);
+    std::vector<int> noted() const { return notes_->all(); }
+
+    /// The call before was refused so, and said why.
+    void expect_refused(DeviceStatus found, DeviceStatus expected = DeviceStatus::invalid_argument);
+
+    template <class Handle>
+    static Handle nonsense_handle() {
+        static int something = 0;
+        return reinterpret_cast<Handle>(&something);
+    }
+
+private:
+    std::unique_ptr<Notes> notes_ = std::make_unique<Notes>();
+    std::vector<std::unique_ptr<std::pair<Notes*, int>>> pending_;
+    std::unique_ptr<Backend> backend_;  // its work uses the above
+    std::vector<std::function<void()>> steps_;
+};
+
+}  // namespace testing
+}  // namespace tensorpool

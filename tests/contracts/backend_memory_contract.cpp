@@ -1,0 +1,142 @@
+// Memory of a device: plain, of each kind of storage, and in a stream's order.
+
+#include <cstdint>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "contracts/backend_contract.hpp"
+
+namespace tensorpool::testing {
+
+TEST_P(BackendContract, HandsOutMemoryThatIsAlignedAndKeepsWhatIsWritten) {
+    const std::vector<std::size_t> sizes = {1, 256, 4097, 64 * kib, 3 * mib + 1};
+    std::vector<void*> blocks;
+    for (const std::size_t bytes : sizes) {
+        blocks.push_back(make_memory(bytes));
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks.back()) % 256, 0U);
+        write(blocks.back(), pattern(bytes, static_cast<unsigned>(bytes)));
+    }
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        EXPECT_TRUE(read(blocks[i], sizes[i]) ==
+                    pattern(sizes[i], static_cast<unsigned>(sizes[i])));
+    }
+}
+
+TEST_P(BackendContract, HandsOutNothingForZeroBytes) {
+    int mine = 0;
+    void* memory = &mine;
+    expect_refused(backend().allocate(device, 0, StorageKind::private_storage, &memory));
+    EXPECT_EQ(memory, &mine);
+}
+
+TEST_P(BackendContract, RunsOutOfMemoryWithoutChangingAnything) {
+    DeviceMemoryInfo info;
+    ASSERT_EQ(backend().memory_info(device, info), DeviceStatus::ok);
+    int mine = 0;
+    void* memory = &mine;
+    for (const std::size_t bytes :
+         {info.total_bytes + mib, std::numeric_limits<std::size_t>::max() / 2,
+          std::numeric_limits<std::size_t>::max()}) {
+        expect_refused(backend().allocate(device, bytes, StorageKind::private_storage, &memory),
+                       DeviceStatus::out_of_memory);
+        EXPECT_EQ(memory, &mine);
+    }
+    write(make_memory(kib), pattern(kib));  // the device is as it was
+}
+
+TEST_P(BackendContract, TakesBackOnlyWhatItHandedOut) {
+    int mine = 0;
+    constexpr auto kind = StorageKind::private_storage;
+    expect_refused(backend().deallocate(device, &mine, 256, kind));
+    expect_refused(backend().deallocate(device, nullptr, 256, kind));
+    void* memory = nullptr;
+    ASSERT_EQ(backend().allocate(device, mib, kind, &memory), DeviceStatus::ok);
+    expect_refused(backend().deallocate(device, static_cast<char*>(memory) + 256, mib, kind));
+    EXPECT_EQ(backend().deallocate(device, memory, mib, kind), DeviceStatus::ok);
+    expect_refused(backend().deallocate(device, memory, mib, kind));
+}
+
+TEST_P(BackendContract, TakesMemoryBackFromAnotherThread) {
+    void* memory = nullptr;
+    constexpr auto kind = StorageKind::private_storage;
+    ASSERT_EQ(backend().allocate(device, mib, kind, &memory), DeviceStatus::ok);
+    std::thread([&] {
+        EXPECT_EQ(backend().deallocate(device, memory, mib, kind), DeviceStatus::ok);
+    }).join();
+}
+
+TEST_P(BackendContract, HostReachesPrivateStorageOnlyOfUnifiedMemory) {
+    auto* const memory = static_cast<unsigned char*>(make_memory(64 * kib));
+    auto* const host = static_cast<unsigned char*>(backend().host_pointer(device, memory));
+    ASSERT_EQ(host != nullptr, abilities().unified_memory);
+    if (host == nullptr) return;
+    write(memory, pattern(64 * kib));
+    EXPECT_EQ(Bytes(host, host + 64 * kib), pattern(64 * kib));
+    EXPECT_EQ(backend().host_pointer(device, memory + 1000), host + 1000);
+}
+
+TEST_P(BackendContract, HostReachesSharedAndManagedStorageWhereThereIsSome) {
+    const std::pair<StorageKind, bool> kinds[] = {
+        {StorageKind::shared, abilities().shared_storage},
+        {StorageKind::managed, abilities().managed_storage}};
+    for (const auto& [kind, is_there] : kinds) {
+        if (!is_there) {
+            void* memory = this;
+            expect_refused(backend().allocate(device, kib, kind, &memory),
+                           DeviceStatus::not_supported);
+            EXPECT_EQ(memory, this);
+            continue;
+        }
+        auto* const memory = static_cast<unsigned char*>(make_memory(64 * kib, kind));
+        auto* const host = static_cast<unsigned char*>(backend().host_pointer(device, memory));
+        ASSERT_NE(host, nullptr);
+        EXPECT_TRUE(kind == StorageKind::shared || host == memory);
+        EXPECT_EQ(backend().host_pointer(device, memory + 1000), host + 1000);
+        ASSERT_EQ(backend().fill(device, memory, 0x5a, 64 * kib), DeviceStatus::ok);
+        EXPECT_EQ(Bytes(host, host + 64 * kib), Bytes(64 * kib, 0x5a));
+        host[77] = 7;
+        EXPECT_EQ(read(memory + 77, 1), Bytes{7});
+    }
+}
+
+TEST_P(BackendContract, AllocatesInAStreamsOrderWhereItCan) {
+    const StreamHandle stream = make_stream();
+    void* memory = this;
+    const DeviceStatus status = backend().allocate_async(device, mib, stream, &memory);
+    if (!abilities().stream_ordered_allocation) {
+        EXPECT_EQ(status, DeviceStatus::not_supported);
+        EXPECT_EQ(memory, this);
+        EXPECT_EQ(backend().deallocate_async(device, this, mib, stream),
+                  DeviceStatus::not_supported);
+        return;
+    }
+    ASSERT_EQ(status, DeviceStatus::ok) << backend().last_error();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 256, 0U);
+    unsigned char* const host = make_pinned(mib);
+    EXPECT_EQ(backend().fill_async(device, memory, 0x21, mib, stream), DeviceStatus::ok);
+    EXPECT_EQ(backend().copy_async(device, CopyKind::device_to_host, host, memory, mib, stream),
+              DeviceStatus::ok);
+    // The copy is not done yet perhaps, and comes first all the same.
+    EXPECT_EQ(backend().deallocate_async(device, memory, mib, stream), DeviceStatus::ok);
+    ASSERT_EQ(backend().synchronize_stream(device, stream), DeviceStatus::ok);
+    EXPECT_EQ(Bytes(host, host + mib), Bytes(mib, 0x21));
+}
+
+TEST_P(BackendContract, RefusesStreamOrderedAllocationThatIsWrong) {
+    if (!abilities().stream_ordered_allocation) GTEST_SKIP() << "no stream-ordered allocation";
+    void* memory = this;
+    expect_refused(backend().allocate_async(device, 0, nullptr, &memory));
+    expect_refused(backend().allocate_async(device, std::numeric_limits<std::size_t>::max() / 2,
+                                            nullptr, &memory),
+                   DeviceStatus::out_of_memory);
+    expect_refused(backend().allocate_async(device, kib, nonsense_handle<StreamHandle>(), &memory));
+    EXPECT_EQ(memory, this);
+    ASSERT_EQ(backend().allocate_async(device, kib, nullptr, &memory), DeviceStatus::ok);
+    expect_refused(
+        backend().deallocate_async(device, memory, kib, nonsense_handle<StreamHandle>()));
+    EXPECT_EQ(backend().deallocate_async(device, memory, kib, nullptr), DeviceStatus::ok);
+    expect_refused(backend().deallocate_async(device, memory, kib, nullptr));
+}
+
+}  // namespace tensorpool::testing

@@ -1,0 +1,66 @@
+#include <signal.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+/// Address space for four pages, of which the first is committed.
+struct Pages {
+    Pages() : begin(static_cast<char*>(reserve(4 * page, page, Access::none))) {
+        EXPECT_TRUE(commit(begin, page));
+    }
+    ~Pages() { release(begin, 4 * page); }
+    Pages(const Pages&) = delete;
+    Pages& operator=(const Pages&) = delete;
+
+    const std::size_t page = page_bytes();
+    char* begin;
+};
+
+TEST(MoveMemory, TakesTheContentAlong) {
+    if (!can_move_memory()) GTEST_SKIP() << "this kernel moves none";
+    const Pages pages;
+    std::fill_n(pages.begin, pages.page, 'x');
+    char* const to = pages.begin + 2 * pages.page;
+    ASSERT_TRUE(move_memory(to, pages.begin, pages.page));
+    EXPECT_EQ(std::count(to, to + pages.page, 'x'), static_cast<std::ptrdiff_t>(pages.page));
+    to[1] = 'y';
+    ASSERT_TRUE(move_memory(pages.begin, to, pages.page));
+    EXPECT_EQ(pages.begin[1], 'y');
+}
+
+TEST(MoveMemory, LeavesAddressSpaceThatMayBeCommitted) {
+    if (!can_move_memory()) GTEST_SKIP() << "this kernel moves none";
+    const Pages pages;
+    *pages.begin = 'x';
+    ASSERT_TRUE(move_memory(pages.begin + pages.page, pages.begin, pages.page));
+    ASSERT_TRUE(commit(pages.begin, pages.page));
+    EXPECT_EQ(*pages.begin, 0);
+    EXPECT_EQ(pages.begin[pages.page], 'x');
+}
+
+TEST(MoveMemory, LeavesNothingThatCanBeTouched) {
+    if (!can_move_memory()) GTEST_SKIP() << "this kernel moves none";
+    const Pages pages;
+    ASSERT_TRUE(move_memory(pages.begin + pages.page, pages.begin, pages.page));
+    EXPECT_EXIT(*static_cast<volatile char*>(pages.begin) = 1, ::testing::KilledBySignal(SIGSEGV),
+                "");
+}
+
+TEST(MoveMemory, FailsWhereNothingIsAndChangesNothing) {
+    const Pages pages;
+    *pages.begin = 'x';
+    char* const gone = static_cast<char*>(map(pages.page, pages.page));
+    unmap(gone, pages.page);
+    EXPECT_FALSE(move_memory(pages.begin, gone, pages.page));
+    EXPECT_EQ(*pages.begin, 'x');
+}
+
+}  // namespace
+}  // namespace tensorpool::platform
