@@ -44,6 +44,9 @@ struct BackendFactory {
     /// A host function may wait for what the test does later. Otherwise tests of what is so while
     /// work is under way are skipped, and those of its order look at what was noted afterwards.
     bool functions_may_block;
+    /// It tells handles that are not there, or not any more, from its own. Otherwise tests of such
+    /// handles are skipped: they may end the process.
+    bool knows_handles = true;
 };
 
 inline std::string name_of(const ::testing::TestParamInfo<BackendFactory>& info) {
@@ -134,6 +137,7 @@ protected:
     Backend& backend() { return *backend_; }
     DeviceAbilities abilities() { return backend().abilities(device); }
     bool functions_may_block() const { return GetParam().functions_may_block; }
+    bool knows_handles() const { return GetParam().knows_handles; }
 
     // Made, and destroyed after the test; a failure fails the test.
     StreamHandle make_stream();

@@ -40,7 +40,7 @@ TEST_P(BackendContract, EventIsNotReadyWhileWorkBeforeItIsUnderWay) {
         ASSERT_EQ(gate.close(backend(), device, stream), DeviceStatus::ok);
         ASSERT_EQ(backend().record_event(device, event, stream), DeviceStatus::ok);
         EXPECT_EQ(backend().query_event(device, event), DeviceStatus::not_ready);
-        EXPECT_EQ(backend().query_event(device, before), DeviceStatus::ok);
+        EXPECT_EQ(backend().synchronize_event(device, before), DeviceStatus::ok);
         gate.open();
         EXPECT_EQ(backend().synchronize_event(device, event), DeviceStatus::ok);
         EXPECT_EQ(backend().query_event(device, event), DeviceStatus::ok);
@@ -119,7 +119,9 @@ TEST_P(BackendContract, TellsNoTimeThatNobodyTook) {
     expect_refused(backend().elapsed_ms(device, never, timed, &ms));
     expect_refused(backend().elapsed_ms(device, timed, untimed, &ms));
     expect_refused(backend().elapsed_ms(device, untimed, timed, &ms));
-    expect_refused(backend().elapsed_ms(device, timed, nonsense_handle<EventHandle>(), &ms));
+    if (knows_handles()) {
+        expect_refused(backend().elapsed_ms(device, timed, nonsense_handle<EventHandle>(), &ms));
+    }
     EXPECT_EQ(ms, 7);
 }
 
@@ -141,6 +143,7 @@ TEST_P(BackendContract, TellsNoTimeBeforeItIsReached) {
 }
 
 TEST_P(BackendContract, RefusesEventsThatAreNotThere) {
+    if (!knows_handles()) GTEST_SKIP() << "the driver does not tell handles that are not there";
     EventHandle gone = nullptr;
     ASSERT_EQ(backend().create_event(device, EventTiming::off, &gone), DeviceStatus::ok);
     ASSERT_EQ(backend().destroy_event(device, gone), DeviceStatus::ok);
