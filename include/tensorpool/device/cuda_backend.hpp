@@ -1,0 +1,120 @@
+#pragma once
+
+/// @file
+/// NVIDIA's devices, by the driver that is found when the program runs.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <tensorpool/device/backend.hpp>
+#include <tensorpool/export.hpp>
+
+namespace tensorpool {
+
+namespace device::cuda {
+class CudaState;
+}
+
+/// The CUDA driver, loaded with the first of these; neither a toolkit to build nor a driver to
+/// start is needed. Where there is no driver, or one that is older than CUDA 10.0, or no device,
+/// there are no devices, and `last_error` tells why.
+///
+/// Handles are the driver's: a StreamHandle is a CUstream, an EventHandle a CUevent, a GraphHandle
+/// a CUgraphExec, a MemoryHandle a CUmemGenericAllocationHandle; memory is at its CUdeviceptr. So
+/// streams that a program made itself, or through the CUDA runtime, will do as well. Each device is
+/// used through its primary context, the one that the CUDA runtime and PyTorch use, which is made
+/// when a function first needs it. The thread's current context is the same after each call.
+///
+/// Handles and addresses are handed to the driver as they are: it knows the wrong ones that it can,
+/// and may crash on others. What the driver of this machine lacks is not in `abilities`, and its
+/// functions are not_supported.
+class TENSORPOOL_API CudaBackend final : public Backend {
+public:
+    /// The system's driver: "libcuda.so.1", on Windows "nvcuda.dll". Throws std::bad_alloc.
+    CudaBackend();
+    /// Another library with the functions of the driver, by name or path. It is not unloaded.
+    explicit CudaBackend(const std::string& library);
+    /// Contexts that nothing else in the process uses go, with all that was made in them.
+    ~CudaBackend() override;
+
+    DeviceType type() const noexcept override { return DeviceType::cuda; }
+    int device_count() noexcept override;
+    std::string device_name(int device) override;
+    DeviceAbilities abilities(int device) noexcept override;
+    DeviceStatus memory_info(int device, DeviceMemoryInfo& info) noexcept override;
+    DeviceStatus synchronize_device(int device) noexcept override;
+
+    /// Shared storage is pinned host memory that the device reads and writes over the bus.
+    DeviceStatus allocate(int device, std::size_t bytes, StorageKind kind,
+                          void** memory) noexcept override;
+    DeviceStatus deallocate(int device, void* memory, std::size_t bytes,
+                            StorageKind kind) noexcept override;
+    DeviceStatus allocate_async(int device, std::size_t bytes, StreamHandle stream,
+                                void** memory) noexcept override;
+    DeviceStatus deallocate_async(int device, void* memory, std::size_t bytes,
+                                  StreamHandle stream) noexcept override;
+    void* host_pointer(int device, void* memory) noexcept override;
+
+    DeviceStatus reserve_addresses(int device, std::size_t bytes, void** address) noexcept override;
+    DeviceStatus release_addresses(int device, void* address, std::size_t bytes) noexcept override;
+    DeviceStatus create_memory(int device, std::size_t bytes,
+                               MemoryHandle* memory) noexcept override;
+    DeviceStatus destroy_memory(int device, MemoryHandle memory) noexcept override;
+    /// Peers that have access to the device's memory have it here too, those of later as well.
+    DeviceStatus map_memory(int device, void* address, std::size_t bytes,
+                            MemoryHandle memory) noexcept override;
+    DeviceStatus unmap_memory(int device, void* address, std::size_t bytes) noexcept override;
+
+    DeviceStatus allocate_pinned(int device, std::size_t bytes, void** memory) noexcept override;
+    DeviceStatus deallocate_pinned(int device, void* memory, std::size_t bytes) noexcept override;
+    DeviceStatus register_pinned(int device, void* memory, std::size_t bytes) noexcept override;
+    DeviceStatus unregister_pinned(int device, void* memory) noexcept override;
+
+    DeviceStatus create_stream(int device, StreamHandle* stream) noexcept override;
+    DeviceStatus destroy_stream(int device, StreamHandle stream) noexcept override;
+    DeviceStatus synchronize_stream(int device, StreamHandle stream) noexcept override;
+    DeviceStatus query_stream(int device, StreamHandle stream) noexcept override;
+    DeviceStatus wait_event(int device, StreamHandle stream, EventHandle event) noexcept override;
+    DeviceStatus launch_host_function(int device, StreamHandle stream,
+                                      void (*function)(void* argument),
+                                      void* argument) noexcept override;
+
+    DeviceStatus create_event(int device, EventTiming timing, EventHandle* event) noexcept override;
+    DeviceStatus destroy_event(int device, EventHandle event) noexcept override;
+    DeviceStatus record_event(int device, EventHandle event, StreamHandle stream) noexcept override;
+    DeviceStatus query_event(int device, EventHandle event) noexcept override;
+    DeviceStatus synchronize_event(int device, EventHandle event) noexcept override;
+    DeviceStatus elapsed_ms(int device, EventHandle from, EventHandle to,
+                            float* ms) noexcept override;
+
+    DeviceStatus copy(int device, CopyKind kind, void* to, const void* from,
+                      std::size_t bytes) noexcept override;
+    DeviceStatus copy_async(int device, CopyKind kind, void* to, const void* from,
+                            std::size_t bytes, StreamHandle stream) noexcept override;
+    DeviceStatus fill(int device, void* memory, std::uint8_t byte,
+                      std::size_t bytes) noexcept override;
+    DeviceStatus fill_async(int device, void* memory, std::uint8_t byte, std::size_t bytes,
+                            StreamHandle stream) noexcept override;
+
+    bool can_access_peer(int device, int peer) noexcept override;
+    DeviceStatus enable_peer_access(int device, int peer) noexcept override;
+    DeviceStatus copy_peer_async(int to_device, void* to, int from_device, const void* from,
+                                 std::size_t bytes, StreamHandle stream) noexcept override;
+
+    DeviceStatus begin_capture(int device, StreamHandle stream) noexcept override;
+    DeviceStatus end_capture(int device, StreamHandle stream, GraphHandle* graph) noexcept override;
+    DeviceStatus capture_state(int device, StreamHandle stream,
+                               CaptureState& state) noexcept override;
+    DeviceStatus launch_graph(int device, GraphHandle graph, StreamHandle stream) noexcept override;
+    DeviceStatus destroy_graph(int device, GraphHandle graph) noexcept override;
+
+    /// Where there are no devices and the thread had no failure of its own, why there are none.
+    std::string last_error() override;
+
+private:
+    const std::unique_ptr<device::cuda::CudaState> state_;
+};
+
+}  // namespace tensorpool

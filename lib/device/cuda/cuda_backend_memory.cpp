@@ -1,0 +1,114 @@
+#include <tensorpool/device/cuda_backend.hpp>
+
+#include "device/cuda/cuda_state.hpp"
+#include "device/cuda/handles.hpp"
+
+namespace tensorpool {
+
+using device::cuda::attach_global;
+using device::cuda::CudaDevice;
+using device::cuda::CudaState;
+using device::cuda::DeviceAddress;
+using device::cuda::driver_address;
+using device::cuda::driver_stream;
+using device::cuda::host_alloc_device_map;
+using device::cuda::host_alloc_portable;
+using device::cuda::host_register_portable;
+using device::cuda::pointer_of;
+using device::cuda::PointerAttribute;
+
+namespace {
+
+void refuse_nothing(std::size_t bytes) {
+    if (bytes == 0) throw DeviceError(DeviceStatus::invalid_argument, "0 bytes were asked for");
+}
+
+void expect_ability(bool there, const char* what) {
+    if (!there) throw DeviceError(DeviceStatus::not_supported, what);
+}
+
+DeviceStatus allocate_kind(CudaState& state, const CudaDevice& device, std::size_t bytes,
+                           StorageKind kind, void** memory) {
+    if (kind == StorageKind::shared) {
+        expect_ability(device.abilities.shared_storage, "the device has no shared storage");
+        return state.ask(state.api.host_allocate, memory, bytes,
+                         host_alloc_portable | host_alloc_device_map);
+    }
+    DeviceAddress address = 0;
+    if (kind == StorageKind::managed) {
+        expect_ability(device.abilities.managed_storage, "the device has no managed storage");
+        state.ask(state.api.memory_allocate_managed, &address, bytes, attach_global);
+    } else {
+        state.ask(state.api.memory_allocate, &address, bytes);
+    }
+    *memory = pointer_of(address);
+    return DeviceStatus::ok;
+}
+
+}  // namespace
+
+DeviceStatus CudaBackend::allocate(int device, std::size_t bytes, StorageKind kind,
+                                   void** memory) noexcept {
+    return state_->run(device, [&](const CudaDevice& its) {
+        refuse_nothing(bytes);
+        state_->refuse_in_capture();
+        return allocate_kind(*state_, its, bytes, kind, memory);
+    });
+}
+
+DeviceStatus CudaBackend::deallocate(int device, void* memory, std::size_t,
+                                     StorageKind kind) noexcept {
+    if (kind == StorageKind::shared) return state_->call(device, state_->api.host_free, memory);
+    return state_->call(device, state_->api.memory_free, driver_address(memory));
+}
+
+DeviceStatus CudaBackend::allocate_async(int device, std::size_t bytes, StreamHandle stream,
+                                         void** memory) noexcept {
+    return state_->run(device, [&](const CudaDevice& its) {
+        refuse_nothing(bytes);
+        expect_ability(its.abilities.stream_ordered_allocation,
+                       "the device, or its driver, has no stream-ordered allocation");
+        DeviceAddress address = 0;
+        state_->ask(state_->api.memory_allocate_async, &address, bytes, driver_stream(stream));
+        *memory = pointer_of(address);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus CudaBackend::deallocate_async(int device, void* memory, std::size_t,
+                                           StreamHandle stream) noexcept {
+    return state_->call(device, state_->api.memory_free_async, driver_address(memory),
+                        driver_stream(stream));
+}
+
+void* CudaBackend::host_pointer(int device, void* memory) noexcept {
+    void* pointer = nullptr;
+    // Asked without `ask`: that there is none is no failure.
+    state_->run(device, [&](const CudaDevice&) {
+        state_->api.pointer_attribute(&pointer, PointerAttribute::host_pointer,
+                                      driver_address(memory));
+        return DeviceStatus::ok;
+    });
+    return pointer;
+}
+
+DeviceStatus CudaBackend::allocate_pinned(int device, std::size_t bytes, void** memory) noexcept {
+    return state_->run(device, [&](const CudaDevice&) {
+        refuse_nothing(bytes);
+        return state_->ask(state_->api.host_allocate, memory, bytes, host_alloc_portable);
+    });
+}
+
+DeviceStatus CudaBackend::deallocate_pinned(int device, void* memory, std::size_t) noexcept {
+    return state_->call(device, state_->api.host_free, memory);
+}
+
+DeviceStatus CudaBackend::register_pinned(int device, void* memory, std::size_t bytes) noexcept {
+    return state_->call(device, state_->api.host_register, memory, bytes, host_register_portable);
+}
+
+DeviceStatus CudaBackend::unregister_pinned(int device, void* memory) noexcept {
+    return state_->call(device, state_->api.host_unregister, memory);
+}
+
+}  // namespace tensorpool

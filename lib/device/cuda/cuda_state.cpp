@@ -1,0 +1,155 @@
+#include "device/cuda/cuda_state.hpp"
+
+#include <algorithm>
+
+#include "device/cuda/driver_status.hpp"
+
+namespace tensorpool::device::cuda {
+namespace {
+
+std::string version_text(int version) {
+    return std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
+}
+
+}  // namespace
+
+CudaState::CudaState(const std::string& library) {
+    if (!api.load(library)) {
+        problem = api.problem;
+        return;
+    }
+    try {
+        find_devices();
+    } catch (const DeviceError& error) {
+        problem = library + " is here, but no device: " + error.what();
+        devices.clear();
+    }
+}
+
+// The driver may have gone before us, when a process ends: then each call fails, and does nothing.
+CudaState::~CudaState() {
+    for (CudaDevice& device : devices) {
+        const Context context = device.context.load(std::memory_order_acquire);
+        if (context == nullptr) continue;
+        if (const Stream stream = device.copy_stream.load(std::memory_order_acquire)) {
+            Context popped = nullptr;
+            if (api.context_push(context) == Result::success) {
+                api.stream_destroy(stream);
+                api.context_pop(&popped);
+            }
+        }
+        api.context_release(device.number);
+    }
+}
+
+void CudaState::find_devices() {
+    ask(api.init, 0U);
+    ask(api.driver_version, &version_);
+    int count = 0;
+    ask(api.device_count, &count);
+    if (count == 0) problem = "the CUDA driver knows no device";
+    for (int index = 0; index < count; ++index) describe(devices.emplace_back(index));
+}
+
+void CudaState::describe(CudaDevice& device) {
+    char name[256] = {};
+    ask(api.device_get, &device.number, device.index);
+    ask(api.device_name, name, static_cast<int>(sizeof name - 1), device.number);
+    device.name = name;
+    DeviceAbilities& abilities = device.abilities;
+    abilities.shared_storage = has(device, DeviceAttribute::can_map_host_memory) &&
+                               has(device, DeviceAttribute::unified_addressing);
+    abilities.managed_storage =
+        api.memory_allocate_managed && has(device, DeviceAttribute::managed_memory);
+    abilities.stream_ordered_allocation = api.memory_allocate_async && api.memory_free_async &&
+                                          has(device, DeviceAttribute::memory_pools);
+    abilities.graph_capture = api.begin_capture && api.end_capture && api.capture_info &&
+                              api.graph_instantiate && api.graph_launch && api.graph_destroy &&
+                              api.graph_exec_destroy;
+    const bool has_functions = api.granularity && api.address_reserve && api.address_free &&
+                               api.memory_create && api.memory_release && api.memory_map &&
+                               api.memory_unmap && api.memory_set_access;
+    if (!has_functions || !has(device, DeviceAttribute::virtual_memory_management)) return;
+    AllocationProperties properties;
+    properties.location.id = device.number;
+    ask(api.granularity, &abilities.granularity, &properties, Granularity::minimum);
+    abilities.virtual_memory = true;
+}
+
+bool CudaState::has(const CudaDevice& device, DeviceAttribute attribute) const noexcept {
+    int value = 0;
+    // A driver does not know attributes that are younger than itself.
+    return api.device_attribute(&value, attribute, device.number) == Result::success && value != 0;
+}
+
+CudaDevice& CudaState::device_at(int index) {
+    if (index >= 0 && static_cast<std::size_t>(index) < devices.size()) {
+        return devices[static_cast<std::size_t>(index)];
+    }
+    throw DeviceError(DeviceStatus::invalid_argument,
+                      "no device cuda:" + std::to_string(index) + "; there are " +
+                          std::to_string(devices.size()) +
+                          (problem.empty() ? std::string() : ": " + problem));
+}
+
+Context CudaState::context_of(CudaDevice& device) {
+    if (const Context context = device.context.load(std::memory_order_acquire)) return context;
+    const std::lock_guard guard(device.making);
+    Context context = device.context.load(std::memory_order_relaxed);  // relaxed: under the lock
+    if (context != nullptr) return context;
+    ask(api.context_retain, &context, device.number);
+    device.context.store(context, std::memory_order_release);
+    return context;
+}
+
+Stream CudaState::copy_stream_of(CudaDevice& device) {
+    if (const Stream stream = device.copy_stream.load(std::memory_order_acquire)) return stream;
+    const std::lock_guard guard(device.making);
+    Stream stream = device.copy_stream.load(std::memory_order_relaxed);  // relaxed: as above
+    if (stream != nullptr) return stream;
+    ask(api.stream_create, &stream, stream_non_blocking);
+    device.copy_stream.store(stream, std::memory_order_release);
+    return stream;
+}
+
+void CudaState::give_access(DeviceAddress address, std::size_t bytes, DeviceNumber reader) {
+    AccessDescription access;
+    access.location.id = reader;
+    ask(api.memory_set_access, address, bytes, &access, std::size_t{1});
+}
+
+void CudaState::refuse_in_capture() const {
+    if (!captures.by_this_thread()) return;
+    throw DeviceError(DeviceStatus::in_capture,
+                      "not while a stream is captured that this thread began to capture");
+}
+
+CudaState::ContextScope::ContextScope(CudaState& state, CudaDevice& device) : api_(state.api) {
+    state.ask(state.api.context_push, state.context_of(device));
+}
+
+CudaState::ContextScope::~ContextScope() {
+    Context popped = nullptr;
+    api_.context_pop(&popped);
+}
+
+DeviceStatus CudaState::check(const char* call, Result result) const {
+    const DeviceStatus status = status_of(result);
+    if (status == DeviceStatus::ok || status == DeviceStatus::not_ready) return status;
+    throw DeviceError(status, std::string(call) + ": " + text_of(result));
+}
+
+std::string CudaState::text_of(Result result) const {
+    const char* text = nullptr;
+    if (!api.error_string || api.error_string(result, &text) != Result::success) text = nullptr;
+    return std::string(text != nullptr ? text : "an error without a text") + " (CUresult " +
+           std::to_string(static_cast<unsigned>(result)) + ')';
+}
+
+void CudaState::throw_missing(const DriverSymbol& symbol) const {
+    throw DeviceError(DeviceStatus::not_supported,
+                      "the driver, of CUDA " + version_text(version_) + ", has no " +
+                          symbol.exported + "; it came with CUDA " + version_text(symbol.version));
+}
+
+}  // namespace tensorpool::device::cuda

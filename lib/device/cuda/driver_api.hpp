@@ -1,0 +1,193 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "device/cuda/driver_types.hpp"
+#include "platform/dynamic_library.hpp"
+
+namespace tensorpool::device::cuda {
+
+/// Whether there is anything to be done with a driver that lacks a function.
+enum class Need : bool { optional, always };
+
+/// A function of the driver by name. `version` is the CUDA version (1000 for each major number, 10
+/// for each minor one) in which the form that we declare came, `exported` the name of that form in
+/// the library.
+struct DriverSymbol {
+    DriverSymbol(DriverSymbol*& symbols, Need need_it, const char* its_name, int its_version,
+                 const char* exported_as) noexcept
+        : name(its_name),
+          version(its_version),
+          exported(exported_as),
+          need(need_it),
+          next(symbols) {
+        symbols = this;
+    }
+    DriverSymbol(const DriverSymbol&) = delete;
+    DriverSymbol& operator=(const DriverSymbol&) = delete;
+
+    explicit operator bool() const noexcept { return address != nullptr; }
+
+    const char* const name;
+    const int version;
+    const char* const exported;
+    const Need need;
+    void* address = nullptr;
+    DriverSymbol* const next;  // the one declared before
+};
+
+template <class Signature>
+struct DriverFunction;
+
+/// REQUIRES for calls: it is there.
+template <class Returned, class... Parameters>
+struct DriverFunction<Returned(Parameters...)> : DriverSymbol {
+    using DriverSymbol::DriverSymbol;
+    DriverFunction(DriverSymbol*& symbols, Need need_it, const char* its_name,
+                   int its_version) noexcept
+        : DriverSymbol(symbols, need_it, its_name, its_version, its_name) {}
+
+    Returned operator()(Parameters... arguments) const noexcept {
+        return reinterpret_cast<Returned (*)(Parameters...)>(address)(arguments...);
+    }
+};
+
+/// The functions of the driver that we use. All of them take 64-bit calls as C functions do on each
+/// system, so no calling convention is named.
+struct DriverApi {
+    /// Loads the library and looks the functions up. False where it cannot be loaded or lacks one
+    /// that is always needed: then `problem` tells. Throws std::bad_alloc.
+    [[nodiscard]] bool load(const std::string& library);
+
+    template <class Signature>
+    using Function = DriverFunction<Signature>;
+
+    platform::DynamicLibrary file;
+    std::string problem;
+    DriverSymbol* symbols = nullptr;  // all below, the last first
+
+    // The driver and its devices.
+    Function<Result(unsigned)> init{symbols, Need::always, "cuInit", 2000};
+    Function<Result(int*)> driver_version{symbols, Need::always, "cuDriverGetVersion", 2020};
+    Function<Result(Result, const char**)> error_string{symbols, Need::optional, "cuGetErrorString",
+                                                        6000};
+    Function<Result(int*)> device_count{symbols, Need::always, "cuDeviceGetCount", 2000};
+    Function<Result(DeviceNumber*, int)> device_get{symbols, Need::always, "cuDeviceGet", 2000};
+    Function<Result(char*, int, DeviceNumber)> device_name{symbols, Need::always, "cuDeviceGetName",
+                                                           2000};
+    Function<Result(int*, DeviceAttribute, DeviceNumber)> device_attribute{
+        symbols, Need::always, "cuDeviceGetAttribute", 2000};
+
+    // Contexts.
+    Function<Result(Context*, DeviceNumber)> context_retain{symbols, Need::always,
+                                                            "cuDevicePrimaryCtxRetain", 7000};
+    Function<Result(DeviceNumber)> context_release{symbols, Need::always,
+                                                   "cuDevicePrimaryCtxRelease", 7000};
+    Function<Result(Context)> context_push{symbols, Need::always, "cuCtxPushCurrent", 4000,
+                                           "cuCtxPushCurrent_v2"};
+    Function<Result(Context*)> context_pop{symbols, Need::always, "cuCtxPopCurrent", 4000,
+                                           "cuCtxPopCurrent_v2"};
+    Function<Result()> context_synchronize{symbols, Need::always, "cuCtxSynchronize", 2000};
+
+    // Memory.
+    Function<Result(std::size_t*, std::size_t*)> memory_info{symbols, Need::always, "cuMemGetInfo",
+                                                             3020, "cuMemGetInfo_v2"};
+    Function<Result(DeviceAddress*, std::size_t)> memory_allocate{
+        symbols, Need::always, "cuMemAlloc", 3020, "cuMemAlloc_v2"};
+    Function<Result(DeviceAddress)> memory_free{symbols, Need::always, "cuMemFree", 3020,
+                                                "cuMemFree_v2"};
+    Function<Result(DeviceAddress*, std::size_t, unsigned)> memory_allocate_managed{
+        symbols, Need::optional, "cuMemAllocManaged", 6000};
+    Function<Result(DeviceAddress*, std::size_t, Stream)> memory_allocate_async{
+        symbols, Need::optional, "cuMemAllocAsync", 11020};
+    Function<Result(DeviceAddress, Stream)> memory_free_async{symbols, Need::optional,
+                                                              "cuMemFreeAsync", 11020};
+    Function<Result(void*, PointerAttribute, DeviceAddress)> pointer_attribute{
+        symbols, Need::always, "cuPointerGetAttribute", 4000};
+
+    // Virtual memory.
+    Function<Result(std::size_t*, const AllocationProperties*, Granularity)> granularity{
+        symbols, Need::optional, "cuMemGetAllocationGranularity", 10020};
+    Function<Result(DeviceAddress*, std::size_t, std::size_t, DeviceAddress, unsigned long long)>
+        address_reserve{symbols, Need::optional, "cuMemAddressReserve", 10020};
+    Function<Result(DeviceAddress, std::size_t)> address_free{symbols, Need::optional,
+                                                              "cuMemAddressFree", 10020};
+    Function<Result(MemoryNumber*, std::size_t, const AllocationProperties*, unsigned long long)>
+        memory_create{symbols, Need::optional, "cuMemCreate", 10020};
+    Function<Result(MemoryNumber)> memory_release{symbols, Need::optional, "cuMemRelease", 10020};
+    Function<Result(DeviceAddress, std::size_t, std::size_t, MemoryNumber, unsigned long long)>
+        memory_map{symbols, Need::optional, "cuMemMap", 10020};
+    Function<Result(DeviceAddress, std::size_t)> memory_unmap{symbols, Need::optional, "cuMemUnmap",
+                                                              10020};
+    Function<Result(DeviceAddress, std::size_t, const AccessDescription*, std::size_t)>
+        memory_set_access{symbols, Need::optional, "cuMemSetAccess", 10020};
+
+    // Pinned host memory.
+    Function<Result(void**, std::size_t, unsigned)> host_allocate{symbols, Need::always,
+                                                                  "cuMemHostAlloc", 2020};
+    Function<Result(void*)> host_free{symbols, Need::always, "cuMemFreeHost", 2000};
+    Function<Result(void*, std::size_t, unsigned)> host_register{
+        symbols, Need::optional, "cuMemHostRegister", 6050, "cuMemHostRegister_v2"};
+    Function<Result(void*)> host_unregister{symbols, Need::optional, "cuMemHostUnregister", 4000};
+
+    // Streams and events.
+    Function<Result(Stream*, unsigned)> stream_create{symbols, Need::always, "cuStreamCreate",
+                                                      2000};
+    Function<Result(Stream)> stream_destroy{symbols, Need::always, "cuStreamDestroy", 4000,
+                                            "cuStreamDestroy_v2"};
+    Function<Result(Stream)> stream_synchronize{symbols, Need::always, "cuStreamSynchronize", 2000};
+    Function<Result(Stream)> stream_query{symbols, Need::always, "cuStreamQuery", 2000};
+    Function<Result(Stream, Event, unsigned)> stream_wait_event{symbols, Need::always,
+                                                                "cuStreamWaitEvent", 3020};
+    Function<Result(Stream, HostFunction, void*)> launch_host_function{symbols, Need::always,
+                                                                       "cuLaunchHostFunc", 10000};
+    Function<Result(Event*, unsigned)> event_create{symbols, Need::always, "cuEventCreate", 2000};
+    Function<Result(Event)> event_destroy{symbols, Need::always, "cuEventDestroy", 4000,
+                                          "cuEventDestroy_v2"};
+    Function<Result(Event, Stream)> event_record{symbols, Need::always, "cuEventRecord", 2000};
+    Function<Result(Event)> event_query{symbols, Need::always, "cuEventQuery", 2000};
+    Function<Result(Event)> event_synchronize{symbols, Need::always, "cuEventSynchronize", 2000};
+    Function<Result(float*, Event, Event)> event_elapsed{symbols, Need::always,
+                                                         "cuEventElapsedTime", 2000};
+
+    // Copies and fills.
+    Function<Result(DeviceAddress, DeviceAddress, std::size_t, Stream)> copy{symbols, Need::always,
+                                                                             "cuMemcpyAsync", 4000};
+    Function<Result(DeviceAddress, const void*, std::size_t, Stream)> copy_to_device{
+        symbols, Need::always, "cuMemcpyHtoDAsync", 3020, "cuMemcpyHtoDAsync_v2"};
+    Function<Result(void*, DeviceAddress, std::size_t, Stream)> copy_to_host{
+        symbols, Need::always, "cuMemcpyDtoHAsync", 3020, "cuMemcpyDtoHAsync_v2"};
+    Function<Result(DeviceAddress, DeviceAddress, std::size_t, Stream)> copy_on_device{
+        symbols, Need::always, "cuMemcpyDtoDAsync", 3020, "cuMemcpyDtoDAsync_v2"};
+    Function<Result(DeviceAddress, unsigned char, std::size_t, Stream)> fill{
+        symbols, Need::always, "cuMemsetD8Async", 3020};
+
+    // Peers.
+    Function<Result(int*, DeviceNumber, DeviceNumber)> can_access_peer{
+        symbols, Need::optional, "cuDeviceCanAccessPeer", 4000};
+    Function<Result(Context, unsigned)> enable_peer_access{symbols, Need::optional,
+                                                           "cuCtxEnablePeerAccess", 4000};
+    Function<Result(DeviceAddress, Context, DeviceAddress, Context, std::size_t, Stream)> copy_peer{
+        symbols, Need::optional, "cuMemcpyPeerAsync", 4000};
+
+    // Capture and graphs.
+    Function<Result(Stream, CaptureMode)> begin_capture{
+        symbols, Need::optional, "cuStreamBeginCapture", 10010, "cuStreamBeginCapture_v2"};
+    Function<Result(Stream, Graph*)> end_capture{symbols, Need::optional, "cuStreamEndCapture",
+                                                 10000};
+    Function<Result(Stream, CaptureStatus*, std::uint64_t*, Graph*, const GraphNode**,
+                    std::size_t*)>
+        capture_info{symbols, Need::optional, "cuStreamGetCaptureInfo", 11030,
+                     "cuStreamGetCaptureInfo_v2"};
+    Function<Result(GraphExec*, Graph, GraphNode*, char*, std::size_t)> graph_instantiate{
+        symbols, Need::optional, "cuGraphInstantiate", 11000, "cuGraphInstantiate_v2"};
+    Function<Result(GraphExec, Stream)> graph_launch{symbols, Need::optional, "cuGraphLaunch",
+                                                     10000};
+    Function<Result(Graph)> graph_destroy{symbols, Need::optional, "cuGraphDestroy", 10000};
+    Function<Result(GraphExec)> graph_exec_destroy{symbols, Need::optional, "cuGraphExecDestroy",
+                                                   10000};
+};
+
+}  // namespace tensorpool::device::cuda

@@ -1,0 +1,372 @@
+#include <tensorpool/device/cuda_backend.hpp>
+
+#include <mutex>
+#include <thread>
+
+#include "device/cuda/fake_driver.hpp"
+
+namespace tensorpool::device::cuda {
+namespace {
+
+class CudaBackendWithFakeDriver : public FakeDriver {};
+
+bool has(const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+}
+
+TEST_F(CudaBackendWithFakeDriver, HasNoDevicesWithoutADriverAndSaysWhy) {
+    CudaBackend backend("libno_such_driver.so.1");
+    EXPECT_EQ(backend.device_count(), 0);
+    EXPECT_TRUE(has(backend.last_error(), "no libno_such_driver.so.1 on this machine"))
+        << backend.last_error();
+    void* memory = nullptr;
+    EXPECT_EQ(backend.allocate(0, 512, StorageKind::private_storage, &memory),
+              DeviceStatus::invalid_argument);
+    EXPECT_TRUE(has(backend.last_error(), "no device cuda:0; there are 0: no libno_such_driver"))
+        << backend.last_error();
+    EXPECT_EQ(backend.device_name(0), "");
+    EXPECT_FALSE(backend.abilities(0).virtual_memory);
+}
+
+TEST_F(CudaBackendWithFakeDriver, NamesTheFunctionThatALibraryLacks) {
+    CudaBackend backend(broken_path);
+    EXPECT_EQ(backend.device_count(), 0);
+    EXPECT_TRUE(has(backend.last_error(), "_broken.so has no cu")) << backend.last_error();
+    EXPECT_TRUE(has(backend.last_error(), "expected the driver of CUDA 10.0 or newer"));
+}
+
+TEST_F(CudaBackendWithFakeDriver, TellsInTheDriversWordsThatItFindsNoDevice) {
+    set_init_result(100);
+    CudaBackend backend(path);
+    set_init_result(0);
+    EXPECT_EQ(backend.device_count(), 0);
+    EXPECT_TRUE(
+        has(backend.last_error(), "cuInit: no CUDA-capable device is detected (CUresult 100)"))
+        << backend.last_error();
+}
+
+TEST_F(CudaBackendWithFakeDriver, HasNoDevicesWhereTheDriverCountsNone) {
+    set_device_count(0);
+    CudaBackend backend(path);
+    set_device_count(fake_cuda::first_devices);
+    EXPECT_EQ(backend.device_count(), 0);
+    EXPECT_EQ(backend.last_error(), "the CUDA driver knows no device");
+}
+
+TEST_F(CudaBackendWithFakeDriver, MakesAContextOnlyWhenOneIsNeeded) {
+    CudaBackend backend(path);
+    EXPECT_EQ(backend.device_count(), fake_cuda::first_devices);
+    EXPECT_EQ(backend.device_name(1), "Fake CUDA device");
+    EXPECT_TRUE(backend.abilities(1).virtual_memory);
+    EXPECT_EQ(held(), 0);
+    DeviceMemoryInfo info;
+    EXPECT_EQ(backend.memory_info(1, info), DeviceStatus::ok);
+    EXPECT_EQ(held(), 1);
+}
+
+TEST_F(CudaBackendWithFakeDriver, GivesContextsBackWithAllThatIsInThem) {
+    {
+        CudaBackend backend(path);
+        StreamHandle stream = nullptr;
+        EventHandle event = nullptr;
+        char from = 1;
+        char to = 0;
+        EXPECT_EQ(backend.create_stream(0, &stream), DeviceStatus::ok);
+        EXPECT_EQ(backend.create_event(1, EventTiming::off, &event), DeviceStatus::ok);
+        EXPECT_EQ(backend.copy(1, CopyKind::host_to_host, &to, &from, 1), DeviceStatus::ok);
+        EXPECT_EQ(held(), 5);  // two contexts, the stream, the event, the stream for copies
+    }
+    EXPECT_EQ(held(), 0);
+}
+
+TEST_F(CudaBackendWithFakeDriver, LeavesTheThreadsContextAsItWas) {
+    CudaBackend backend(path);
+    DeviceMemoryInfo info;
+    EXPECT_EQ(backend.memory_info(0, info), DeviceStatus::ok);
+    EXPECT_EQ(current_context(), nullptr);
+
+    CUctx_st* own = nullptr;
+    find<int (*)(CUctx_st**, int)>("cuDevicePrimaryCtxRetain")(&own, 1);
+    find<int (*)(CUctx_st*)>("cuCtxPushCurrent_v2")(own);
+    EXPECT_EQ(backend.memory_info(0, info), DeviceStatus::ok);
+    void* memory = nullptr;
+    EXPECT_EQ(backend.allocate(0, std::size_t{1} << 40, StorageKind::private_storage, &memory),
+              DeviceStatus::out_of_memory);
+    EXPECT_EQ(current_context(), own);
+    CUctx_st* popped = nullptr;
+    find<int (*)(CUctx_st**)>("cuCtxPopCurrent_v2")(&popped);
+    find<int (*)(int)>("cuDevicePrimaryCtxRelease")(1);
+}
+
+TEST_F(CudaBackendWithFakeDriver, TellsEachThreadOfItsOwnLastFailureOnly) {
+    CudaBackend backend(path);
+    DeviceMemoryInfo info;
+    EXPECT_EQ(backend.last_error(), "");
+    EXPECT_EQ(backend.memory_info(7, info), DeviceStatus::invalid_argument);
+    std::thread([&] { EXPECT_EQ(backend.last_error(), ""); }).join();
+    EXPECT_EQ(backend.last_error(), "cuda: no device cuda:7; there are 2");
+}
+
+TEST_F(CudaBackendWithFakeDriver, NamesTheCallAndTheDriversTextOfAFailure) {
+    CudaBackend backend(path);
+    void* memory = nullptr;
+    fail_next("cuMemAlloc", 2);
+    EXPECT_EQ(backend.allocate(0, 512, StorageKind::private_storage, &memory),
+              DeviceStatus::out_of_memory);
+    EXPECT_EQ(backend.last_error(), "cuda: cuMemAlloc: out of memory (CUresult 2)");
+    fail_next("cuMemAlloc", 999);
+    EXPECT_EQ(backend.allocate(0, 512, StorageKind::private_storage, &memory),
+              DeviceStatus::failed);
+    EXPECT_EQ(backend.last_error(), "cuda: cuMemAlloc: an error without a text (CUresult 999)");
+    EXPECT_EQ(memory, nullptr);
+}
+
+TEST_F(CudaBackendWithFakeDriver, SaysOfALostDeviceThatItIsLostWhateverIsAsked) {
+    CudaBackend backend(path);
+    DeviceMemoryInfo info;
+    StreamHandle stream = nullptr;
+    EXPECT_EQ(backend.memory_info(0, info), DeviceStatus::ok);
+    lose_device(0, 700);
+    EXPECT_EQ(backend.create_stream(0, &stream), DeviceStatus::device_lost);
+    EXPECT_EQ(backend.synchronize_device(0), DeviceStatus::device_lost);
+    EXPECT_EQ(backend.memory_info(1, info), DeviceStatus::ok);
+    lose_device(0, 0);
+}
+
+TEST_F(CudaBackendWithFakeDriver, FailsWhereTheContextCannotBeHadAndTriesAgain) {
+    CudaBackend backend(path);
+    DeviceMemoryInfo info;
+    fail_next("cuDevicePrimaryCtxRetain", 2);
+    EXPECT_EQ(backend.memory_info(0, info), DeviceStatus::out_of_memory);
+    fail_next("cuCtxPushCurrent", 201);
+    EXPECT_EQ(backend.memory_info(0, info), DeviceStatus::invalid_argument);
+    EXPECT_EQ(backend.memory_info(0, info), DeviceStatus::ok);
+    EXPECT_EQ(current_context(), nullptr);
+}
+
+TEST_F(CudaBackendWithFakeDriver, RefusesHandlesOfAnotherDevice) {
+    CudaBackend backend(path);
+    StreamHandle stream = nullptr;
+    EventHandle event = nullptr;
+    EXPECT_EQ(backend.create_stream(0, &stream), DeviceStatus::ok);
+    EXPECT_EQ(backend.create_event(1, EventTiming::off, &event), DeviceStatus::ok);
+    EXPECT_EQ(backend.synchronize_stream(1, stream), DeviceStatus::invalid_argument);
+    EXPECT_EQ(backend.record_event(0, event, stream), DeviceStatus::invalid_argument);
+    EXPECT_EQ(backend.wait_event(0, stream, event), DeviceStatus::ok);
+}
+
+// An old driver ---------------------------------------------------------------------------------
+
+TEST_F(CudaBackendWithFakeDriver, LeavesOutOfTheAbilitiesWhatAnOldDriverLacks) {
+    CudaBackend backend(old_path);
+    ASSERT_EQ(backend.device_count(), fake_cuda::first_devices) << backend.last_error();
+    const DeviceAbilities abilities = backend.abilities(0);
+    EXPECT_FALSE(abilities.virtual_memory);
+    EXPECT_EQ(abilities.granularity, 0u);
+    EXPECT_FALSE(abilities.stream_ordered_allocation);
+    EXPECT_FALSE(abilities.managed_storage);
+    EXPECT_FALSE(abilities.graph_capture);
+    EXPECT_TRUE(abilities.shared_storage);
+}
+
+TEST_F(CudaBackendWithFakeDriver, SaysOfAnOldDriverWhatItLacksAndWhenThatCame) {
+    CudaBackend backend(old_path);
+    void* memory = nullptr;
+    EXPECT_EQ(backend.reserve_addresses(0, std::size_t{2} << 20, &memory),
+              DeviceStatus::not_supported);
+    EXPECT_TRUE(has(backend.last_error(), "has no cuMemAddressReserve; it came with CUDA 10.2"))
+        << backend.last_error();
+    EXPECT_EQ(backend.allocate_async(0, 512, nullptr, &memory), DeviceStatus::not_supported);
+    EXPECT_EQ(backend.allocate(0, 512, StorageKind::managed, &memory), DeviceStatus::not_supported);
+    EXPECT_EQ(backend.begin_capture(0, nullptr), DeviceStatus::not_supported);
+    EXPECT_FALSE(backend.can_access_peer(0, 1));
+    EXPECT_EQ(backend.enable_peer_access(0, 1), DeviceStatus::not_supported);
+    EXPECT_EQ(backend.register_pinned(0, &memory, sizeof memory), DeviceStatus::not_supported);
+}
+
+TEST_F(CudaBackendWithFakeDriver, WorksWithAnOldDriverThatCannotBeAskedForItsFunctions) {
+    CudaBackend backend(old_path);
+    void* memory = nullptr;
+    char from[] = "round and back";
+    char to[sizeof from] = {};
+    ASSERT_EQ(backend.allocate(0, sizeof from, StorageKind::private_storage, &memory),
+              DeviceStatus::ok);
+    EXPECT_EQ(backend.copy(0, CopyKind::host_to_device, memory, from, sizeof from),
+              DeviceStatus::ok);
+    EXPECT_EQ(backend.copy(0, CopyKind::device_to_host, to, memory, sizeof from), DeviceStatus::ok);
+    EXPECT_STREQ(to, from);
+    EXPECT_EQ(backend.deallocate(0, memory, sizeof from, StorageKind::private_storage),
+              DeviceStatus::ok);
+}
+
+// Virtual memory and peers ----------------------------------------------------------------------
+
+class CudaVirtualMemory : public FakeDriver {
+protected:
+    static constexpr std::size_t bytes = std::size_t{2} << 20;
+
+    void reserve() {
+        ASSERT_EQ(backend_.reserve_addresses(0, 2 * bytes, &address_), DeviceStatus::ok);
+        for (MemoryHandle& memory : memory_) {
+            ASSERT_EQ(backend_.create_memory(0, bytes, &memory), DeviceStatus::ok);
+        }
+    }
+    void release() {
+        for (const MemoryHandle memory : memory_) {
+            EXPECT_EQ(backend_.destroy_memory(0, memory), DeviceStatus::ok);
+        }
+        EXPECT_EQ(backend_.release_addresses(0, address_, 2 * bytes), DeviceStatus::ok);
+    }
+    DeviceStatus map(std::size_t part) {
+        return backend_.map_memory(0, part_at(part), bytes, memory_[part]);
+    }
+    void* part_at(std::size_t part) { return static_cast<char*>(address_) + part * bytes; }
+
+    CudaBackend backend_{path};
+    void* address_ = nullptr;
+    MemoryHandle memory_[2] = {};
+};
+
+TEST_F(CudaVirtualMemory, UnmapsSeveralMappingsInOneCall) {
+    reserve();
+    EXPECT_EQ(map(0), DeviceStatus::ok);
+    EXPECT_EQ(map(1), DeviceStatus::ok);
+    EXPECT_EQ(backend_.fill(0, address_, 7, 2 * bytes), DeviceStatus::ok);
+    EXPECT_EQ(backend_.unmap_memory(0, address_, 2 * bytes), DeviceStatus::ok);
+    EXPECT_EQ(backend_.fill(0, address_, 7, 1), DeviceStatus::invalid_argument);
+    release();
+}
+
+TEST_F(CudaVirtualMemory, RefusesToUnmapAPartOfAMappingOrMoreThanIsMapped) {
+    reserve();
+    EXPECT_EQ(map(0), DeviceStatus::ok);
+    EXPECT_EQ(backend_.unmap_memory(0, address_, bytes / 2), DeviceStatus::invalid_argument);
+    EXPECT_EQ(backend_.unmap_memory(0, address_, 2 * bytes), DeviceStatus::invalid_argument);
+    EXPECT_EQ(backend_.unmap_memory(0, part_at(1), bytes), DeviceStatus::invalid_argument);
+    EXPECT_TRUE(has(backend_.last_error(), "are not one or several whole mappings"));
+    EXPECT_EQ(backend_.unmap_memory(0, address_, bytes), DeviceStatus::ok);
+    release();
+}
+
+TEST_F(CudaVirtualMemory, IsMappedNowhereWhenAccessToItIsRefused) {
+    reserve();
+    fail_next("cuMemSetAccess", 2);
+    EXPECT_EQ(map(0), DeviceStatus::out_of_memory);
+    EXPECT_EQ(map(0), DeviceStatus::ok);
+    EXPECT_EQ(backend_.unmap_memory(0, address_, bytes), DeviceStatus::ok);
+    release();
+}
+
+TEST_F(CudaVirtualMemory, IsForPeersThatHaveAccessBeforeAndAfterItIsMapped) {
+    reserve();
+    EXPECT_EQ(map(0), DeviceStatus::ok);
+    EXPECT_EQ(backend_.fill(1, address_, 7, bytes), DeviceStatus::invalid_argument);
+    EXPECT_TRUE(backend_.can_access_peer(1, 0));
+    EXPECT_EQ(backend_.enable_peer_access(1, 0), DeviceStatus::ok);
+    EXPECT_EQ(backend_.enable_peer_access(1, 0), DeviceStatus::ok);
+    EXPECT_EQ(backend_.fill(1, address_, 7, bytes), DeviceStatus::ok);
+    EXPECT_EQ(map(1), DeviceStatus::ok);
+    EXPECT_EQ(backend_.fill(1, address_, 7, 2 * bytes), DeviceStatus::ok);
+    EXPECT_EQ(backend_.unmap_memory(0, address_, 2 * bytes), DeviceStatus::ok);
+    release();
+}
+
+// Capture ---------------------------------------------------------------------------------------
+
+class CudaCapture : public FakeDriver {
+protected:
+    CudaCapture() { EXPECT_EQ(backend_.create_stream(0, &stream_), DeviceStatus::ok); }
+
+    CudaBackend backend_{path};
+    StreamHandle stream_ = nullptr;
+    GraphHandle graph_ = nullptr;
+};
+
+TEST_F(CudaCapture, IsNotBrokenByACallThatMayNotBeMadeMeanwhile) {
+    void* memory = nullptr;
+    ASSERT_EQ(backend_.begin_capture(0, stream_), DeviceStatus::ok);
+    EXPECT_EQ(backend_.synchronize_stream(0, stream_), DeviceStatus::in_capture);
+    EXPECT_EQ(backend_.synchronize_device(0), DeviceStatus::in_capture);
+    EXPECT_EQ(backend_.synchronize_device(1), DeviceStatus::in_capture);
+    EXPECT_EQ(backend_.allocate(0, 512, StorageKind::private_storage, &memory),
+              DeviceStatus::in_capture);
+    EXPECT_EQ(backend_.end_capture(0, stream_, &graph_), DeviceStatus::ok);
+    EXPECT_EQ(backend_.synchronize_stream(0, stream_), DeviceStatus::ok);
+    EXPECT_EQ(backend_.destroy_graph(0, graph_), DeviceStatus::ok);
+}
+
+TEST_F(CudaCapture, LetsOtherThreadsAllocateMeanwhile) {
+    void* memory = nullptr;
+    ASSERT_EQ(backend_.begin_capture(0, stream_), DeviceStatus::ok);
+    std::thread([&] {
+        EXPECT_EQ(backend_.allocate(0, 512, StorageKind::private_storage, &memory),
+                  DeviceStatus::ok);
+        EXPECT_EQ(backend_.fill(0, memory, 1, 512), DeviceStatus::ok);
+    }).join();
+    EXPECT_EQ(backend_.end_capture(0, stream_, &graph_), DeviceStatus::ok);
+    EXPECT_EQ(backend_.destroy_graph(0, graph_), DeviceStatus::ok);
+    EXPECT_EQ(backend_.deallocate(0, memory, 512, StorageKind::private_storage), DeviceStatus::ok);
+}
+
+TEST_F(CudaCapture, LeavesNoGraphBehindThatCannotBeMadeReady) {
+    ASSERT_EQ(backend_.begin_capture(0, stream_), DeviceStatus::ok);
+    fail_next("cuGraphInstantiate", 2);
+    const int before = held();
+    EXPECT_EQ(backend_.end_capture(0, stream_, &graph_), DeviceStatus::out_of_memory);
+    EXPECT_EQ(held(), before);
+    EXPECT_EQ(graph_, nullptr);
+    EXPECT_EQ(backend_.synchronize_stream(0, stream_), DeviceStatus::ok);
+}
+
+TEST_F(CudaCapture, ThatJoinedAStreamAndNeverCameBackFromItIsRefused) {
+    StreamHandle other = nullptr;
+    EventHandle event = nullptr;
+    EXPECT_EQ(backend_.create_stream(0, &other), DeviceStatus::ok);
+    EXPECT_EQ(backend_.create_event(0, EventTiming::off, &event), DeviceStatus::ok);
+    ASSERT_EQ(backend_.begin_capture(0, stream_), DeviceStatus::ok);
+    EXPECT_EQ(backend_.record_event(0, event, stream_), DeviceStatus::ok);
+    EXPECT_EQ(backend_.wait_event(0, other, event), DeviceStatus::ok);
+    EXPECT_EQ(backend_.launch_host_function(
+                  0, other, [](void*) {}, nullptr),
+              DeviceStatus::ok);
+    EXPECT_EQ(backend_.end_capture(0, stream_, &graph_), DeviceStatus::in_capture);
+    EXPECT_TRUE(has(backend_.last_error(), "CUresult 904")) << backend_.last_error();
+}
+
+// Storage ---------------------------------------------------------------------------------------
+
+TEST_F(CudaBackendWithFakeDriver, FindsTheHostsAddressWithinSharedAndManagedStorageOnly) {
+    CudaBackend backend(path);
+    for (const StorageKind kind :
+         {StorageKind::shared, StorageKind::managed, StorageKind::private_storage}) {
+        void* memory = nullptr;
+        ASSERT_EQ(backend.allocate(0, 4096, kind, &memory), DeviceStatus::ok);
+        const bool for_host = kind != StorageKind::private_storage;
+        char* const inside = static_cast<char*>(memory) + 100;
+        EXPECT_EQ(backend.host_pointer(0, inside), for_host ? inside : nullptr);
+        EXPECT_EQ(backend.deallocate(0, memory, 4096, kind), DeviceStatus::ok);
+    }
+    EXPECT_EQ(backend.last_error(), "");
+}
+
+TEST_F(CudaBackendWithFakeDriver, CopiesWithoutAStreamPastWorkOfTheDefaultStream) {
+    CudaBackend backend(path);
+    std::mutex held_up;
+    held_up.lock();
+    EXPECT_EQ(
+        backend.launch_host_function(
+            0, nullptr,
+            [](void* mutex) { const std::lock_guard guard(*static_cast<std::mutex*>(mutex)); },
+            &held_up),
+        DeviceStatus::ok);
+    char from = 1;
+    char to = 0;
+    EXPECT_EQ(backend.copy(0, CopyKind::host_to_host, &to, &from, 1), DeviceStatus::ok);
+    EXPECT_EQ(to, 1);
+    EXPECT_EQ(backend.query_stream(0, nullptr), DeviceStatus::not_ready);
+    held_up.unlock();
+    EXPECT_EQ(backend.synchronize_device(0), DeviceStatus::ok);
+}
+
+}  // namespace
+}  // namespace tensorpool::device::cuda

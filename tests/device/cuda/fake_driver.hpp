@@ -1,0 +1,53 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include <tensorpool/device/cuda_backend.hpp>
+
+#include "device/cuda/driver_types.hpp"
+#include "platform/dynamic_library.hpp"
+#include "support/fake_cuda/controls.hpp"
+
+namespace tensorpool::device::cuda {
+
+/// The driver of tests/support/fake_cuda, as a test sees and leads it.
+class FakeDriver : public ::testing::Test {
+protected:
+    static constexpr const char* path = TENSORPOOL_FAKE_CUDA;
+    static constexpr const char* old_path = TENSORPOOL_FAKE_CUDA_OLD;
+    static constexpr const char* broken_path = TENSORPOOL_FAKE_CUDA_BROKEN;
+
+    FakeDriver() { EXPECT_TRUE(file_.open(path)) << file_.problem(); }
+    /// All that a test's backends made is given back.
+    ~FakeDriver() override { EXPECT_EQ(held(), 0); }
+
+    template <class Function>
+    Function find(const char* name) {
+        return reinterpret_cast<Function>(file_.find(name));
+    }
+    void set_device_count(int count) {
+        find<fake_cuda::SetDeviceCount>("fake_cuda_set_device_count")(count);
+    }
+    void set_init_result(unsigned result) {
+        find<fake_cuda::SetInitResult>("fake_cuda_set_init_result")(result);
+    }
+    void fail_next(const char* function, unsigned result) {
+        find<fake_cuda::FailNext>("fake_cuda_fail_next")(function, result);
+    }
+    void lose_device(int device, unsigned result) {
+        find<fake_cuda::LoseDevice>("fake_cuda_lose_device")(device, result);
+    }
+    int held() { return find<fake_cuda::Held>("fake_cuda_held")(); }
+    CUctx_st* current_context() {
+        CUctx_st* context = nullptr;
+        find<int (*)(CUctx_st**)>("cuCtxGetCurrent")(&context);
+        return context;
+    }
+
+private:
+    platform::DynamicLibrary file_;
+};
+
+}  // namespace tensorpool::device::cuda

@@ -1,0 +1,366 @@
+// Memory of devices and of the host. Addresses of device memory lead nowhere for the host.
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "support/fake_cuda/objects.hpp"
+
+using namespace fake_cuda;
+
+namespace fake_cuda {
+namespace {
+
+DeviceAddress address_of(const void* pointer) {
+    return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+void* pointer_at(DeviceAddress address) {
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+
+std::size_t whole_pages(std::size_t bytes) {
+    return (bytes + 4095) / 4096 * 4096;
+}
+
+void* map(std::size_t bytes, int protection) {
+    void* const mapped = mmap(nullptr, whole_pages(bytes), protection,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return mapped != MAP_FAILED ? mapped : nullptr;
+}
+
+/// The last of those that begin at or below the address, where the address lies within it.
+template <class Ranges>
+auto find_around(Ranges& ranges, DeviceAddress address) {
+    const auto above = ranges.upper_bound(address);
+    if (above == ranges.begin()) return ranges.end();
+    const auto found = std::prev(above);
+    return address < found->first + found->second.bytes ? found : ranges.end();
+}
+
+/// Takes a range of this kind out that begins at the address, and gives it back to the system.
+Result end_range(DeviceAddress address, std::initializer_list<Range::Kind> kinds, int device) {
+    const auto found = driver().ranges.find(address);
+    if (found == driver().ranges.end() || found->second.device != device ||
+        std::find(kinds.begin(), kinds.end(), found->second.kind) == kinds.end()) {
+        return Result::invalid_value;
+    }
+    const Range range = found->second;
+    driver().ranges.erase(found);
+    if (range.kind == Range::Kind::device || range.kind == Range::Kind::managed) {
+        driver().devices[range.device].used -= range.bytes;
+    }
+    if (range.kind == Range::Kind::device) delete[] range.memory;
+    munmap(pointer_at(address), whole_pages(range.bytes));
+    return Result::success;
+}
+
+/// Host memory has no device.
+constexpr int no_device = -1;
+
+Result add_range(Range::Kind kind, std::size_t bytes, int device, DeviceAddress* address) {
+    if (bytes == 0) return Result::invalid_value;
+    if (device != no_device) {
+        if (Driver::total_bytes - driver().devices[device].used < bytes) {
+            return Result::out_of_memory;
+        }
+    } else if (bytes > Driver::total_bytes) {
+        return Result::out_of_memory;
+    }
+    const bool for_host = kind != Range::Kind::device;
+    void* const mapped = map(bytes, for_host ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (mapped == nullptr) return Result::out_of_memory;
+    if (device != no_device) driver().devices[device].used += bytes;
+    char* const memory = for_host ? static_cast<char*>(mapped) : new char[bytes];
+    *address = address_of(mapped);
+    driver().ranges[*address] = {kind, bytes, device, memory, false};
+    return Result::success;
+}
+
+}  // namespace
+
+bool is_usable(int device, DeviceAddress address, std::size_t bytes) {
+    const DeviceAddress end = address + bytes;
+    while (address < end) {
+        if (const auto range = find_around(driver().ranges, address);
+            range != driver().ranges.end()) {
+            address = range->first + range->second.bytes;
+        } else if (const auto mapping = find_around(driver().mappings, address);
+                   mapping != driver().mappings.end() &&
+                   mapping->second.readers.count(device) != 0) {
+            address = mapping->first + mapping->second.bytes;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+void visit_pieces(DeviceAddress address, std::size_t bytes,
+                  const std::function<void(char*, std::size_t)>& visit) {
+    while (bytes != 0) {
+        std::size_t piece = 0;
+        const auto go = [&](DeviceAddress begin, std::size_t all, char* memory) {
+            const std::size_t offset = address - begin;
+            piece = std::min(bytes, all - offset);
+            visit(memory + offset, piece);
+        };
+        if (const auto range = find_around(driver().ranges, address);
+            range != driver().ranges.end()) {
+            go(range->first, range->second.bytes, range->second.memory);
+        } else {
+            const auto mapping = find_around(driver().mappings, address);
+            go(mapping->first, mapping->second.bytes, mapping->second.physical->memory.get());
+        }
+        address += piece;
+        bytes -= piece;
+    }
+}
+
+}  // namespace fake_cuda
+
+extern "C" {
+
+Result cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+    return enter_context("cuMemGetInfo", [&](Lock&, CUctx_st& context) {
+        *total = Driver::total_bytes;
+        *free = Driver::total_bytes - driver().devices[context.device].used;
+        return Result::success;
+    });
+}
+
+Result cuMemAlloc_v2(DeviceAddress* address, std::size_t bytes) {
+    return enter_context("cuMemAlloc", [&](Lock&, CUctx_st& context) {
+        return add_range(Range::Kind::device, bytes, context.device, address);
+    });
+}
+
+Result cuMemAllocManaged(DeviceAddress* address, std::size_t bytes, unsigned flags) {
+    return enter_context("cuMemAllocManaged", [&](Lock&, CUctx_st& context) {
+        if (flags != attach_global) return Result::invalid_value;
+        return add_range(Range::Kind::managed, bytes, context.device, address);
+    });
+}
+
+// Waits for the device, as the driver's own does.
+Result cuMemFree_v2(DeviceAddress address) {
+    return enter_context("cuMemFree", [&](Lock& lock, CUctx_st& context) {
+        wait_until_idle(lock, context);
+        return end_range(address, {Range::Kind::device, Range::Kind::managed}, context.device);
+    });
+}
+
+Result cuMemAllocAsync(DeviceAddress* address, std::size_t bytes, Stream handle) {
+    return enter_context("cuMemAllocAsync", [&](Lock&, CUctx_st& context) {
+        CUstream_st* const stream = stream_of(context, handle);
+        if (stream == nullptr) return Result::invalid_handle;
+        if (breaks_capture(*stream)) return Result::stream_capture_unsupported;
+        return add_range(Range::Kind::device, bytes, context.device, address);
+    });
+}
+
+Result cuMemFreeAsync(DeviceAddress address, Stream handle) {
+    return enter_context("cuMemFreeAsync", [&](Lock&, CUctx_st& context) {
+        CUstream_st* const stream = stream_of(context, handle);
+        if (stream == nullptr) return Result::invalid_handle;
+        if (breaks_capture(*stream)) return Result::stream_capture_unsupported;
+        const auto found = driver().ranges.find(address);
+        if (found == driver().ranges.end() || std::exchange(found->second.leaving, true)) {
+            return Result::invalid_value;
+        }
+        return give(*stream, {{}, [address, device = context.device] {
+                                  const Lock lock(driver().mutex);
+                                  end_range(address, {Range::Kind::device}, device);
+                              }});
+    });
+}
+
+Result cuMemHostAlloc(void** memory, std::size_t bytes, unsigned flags) {
+    return enter_context("cuMemHostAlloc", [&](Lock&, CUctx_st&) {
+        if (flags > 7) return Result::invalid_value;
+        DeviceAddress address = 0;
+        const Result result = add_range(Range::Kind::host, bytes, no_device, &address);
+        if (result == Result::success) *memory = pointer_at(address);
+        return result;
+    });
+}
+
+Result cuMemFreeHost(void* memory) {
+    return enter_context("cuMemFreeHost", [&](Lock& lock, CUctx_st& context) {
+        wait_until_idle(lock, context);
+        return end_range(address_of(memory), {Range::Kind::host}, no_device);
+    });
+}
+
+Result cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags) {
+    return enter_context("cuMemHostRegister", [&](Lock&, CUctx_st&) {
+        if (memory == nullptr || bytes == 0 || flags > 15) return Result::invalid_value;
+        const DeviceAddress address = address_of(memory);
+        const auto after = driver().ranges.lower_bound(address);
+        const bool meets_next = after != driver().ranges.end() && after->first < address + bytes;
+        if (meets_next || find_around(driver().ranges, address) != driver().ranges.end()) {
+            return Result::host_memory_already_registered;
+        }
+        driver().ranges[address] = {Range::Kind::registered, bytes, no_device,
+                                    static_cast<char*>(memory), false};
+        return Result::success;
+    });
+}
+
+Result cuMemHostUnregister(void* memory) {
+    return enter_context("cuMemHostUnregister", [&](Lock&, CUctx_st&) {
+        const auto found = driver().ranges.find(address_of(memory));
+        if (found == driver().ranges.end() || found->second.kind != Range::Kind::registered) {
+            return Result::host_memory_not_registered;
+        }
+        driver().ranges.erase(found);
+        return Result::success;
+    });
+}
+
+Result cuPointerGetAttribute(void* data, PointerAttribute attribute, DeviceAddress address) {
+    return enter_context("cuPointerGetAttribute", [&](Lock&, CUctx_st&) {
+        if (attribute != PointerAttribute::host_pointer) return Result::invalid_value;
+        const auto found = find_around(driver().ranges, address);
+        const bool has_one =
+            found != driver().ranges.end() && found->second.kind != Range::Kind::device;
+        *static_cast<void**>(data) = has_one ? pointer_at(address) : nullptr;
+        return has_one ? Result::success : Result::invalid_value;
+    });
+}
+
+// Virtual memory ------------------------------------------------------------------------------
+
+Result cuMemGetAllocationGranularity(std::size_t* granularity,
+                                     const AllocationProperties* properties, Granularity) {
+    return enter("cuMemGetAllocationGranularity", [&](Lock&) {
+        if (properties->type != AllocationType::pinned ||
+            properties->location.type != LocationType::device ||
+            properties->location.id >= driver().device_count) {
+            return Result::invalid_value;
+        }
+        *granularity = Driver::granularity;
+        return Result::success;
+    });
+}
+
+Result cuMemAddressReserve(DeviceAddress* address, std::size_t bytes, std::size_t alignment,
+                           DeviceAddress, unsigned long long flags) {
+    return enter_context("cuMemAddressReserve", [&](Lock&, CUctx_st&) {
+        if (bytes == 0 || bytes % Driver::granularity != 0 || flags != 0 || alignment != 0) {
+            return Result::invalid_value;
+        }
+        // As much more as it takes to align it.
+        void* const mapped = map(bytes + Driver::granularity, PROT_NONE);
+        if (mapped == nullptr) return Result::out_of_memory;
+        const DeviceAddress from = address_of(mapped);
+        *address = (from + Driver::granularity - 1) / Driver::granularity * Driver::granularity;
+        munmap(mapped, *address - from);
+        munmap(pointer_at(*address + bytes), from + Driver::granularity - *address);
+        driver().reservations[*address] = bytes;
+        return Result::success;
+    });
+}
+
+Result cuMemAddressFree(DeviceAddress address, std::size_t bytes) {
+    return enter_context("cuMemAddressFree", [&](Lock&, CUctx_st&) {
+        const auto found = driver().reservations.find(address);
+        if (found == driver().reservations.end() || found->second != bytes) {
+            return Result::invalid_value;
+        }
+        const auto mapped = driver().mappings.lower_bound(address);
+        if (mapped != driver().mappings.end() && mapped->first < address + bytes) {
+            return Result::invalid_value;
+        }
+        driver().reservations.erase(found);
+        munmap(pointer_at(address), bytes);
+        return Result::success;
+    });
+}
+
+Result cuMemCreate(MemoryNumber* memory, std::size_t bytes, const AllocationProperties* properties,
+                   unsigned long long flags) {
+    return enter_context("cuMemCreate", [&](Lock&, CUctx_st&) {
+        const int device = properties->location.id;
+        if (bytes == 0 || bytes % Driver::granularity != 0 || flags != 0 || device < 0 ||
+            properties->type != AllocationType::pinned || device >= driver().device_count) {
+            return Result::invalid_value;
+        }
+        if (Driver::total_bytes - driver().devices[device].used < bytes) {
+            return Result::out_of_memory;
+        }
+        driver().devices[device].used += bytes;
+        const auto end = [](Physical* physical) {
+            driver().devices[physical->device].used -= physical->bytes;
+            delete physical;
+        };
+        *memory = ++driver().last_memory;
+        driver().physical[*memory] = std::shared_ptr<Physical>(
+            new Physical{bytes, device, std::make_unique<char[]>(bytes)}, end);
+        return Result::success;
+    });
+}
+
+// The memory goes when it is mapped nowhere any more.
+Result cuMemRelease(MemoryNumber memory) {
+    return enter_context("cuMemRelease", [&](Lock&, CUctx_st&) {
+        return driver().physical.erase(memory) != 0 ? Result::success : Result::invalid_value;
+    });
+}
+
+Result cuMemMap(DeviceAddress address, std::size_t bytes, std::size_t offset, MemoryNumber memory,
+                unsigned long long flags) {
+    return enter_context("cuMemMap", [&](Lock&, CUctx_st&) {
+        const auto found = driver().physical.find(memory);
+        auto around = driver().reservations.upper_bound(address);
+        if (found == driver().physical.end() || offset != 0 || flags != 0 ||
+            bytes != found->second->bytes || around == driver().reservations.begin()) {
+            return Result::invalid_value;
+        }
+        --around;
+        const auto next = driver().mappings.lower_bound(address);
+        if (address % Driver::granularity != 0 ||
+            address + bytes > around->first + around->second ||
+            find_around(driver().mappings, address) != driver().mappings.end() ||
+            (next != driver().mappings.end() && next->first < address + bytes)) {
+            return Result::invalid_value;
+        }
+        driver().mappings[address] = {bytes, found->second, {}};
+        return Result::success;
+    });
+}
+
+// One whole mapping: the reference does not promise more.
+Result cuMemUnmap(DeviceAddress address, std::size_t bytes) {
+    return enter_context("cuMemUnmap", [&](Lock&, CUctx_st&) {
+        const auto found = driver().mappings.find(address);
+        if (found == driver().mappings.end() || found->second.bytes != bytes) {
+            return Result::invalid_value;
+        }
+        driver().mappings.erase(found);
+        return Result::success;
+    });
+}
+
+Result cuMemSetAccess(DeviceAddress address, std::size_t bytes, const AccessDescription* access,
+                      std::size_t count) {
+    return enter_context("cuMemSetAccess", [&](Lock&, CUctx_st&) {
+        const auto found = driver().mappings.find(address);
+        if (found == driver().mappings.end() || found->second.bytes != bytes) {
+            return Result::invalid_value;
+        }
+        for (std::size_t index = 0; index < count; ++index) {
+            if (access[index].location.type != LocationType::device ||
+                access[index].flags != Access::read_write ||
+                access[index].location.id >= driver().device_count) {
+                return Result::invalid_value;
+            }
+            found->second.readers.insert(access[index].location.id);
+        }
+        return Result::success;
+    });
+}
+
+}  // extern "C"

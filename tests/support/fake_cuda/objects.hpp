@@ -1,0 +1,191 @@
+#pragma once
+
+/// The objects of a CUDA driver over host memory, and what its functions have in common. All of it
+/// lies behind one lock: this is for tests of what calls a driver, and as strict as the reference
+/// allows.
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/cuda/driver_types.hpp"
+
+namespace fake_cuda {
+
+using namespace tensorpool::device::cuda;
+using Lock = std::unique_lock<std::mutex>;
+
+/// Work of a stream: `run` without the lock, once `ready`, which is asked under it, says so.
+struct Operation {
+    std::function<bool()> ready;
+    std::function<void()> run;
+};
+
+/// What a record of an event stands for.
+struct Mark {
+    bool done = false;
+    std::chrono::steady_clock::time_point at;
+};
+
+/// Streams of a capture are lanes; a clock says how much of each lane one is ordered behind.
+using Clock = std::map<CUstream_st*, std::size_t>;
+struct Capture {
+    std::uint64_t id = 0;
+    CUstream_st* origin = nullptr;
+    bool invalidated = false;
+    std::map<CUstream_st*, Clock> lanes;
+    std::vector<std::function<void()>> nodes;  // in the order in which they were given
+};
+
+/// Memory that the device finds at an address; `memory` is where it really is.
+struct Range {
+    enum class Kind { device, managed, host, registered };
+    Kind kind = Kind::device;
+    std::size_t bytes = 0;
+    int device = 0;
+    char* memory = nullptr;
+    bool leaving = false;  // freed in the order of a stream
+};
+
+struct Physical {
+    std::size_t bytes = 0;
+    int device = 0;
+    std::unique_ptr<char[]> memory;
+};
+struct Mapping {
+    std::size_t bytes = 0;
+    std::shared_ptr<Physical> physical;
+    std::set<int> readers;  // devices whose access was set
+};
+
+struct DeviceState {
+    int retained = 0;
+    CUctx_st* context = nullptr;
+    std::size_t used = 0;
+};
+
+}  // namespace fake_cuda
+
+struct CUctx_st {
+    int device = 0;
+    fake_cuda::Result lost = fake_cuda::Result::success;  // what every call returns from then on
+    std::set<CUctx_st*> peers;
+    std::set<CUstream_st*> streams;  // the default one too
+    std::set<CUstream_st*> ending;   // destroyed, with work left
+    std::set<CUevent_st*> events;
+    CUstream_st* default_stream = nullptr;
+};
+
+struct CUstream_st {
+    CUctx_st* context = nullptr;
+    std::deque<fake_cuda::Operation> operations;  // the first may be under way
+    bool has_worker = false;
+    bool destroyed = false;
+    std::shared_ptr<fake_cuda::Capture> capture;
+};
+
+struct CUevent_st {
+    CUctx_st* context = nullptr;
+    bool timing = false;
+    std::shared_ptr<fake_cuda::Mark> mark;
+    std::shared_ptr<fake_cuda::Capture> capture;  // recorded in this one last
+    fake_cuda::Clock clock;
+};
+
+struct CUgraph_st {
+    std::vector<std::function<void()>> nodes;
+};
+struct CUgraphExec_st {
+    std::shared_ptr<const std::vector<std::function<void()>>> nodes;
+};
+
+namespace fake_cuda {
+
+struct Driver {
+    static constexpr int most_devices = 8;
+    static constexpr std::size_t total_bytes = std::size_t{1} << 30;
+    static constexpr std::size_t granularity = std::size_t{2} << 20;
+
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool initialised = false;
+    int device_count = 2;
+    int version = 12020;
+    Result init_result = Result::success;
+    std::map<std::string, Result> faults;  // of the next call of a function
+    DeviceState devices[most_devices];
+    std::map<DeviceAddress, Range> ranges;
+    std::map<DeviceAddress, std::size_t> reservations;
+    std::map<DeviceAddress, Mapping> mappings;
+    std::map<MemoryNumber, std::shared_ptr<Physical>> physical;
+    MemoryNumber last_memory = 0;
+    std::set<CUgraph_st*> graphs;
+    std::set<CUgraphExec_st*> execs;
+    std::uint64_t last_capture = 0;
+};
+
+/// Never destroyed: workers may outlive the program's own objects.
+Driver& driver();
+/// The calling thread's stack of contexts.
+std::vector<CUctx_st*>& contexts_of_thread();
+/// Whether the calling thread is inside of a host function, which may call nothing.
+bool& in_host_function();
+
+/// `body(lock)` under the lock, unless the call fails before: by a fault that was asked for, inside
+/// of a host function, or before cuInit.
+template <class Body>
+Result enter(const char* name, Body body) {
+    if (in_host_function()) return Result{800};  // CUDA_ERROR_NOT_PERMITTED
+    Lock lock(driver().mutex);
+    if (const auto fault = driver().faults.find(name); fault != driver().faults.end()) {
+        const Result result = fault->second;
+        driver().faults.erase(fault);
+        return result;
+    }
+    if (!driver().initialised) return Result::not_initialized;
+    return body(lock);
+}
+
+/// The same with the thread's context: `body(lock, context)`. Fails where there is none, or an
+/// earlier failure has made it useless.
+template <class Body>
+Result enter_context(const char* name, Body body) {
+    return enter(name, [&](Lock& lock) {
+        if (contexts_of_thread().empty()) return Result::invalid_context;
+        CUctx_st& context = *contexts_of_thread().back();
+        return context.lost != Result::success ? context.lost : body(lock, context);
+    });
+}
+
+// Streams. All under the lock.
+
+/// The context's stream of this handle, its default one for nullptr; nullptr where it has none.
+CUstream_st* stream_of(CUctx_st& context, Stream stream);
+CUevent_st* event_of(CUctx_st& context, Event event);
+/// Runs after what was given to the stream before; kept where it is captured.
+Result give(CUstream_st& stream, Operation operation);
+void wait_until_idle(Lock& lock, const CUstream_st& stream);
+/// All streams of the context.
+void wait_until_idle(Lock& lock, const CUctx_st& context);
+CUstream_st* make_stream(CUctx_st& context);
+void end_stream(CUstream_st& stream);
+/// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED for a stream that is captured; and the capture is broken.
+bool breaks_capture(CUstream_st& stream);
+
+// Memory. All under the lock.
+
+/// Whether all of it is memory that `device` can use.
+bool is_usable(int device, DeviceAddress address, std::size_t bytes);
+/// `visit(pointer, bytes)` for the pieces of it, in order. REQUIRES: it is usable.
+void visit_pieces(DeviceAddress address, std::size_t bytes,
+                  const std::function<void(char*, std::size_t)>& visit);
+
+}  // namespace fake_cuda
