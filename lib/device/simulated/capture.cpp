@@ -4,7 +4,8 @@
 
 namespace tensorpool::device {
 
-Capture::Capture(Stream& origin, std::uint64_t id) : id_(id) {
+Capture::Capture(Stream& origin, std::uint64_t id, const Operation& begun)
+    : id_(id), begun_(begun) {
     branches_.push_back({&origin, {}});
 }
 

@@ -21,13 +21,14 @@ public:
         VectorClock clock;  // of the nodes before it, and itself, by branch
     };
 
-    Capture(Stream& origin, std::uint64_t id);
+    Capture(Stream& origin, std::uint64_t id, const Operation& begun);
 
     std::uint64_t id() const noexcept { return id_; }
     /// The thread that began it, for which more is forbidden.
     bool by_this_thread() const noexcept { return thread_ == std::this_thread::get_id(); }
     bool began_in(const Stream& stream) const noexcept { return branches_[0].stream == &stream; }
     bool open() const noexcept { return open_; }
+    const Operation& begun() const noexcept { return begun_; }
 
     void add(const Stream& stream, Work work);
     const VectorClock& clock_of(const Stream& stream) const noexcept {
@@ -40,6 +41,8 @@ public:
     bool end() noexcept;
 
     const std::vector<Node>& nodes() const noexcept { return nodes_; }
+    /// Of all nodes, once the branches are joined.
+    const VectorClock& last_clock() const noexcept { return branches_[0].clock; }
     std::size_t branches() const noexcept { return branches_.size(); }
 
 private:
@@ -49,6 +52,7 @@ private:
     };
 
     std::uint64_t id_;
+    Operation begun_;
     std::thread::id thread_ = std::this_thread::get_id();
     bool open_ = true;
     std::vector<Branch> branches_;
@@ -59,7 +63,9 @@ private:
 struct Graph {
     int device = 0;
     std::shared_ptr<const Capture> capture;
-    std::vector<std::uint32_t> timelines;  // of its branches but the first
+    std::uint64_t captured_until = 0;  // the number of the last operation of the capture
+    std::vector<Timeline> timelines;   // of its branches; the first one's is not used
+    std::shared_ptr<const Mark> last;  // after it was launched last
 };
 
 }  // namespace tensorpool::device

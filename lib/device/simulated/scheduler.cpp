@@ -76,11 +76,10 @@ bool Scheduler::decide_to_answer_late(const Target& target) {
     return driver_ == nullptr || driver_->choose_not_ready();
 }
 
-void Scheduler::drain(SimulationLock& lock, int device) {
+void Scheduler::drain(SimulationLock& lock) {
     for (;;) {
-        const auto pending = std::find_if(
-            streams_.begin(), streams_.end(),
-            [&](const auto& stream) { return stream->device == device && !stream->idle(); });
+        const auto pending = std::find_if(streams_.begin(), streams_.end(),
+                                          [](const auto& stream) { return !stream->idle(); });
         if (pending == streams_.end()) return;
         const Target target = {*pending, (*pending)->done + 1};
         if (Stream* const needed = needed_for(target)) {

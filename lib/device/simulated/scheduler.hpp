@@ -36,8 +36,8 @@ public:
     void wait(SimulationLock& lock, const Target& target);
     /// Whether it is reached, after some work where the schedule says so.
     bool poll(SimulationLock& lock, const Target& target);
-    /// All that was given to the device, in any order: where no schedule has a say.
-    void drain(SimulationLock& lock, int device);
+    /// Does all that was given, in any order: where no schedule has a say.
+    void drain(SimulationLock& lock);
     bool step(SimulationLock& lock, Stream& stream);
 
     /// The thread does work of a stream now.

@@ -102,18 +102,36 @@ bool SimulatedBackend::step(int device, StreamHandle stream) noexcept {
     return found != nullptr && simulation_->scheduler.step(lock, *found);
 }
 
-void SimulatedBackend::host_read(const void*, std::size_t, const char*) noexcept {}
-void SimulatedBackend::host_write(void*, std::size_t, const char*) noexcept {}
+void SimulatedBackend::host_read(const void* address, std::size_t bytes,
+                                 const char* label) noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    simulation_->host_touch(label, {{address, bytes}}, {});
+}
+
+void SimulatedBackend::host_write(void* address, std::size_t bytes, const char* label) noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    simulation_->host_touch(label, {}, {{address, bytes}});
+}
 
 std::vector<Hazard> SimulatedBackend::hazards() const {
-    return {};
+    const std::lock_guard guard(simulation_->mutex);
+    return simulation_->watch.log.kept();
 }
+
 std::uint64_t SimulatedBackend::hazard_count() const noexcept {
-    return 0;
+    const std::lock_guard guard(simulation_->mutex);
+    return simulation_->watch.log.count();
 }
-void SimulatedBackend::clear_hazards() noexcept {}
+
+void SimulatedBackend::clear_hazards() noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    simulation_->watch.log.clear();
+}
+
 std::string SimulatedBackend::hazard_report() const {
-    return "";
+    std::string text;
+    for (const Hazard& hazard : hazards()) text += to_string(hazard) + '\n';
+    return text;
 }
 
 SimulatedCalls SimulatedBackend::calls() const noexcept {

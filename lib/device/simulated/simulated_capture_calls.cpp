@@ -29,7 +29,8 @@ DeviceStatus SimulatedBackend::begin_capture(int device, StreamHandle stream) no
         const auto found = s.stream(device, stream);
         if (found == nullptr) return s.no_stream();
         if (found->capture != nullptr) return s.illegal(found->capture.get(), "begin_capture");
-        found->capture = std::make_shared<Capture>(*found, next_capture_id());
+        found->capture = std::make_shared<Capture>(*found, next_capture_id(),
+                                                   s.watch.operation("begin_capture", found->name));
         found->branch = 0;
         s.captures.push_back(found->capture);
         return DeviceStatus::ok;
@@ -49,7 +50,12 @@ DeviceStatus SimulatedBackend::end_capture(int device, StreamHandle stream,
         }
         std::erase(s.captures, capture);
         if (!capture->end()) return s.illegal(capture.get(), "end_capture with streams not joined");
-        auto made = std::make_unique<Graph>();
+        auto made = std::make_shared<Graph>();
+        made->captured_until = s.watch.operations;
+        made->timelines.resize(1);
+        while (made->timelines.size() < capture->branches()) {
+            made->timelines.push_back(s.timelines.take(s.watch.host));
+        }
         made->device = device;
         made->capture = capture;
         *graph = reinterpret_cast<GraphHandle>(made.get());
@@ -77,10 +83,10 @@ DeviceStatus SimulatedBackend::launch_graph(int device, GraphHandle graph,
         if (!s.options.graph_capture) return DeviceStatus::not_supported;
         const auto found = s.stream(device, stream);
         if (found == nullptr) return s.no_stream();
-        Graph* const launched = s.graph(device, graph);
+        const auto launched = s.graph(device, graph);
         if (launched == nullptr) return s.refuse(DeviceStatus::invalid_argument, "no such graph");
         if (found->capture != nullptr) return s.illegal(found->capture.get(), "launch_graph");
-        return s.replay(lock, *found, *launched);
+        return s.replay(lock, found, launched);
     });
 }
 
@@ -88,8 +94,10 @@ DeviceStatus SimulatedBackend::destroy_graph(int device, GraphHandle graph) noex
     Simulation& s = *simulation_;
     return s.call(SimulatedCall::destroy_graph, device, [&](SimulationLock&) {
         if (!s.options.graph_capture) return DeviceStatus::not_supported;
-        if (s.graph(device, graph) == nullptr) {
-            return s.refuse(DeviceStatus::invalid_argument, "no such graph");
+        const auto found = s.graph(device, graph);
+        if (found == nullptr) return s.refuse(DeviceStatus::invalid_argument, "no such graph");
+        for (std::size_t branch = 1; branch < found->timelines.size(); ++branch) {
+            s.timelines.give(found->timelines[branch]);
         }
         s.graphs.erase(graph);
         return DeviceStatus::ok;
@@ -97,8 +105,10 @@ DeviceStatus SimulatedBackend::destroy_graph(int device, GraphHandle graph) noex
 }
 
 void SimulatedBackend::note_block(const BlockNote& note) noexcept {
-    (void)simulation_->call(SimulatedCall::note_block, note.device,
-                            [&](SimulationLock&) { return DeviceStatus::ok; });
+    (void)simulation_->call(SimulatedCall::note_block, note.device, [&](SimulationLock&) {
+        simulation_->note(note);
+        return DeviceStatus::ok;
+    });
 }
 
 }  // namespace tensorpool

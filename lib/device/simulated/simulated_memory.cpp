@@ -73,6 +73,7 @@ void SimulatedMemory::give_back(int device, std::size_t bytes) noexcept {
 
 void* SimulatedMemory::allocate(int device, std::size_t bytes, StorageKind kind) {
     Place& place = this->place(device);
+    if (bytes > place.total) return nullptr;
     const std::size_t pages = base::align_up(bytes, platform::page_bytes());
     if (pages > room(place)) return nullptr;
     void* const memory = place.arena->take(bytes);
@@ -86,7 +87,7 @@ void* SimulatedMemory::allocate(int device, std::size_t bytes, StorageKind kind)
 }
 
 void* SimulatedMemory::allocate_pinned(int device, std::size_t bytes) {
-    void* const memory = pinned_.take(bytes);
+    void* const memory = bytes <= pinned_addresses ? pinned_.take(bytes) : nullptr;
     if (memory == nullptr) return nullptr;
     allocations_.emplace(number(memory),
                          Allocation{number(memory), bytes, device, Allocation::Origin::pinned,

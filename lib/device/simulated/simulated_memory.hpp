@@ -24,6 +24,7 @@ struct Allocation {
     Origin origin = Origin::device;
     StorageKind kind = StorageKind::private_storage;
     bool host_reaches = false;  // at the same address
+    bool ending = false;        // a stream will end it
 
     std::uintptr_t end() const noexcept { return address + bytes; }
     bool on_host() const noexcept {
@@ -51,6 +52,8 @@ public:
     void* allocate_pinned(int device, std::size_t bytes);
     /// False where a part of it is there already.
     bool register_pinned(int device, void* memory, std::size_t bytes);
+    /// A stream will end it: nobody else may.
+    void begin_end(std::uintptr_t address) { allocations_.at(address).ending = true; }
     /// Ends what begins at the address: it is of `find_exact`.
     void end(std::uintptr_t address);
 

@@ -25,6 +25,7 @@ DeviceStatus SimulatedBackend::destroy_stream(int device, StreamHandle stream) n
         if (stream == nullptr || found == nullptr) return s.no_stream();
         if (found->capture != nullptr) return s.illegal(found->capture.get(), "destroy_stream");
         s.streams.erase(stream);
+        s.timelines.give(found->timeline);
         s.scheduler.retire(*found);
         return DeviceStatus::ok;
     });

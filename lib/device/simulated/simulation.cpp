@@ -51,7 +51,9 @@ std::uint64_t duration_ns(std::size_t bytes, double bytes_per_ns) noexcept {
 
 Simulation::Simulation(const SimulationOptions& given, ScheduleDriver* driver)
     : options(validated(given)),
-      memory(options, [](std::uintptr_t, std::size_t) {}),
+      watch(options),
+      memory(options, [this](std::uintptr_t at, std::size_t bytes) { lives.forget(at, bytes); }),
+      checker(watch, memory, [this](int device, int other) { return reaches(device, other); }),
       scheduler(options, driver),
       stream_counts_(static_cast<std::size_t>(options.devices)) {
     const auto devices = static_cast<std::size_t>(options.devices);
@@ -107,29 +109,77 @@ std::shared_ptr<Stream> Simulation::make_stream(int device) {
     stream->device = device;
     stream->name = {static_cast<std::uint16_t>(device),
                     stream_counts_[static_cast<std::size_t>(device)]++};
+    stream->timeline = timelines.take(watch.host);
     scheduler.add(stream);
     return stream;
 }
 
+const VectorClock& Simulation::clock_of(Stream& stream) {
+    if (stream.host_version != watch.host_version) {
+        stream.clock.join(watch.host);
+        stream.host_version = watch.host_version;
+    }
+    return stream.clock;
+}
+
+Operation Simulation::next_operation(Stream& stream, const std::string& label) {
+    (void)clock_of(stream);
+    const std::uint64_t tick = ++stream.timeline.tick;
+    stream.clock.raise(stream.timeline.number, tick);
+    return watch.operation(label, stream.name, stream.timeline.number, tick);
+}
+
+DeviceStatus Simulation::not_there() {
+    return refuse(DeviceStatus::invalid_argument, "it touches memory that is not there");
+}
+
 DeviceStatus Simulation::give(SimulationLock& lock, Stream& stream, Work work) {
+    Toucher by;
+    by.device = stream.device;
+    by.clock = &stream.clock;
     if (stream.capture != nullptr) {
+        by.operation = watch.operation(work.label, stream.name);
+        by.kind = Toucher::Kind::captured;
+        if (!checker.touch(by, work.reads, work.writes)) return not_there();
         stream.capture->add(stream, std::move(work));
         return DeviceStatus::ok;
     }
-    spend(options.launch_latency_ns);
-    stream.time_ns = std::max(stream.time_ns, now_ns) + work.duration_ns;
-    QueueEntry entry;
-    entry.footprint = footprint_of(work);
-    entry.run = std::move(work.run);
-    entry.then = std::move(work.then);
-    scheduler.give(lock, stream, std::move(entry));
+    by.operation = next_operation(stream, work.label);
+    if (!checker.touch(by, work.reads, work.writes)) return not_there();
+    enqueue(lock, stream, std::move(work));
     return DeviceStatus::ok;
 }
 
-DeviceStatus Simulation::do_now(SimulationLock&, int, Work work) {
+void Simulation::enqueue(SimulationLock& lock, Stream& stream, Work work) {
+    spend(options.launch_latency_ns);
+    stream.time_ns = std::max(stream.time_ns, now_ns) + work.duration_ns;
+    QueueEntry entry;
+    if (options.schedule == Schedule::replayed) entry.footprint = footprint_of(work);
+    entry.run = std::move(work.run);
+    entry.then = std::move(work.then);
+    scheduler.give(lock, stream, std::move(entry));
+}
+
+DeviceStatus Simulation::do_now(SimulationLock&, int device, Work work) {
+    Toucher by;
+    by.operation = watch.host_operation(work.label);
+    by.device = device;
+    by.clock = &watch.host;
+    by.kind = Toucher::Kind::copy;
+    if (!checker.touch(by, work.reads, work.writes)) return not_there();
     spend(options.launch_latency_ns + work.duration_ns);
     work.run();
     return DeviceStatus::ok;
+}
+
+void Simulation::host_touch(const std::string& label, const std::vector<MemoryRange>& reads,
+                            const std::vector<MemoryRange>& writes) {
+    if (!watch.on) return;
+    Toucher by;
+    by.operation = watch.host_operation(label);
+    by.clock = &watch.host;
+    by.kind = Toucher::Kind::host;
+    (void)checker.touch(by, reads, writes);
 }
 
 DeviceStatus Simulation::order_after(SimulationLock& lock, Stream& stream, const Mark& mark) {
@@ -145,6 +195,7 @@ DeviceStatus Simulation::order_after(SimulationLock& lock, Stream& stream, const
         return illegal(stream.capture.get(), "wait_event for an event from outside");
     }
     stream.time_ns = std::max(stream.time_ns, mark.time_ns);
+    stream.clock.join(mark.clock);
     QueueEntry entry;
     entry.after = mark.target;
     scheduler.give(lock, stream, std::move(entry));
@@ -160,7 +211,7 @@ bool Simulation::reaches(int device, int other) const noexcept {
 std::shared_ptr<Mark> Simulation::mark(const std::shared_ptr<Stream>& stream) {
     auto mark = std::make_shared<Mark>();
     mark->target = {stream, stream->given};
-    mark->clock = stream->clock;
+    mark->clock = clock_of(*stream);
     mark->time_ns = std::max(stream->time_ns, now_ns);
     mark->capture = stream->capture;
     if (mark->capture != nullptr) mark->captured = mark->capture->clock_of(*stream);
@@ -189,27 +240,23 @@ bool Simulation::poll_event(SimulationLock& lock, Mark& mark) {
 }
 
 void Simulation::pass(const Mark& mark) {
+    watch.learn(mark.clock);
     now_ns = std::max(now_ns, mark.time_ns);
 }
 
 // Captures ---------------------------------------------------------------------------------------
 
-Graph* Simulation::graph(int device, GraphHandle handle) const {
+std::shared_ptr<Graph> Simulation::graph(int device, GraphHandle handle) const {
     const auto found = graphs.find(handle);
     if (found == graphs.end() || found->second->device != device) return nullptr;
-    return found->second.get();
+    return found->second;
 }
 
-DeviceStatus Simulation::replay(SimulationLock& lock, Stream& stream, const Graph& graph) {
-    const std::shared_ptr<const Capture> capture = graph.capture;  // it may be destroyed meanwhile
-    for (const Capture::Node& node : capture->nodes()) {
-        const DeviceStatus status = give(lock, stream, node.work);
-        if (status != DeviceStatus::ok) return status;
+DeviceStatus Simulation::illegal(const Capture* capture, const std::string& what) {
+    const Operation operation = watch.host_operation(what);
+    if (watch.on) {
+        watch.log.add(HazardKind::illegal_in_capture, operation, capture->begun(), 0, 0);
     }
-    return DeviceStatus::ok;
-}
-
-DeviceStatus Simulation::illegal(const Capture*, const std::string& what) {
     return refuse(DeviceStatus::in_capture, what);
 }
 

@@ -12,11 +12,14 @@
 #include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/simulation_options.hpp>
 
+#include "device/simulated/access_checker.hpp"
 #include "device/simulated/call_book.hpp"
 #include "device/simulated/capture.hpp"
+#include "device/simulated/life_keeper.hpp"
 #include "device/simulated/scheduler.hpp"
 #include "device/simulated/simulated_memory.hpp"
 #include "device/simulated/stream.hpp"
+#include "device/simulated/watch.hpp"
 #include "device/simulated/work.hpp"
 
 namespace tensorpool::device {
@@ -60,8 +63,28 @@ public:
     Event* event(EventHandle handle) const;
     std::shared_ptr<Stream> make_stream(int device);
 
-    /// Puts work into a stream.
+    /// The next thing that the stream does, after all that the host knows.
+    Operation next_operation(Stream& stream, const std::string& label);
+    /// What the stream's next work comes after.
+    const VectorClock& clock_of(Stream& stream);
+    /// Looks at what the work touches, and puts it into a stream.
     DeviceStatus give(SimulationLock& lock, Stream& stream, Work work);
+    /// Puts it there without a look.
+    void enqueue(SimulationLock& lock, Stream& stream, Work work);
+    /// All devices end what they have to do where that is not known to be done, for its memory
+    /// goes.
+    void end_life(SimulationLock& lock, std::uintptr_t address, const char* label,
+                  LifeKeeper::Gone gone = LifeKeeper::Gone::no);
+    /// Nothing can be ended at the address: says so, where it is not for the call's other
+    /// arguments.
+    void wrong_end(const char* label, const void* memory_given);
+    /// The host itself is about to touch memory.
+    void host_touch(const std::string& label, const std::vector<MemoryRange>& reads,
+                    const std::vector<MemoryRange>& writes);
+    void note(const BlockNote& note);
+    enum class Paint : std::uint8_t { fresh, freed };
+    /// Where patterns are wanted.
+    void paint(void* block, std::size_t bytes, Paint color) const noexcept;
     /// The host does it, on the calling thread; no stream waits for it or is waited for.
     DeviceStatus do_now(SimulationLock& lock, int device, Work work);
     /// What is given to the stream from now on comes after the mark.
@@ -77,8 +100,9 @@ public:
     bool reaches(int device, int other) const noexcept;
     DeviceStatus synchronize(SimulationLock& lock, int device);
 
-    Graph* graph(int device, GraphHandle handle) const;
-    DeviceStatus replay(SimulationLock& lock, Stream& stream, const Graph& graph);
+    std::shared_ptr<Graph> graph(int device, GraphHandle handle) const;
+    DeviceStatus replay(SimulationLock& lock, const std::shared_ptr<Stream>& on,
+                        const std::shared_ptr<Graph>& graph);
     /// Reports a call that may not be made in this capture.
     DeviceStatus illegal(const Capture* capture, const std::string& what);
     /// The open capture because of which this thread may not wait or allocate, or nullptr.
@@ -89,14 +113,18 @@ public:
 
     const SimulationOptions options;
     mutable std::mutex mutex;
+    Watch watch;
+    LifeKeeper lives{watch};
     SimulatedMemory memory;
+    AccessChecker checker;
+    Timelines timelines;
     CallBook book;
     Scheduler scheduler;
     std::unordered_map<StreamHandle, std::shared_ptr<Stream>> streams;
     std::unordered_map<EventHandle, std::unique_ptr<Event>> events;
     std::vector<std::shared_ptr<Stream>> default_streams;
     std::vector<std::shared_ptr<Capture>> captures;  // that are open
-    std::unordered_map<GraphHandle, std::unique_ptr<Graph>> graphs;
+    std::unordered_map<GraphHandle, std::shared_ptr<Graph>> graphs;
     std::vector<std::vector<bool>> peers;  // [device][peer]: may be accessed
     std::uint64_t now_ns = 0;
 
@@ -104,6 +132,9 @@ private:
     DeviceStatus admit(SimulatedCall call, int device);
     void keep_error(SimulatedCall call, int device, DeviceStatus status);
     void pass(const Mark& mark);
+    DeviceStatus not_there();
+    bool touch_of_node(Stream& stream, const Graph& graph, const Capture::Node& node);
+    bool all_idle() const noexcept;
 
     std::string detail_;
     std::vector<std::uint32_t> stream_counts_;  // ever made, of each device

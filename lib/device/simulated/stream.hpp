@@ -9,6 +9,7 @@
 #include <tensorpool/device/simulated_kernel.hpp>
 
 #include "device/simulated/operation.hpp"
+#include "device/simulated/timelines.hpp"
 #include "device/simulated/vector_clock.hpp"
 
 namespace tensorpool::device {
@@ -45,9 +46,9 @@ struct QueueEntry {
 struct Stream {
     int device = 0;
     StreamName name;
-    std::uint32_t timeline = 0;
-    std::uint64_t tick = 0;
-    VectorClock clock;  // what is ordered before the work that is given next
+    Timeline timeline;
+    VectorClock clock;               // what is ordered before the work that is given next
+    std::uint64_t host_version = 0;  // of the host's clock that went into it
     std::uint64_t time_ns = 0;
 
     std::deque<QueueEntry> queue;

@@ -73,4 +73,50 @@ struct Device : SimulatedBackend {
     }
 };
 
+/// What an allocator would tell of blocks of one slab, which this is.
+struct Slab {
+    static constexpr std::size_t block = 65'536;
+    static constexpr std::size_t bytes = 16 * block;
+
+    explicit Slab(Device& of) : device(of), begin(static_cast<char*>(of.memory(bytes))) {}
+
+    void* at(std::size_t number) const { return begin + number * block; }
+    void note(BlockNote::Kind kind, std::size_t number, StreamHandle stream) {
+        device.note_block({kind, 0, at(number), block, stream});
+    }
+    void allocated(std::size_t number, StreamHandle stream) {
+        note(BlockNote::Kind::allocated, number, stream);
+    }
+    void used(std::size_t number, StreamHandle stream) {
+        note(BlockNote::Kind::used, number, stream);
+    }
+    void freed(std::size_t number, StreamHandle stream) {
+        note(BlockNote::Kind::freed, number, stream);
+    }
+    void reusable(std::size_t number, StreamHandle stream) {
+        note(BlockNote::Kind::reusable, number, stream);
+    }
+
+    Device& device;
+    char* begin;
+};
+
+inline void expect_none(const Device& device) {
+    EXPECT_EQ(device.hazard_count(), 0U) << device.hazard_report();
+}
+
+/// Exactly one, of this kind, between operations of these labels, which its text names.
+inline void expect_hazard(const Device& device, HazardKind kind, const std::string& operation,
+                          const std::string& other) {
+    ASSERT_EQ(device.hazard_count(), 1U) << device.hazard_report();
+    const Hazard found = device.hazards().front();
+    EXPECT_STREQ(to_string(found.kind), to_string(kind));
+    EXPECT_EQ(found.operation.label, operation);
+    EXPECT_EQ(found.other.label, other);
+    const std::string text = to_string(found);
+    EXPECT_NE(text.find('"' + operation + "\" (no. "), std::string::npos) << text;
+    if (other.empty()) return;
+    EXPECT_NE(text.find('"' + other + "\" (no. "), std::string::npos) << text;
+}
+
 }  // namespace tensorpool::test
