@@ -51,12 +51,17 @@ std::string copy_label(CopyKind kind) {
     return std::string("copy ") + to_string(kind);
 }
 
+DeviceStatus no_kind(Simulation& s) {
+    return s.refuse(DeviceStatus::invalid_argument, "no such kind of copy");
+}
+
 }  // namespace
 
 DeviceStatus SimulatedBackend::copy(int device, CopyKind kind, void* to, const void* from,
                                     std::size_t bytes) noexcept {
     Simulation& s = *simulation_;
     return s.call(SimulatedCall::copy, device, [&](SimulationLock& lock) {
+        if (kind > CopyKind::device_to_device) return no_kind(s);
         if (bytes == 0) return DeviceStatus::ok;
         return s.do_now(lock, device,
                         copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind)));
@@ -69,6 +74,7 @@ DeviceStatus SimulatedBackend::copy_async(int device, CopyKind kind, void* to, c
     return s.call(SimulatedCall::copy_async, device, [&](SimulationLock& lock) {
         const auto found = s.stream(device, stream);
         if (found == nullptr) return s.no_stream();
+        if (kind > CopyKind::device_to_device) return no_kind(s);
         if (bytes == 0) return DeviceStatus::ok;
         return s.give(lock, *found,
                       copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind)));
@@ -121,7 +127,7 @@ DeviceStatus SimulatedBackend::copy_peer_async(int to_device, void* to, int from
     return s.call(SimulatedCall::copy_peer_async, to_device, [&](SimulationLock& lock) {
         const auto found = s.stream(to_device, stream);
         if (found == nullptr) return s.no_stream();
-        if (!s.reaches(to_device, from_device)) {
+        if (to_device == from_device || !s.reaches(to_device, from_device)) {
             return s.refuse(DeviceStatus::invalid_argument, "without access to its peer");
         }
         if (bytes == 0) return DeviceStatus::ok;

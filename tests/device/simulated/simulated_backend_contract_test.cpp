@@ -14,6 +14,7 @@ MadeBackend make() {
     SimulationOptions options;
     options.memory_bytes = std::size_t{256} << 20;
     options.schedule = schedule;
+    options.devices = 2;
     return {std::make_unique<SimulatedBackend>(options), ""};
 }
 
