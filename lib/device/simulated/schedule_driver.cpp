@@ -6,6 +6,11 @@ namespace tensorpool::device {
 
 ScheduleDriver::~ScheduleDriver() = default;
 
+std::unique_ptr<SimulatedBackend> ScheduleDriver::make_backend(const SimulationOptions& options,
+                                                               ScheduleDriver& driver) {
+    return std::unique_ptr<SimulatedBackend>(new SimulatedBackend(options, driver));
+}
+
 unsigned ReplayDriver::next(unsigned count) noexcept {
     if (made_ == choices_.size()) return 0;
     return std::min(choices_[made_++], count - 1);

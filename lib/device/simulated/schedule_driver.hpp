@@ -1,6 +1,11 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <utility>
 #include <vector>
+
+#include <tensorpool/device/simulated_backend.hpp>
 
 #include "device/simulated/operation.hpp"
 #include "device/simulated/stream.hpp"
@@ -16,6 +21,9 @@ public:
         std::shared_ptr<const Footprint> footprint;  // nullptr: nothing
     };
 
+    static std::unique_ptr<SimulatedBackend> make_backend(const SimulationOptions& options,
+                                                          ScheduleDriver& driver);
+
     ScheduleDriver() noexcept = default;
     virtual ~ScheduleDriver();
     ScheduleDriver(const ScheduleDriver&) = delete;
@@ -25,7 +33,7 @@ public:
     virtual unsigned choose_step(const std::vector<Step>& steps) = 0;
     /// Whether a query of what is not done yet says so, or does it first.
     virtual bool choose_not_ready() = 0;
-    /// Work was done where there was no choice.
+    /// This is about to be done, whether it was chosen or not.
     virtual void done(const Step& step) = 0;
 };
 

@@ -90,6 +90,7 @@ DeviceStatus SimulatedBackend::launch(int device, StreamHandle stream,
         work.reads = kernel.reads;
         work.writes = kernel.writes;
         work.run = kernel.function;
+        work.opaque = kernel.function && kernel.reads.empty() && kernel.writes.empty();
         work.duration_ns = kernel.duration_ns;
         return s.give(lock, *found, std::move(work));
     });

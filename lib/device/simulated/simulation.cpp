@@ -31,6 +31,10 @@ const SimulationOptions& validated(const SimulationOptions& options) {
     return options;
 }
 
+bool replays(const SimulationOptions& options, const ScheduleDriver* driver) noexcept {
+    return driver == nullptr && options.schedule == Schedule::replayed;
+}
+
 std::shared_ptr<const Footprint> footprint_of(const Work& work) {
     return std::make_shared<Footprint>(Footprint{work.reads, work.writes, work.opaque});
 }
@@ -54,7 +58,9 @@ Simulation::Simulation(const SimulationOptions& given, ScheduleDriver* driver)
       watch(options),
       memory(options, [this](std::uintptr_t at, std::size_t bytes) { lives.forget(at, bytes); }),
       checker(watch, memory, [this](int device, int other) { return reaches(device, other); }),
-      scheduler(options, driver),
+      replay_driver(replays(options, driver) ? std::make_unique<ReplayDriver>(options.choices)
+                                             : nullptr),
+      scheduler(options, replay_driver != nullptr ? replay_driver.get() : driver),
       stream_counts_(static_cast<std::size_t>(options.devices)) {
     const auto devices = static_cast<std::size_t>(options.devices);
     peers.assign(devices, std::vector<bool>(devices));

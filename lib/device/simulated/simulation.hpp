@@ -119,6 +119,7 @@ public:
     AccessChecker checker;
     Timelines timelines;
     CallBook book;
+    std::unique_ptr<ReplayDriver> replay_driver;  // where the options hold the choices
     Scheduler scheduler;
     std::unordered_map<StreamHandle, std::shared_ptr<Stream>> streams;
     std::unordered_map<EventHandle, std::unique_ptr<Event>> events;
