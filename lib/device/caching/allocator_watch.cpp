@@ -1,0 +1,120 @@
+#include "device/caching/allocator_watch.hpp"
+
+#include <algorithm>
+
+#include "device/caching/size_rules.hpp"
+#include "statistics/recorder_hooks.hpp"
+#include "statistics/timeline.hpp"
+
+namespace tensorpool::device {
+
+AllocatorWatch::AllocatorWatch(Backend& backend, Device device, const CachingOptions& options,
+                               DevicePlace& place)
+    : backend_(backend),
+      device_(device),
+      timeline_(options.timeline),
+      watches_blocks_(backend.abilities(device.index).watches_blocks),
+      name_(options.name),
+      place_(place) {}
+
+std::uint64_t AllocatorWatch::add(AllocatorCallback callback) {
+    const std::lock_guard guard(mutex_);
+    auto next =
+        callbacks_ ? std::make_shared<Callbacks>(*callbacks_) : std::make_shared<Callbacks>();
+    next->emplace_back(last_number_ + 1, std::move(callback));
+    callbacks_ = std::move(next);
+    return ++last_number_;
+}
+
+bool AllocatorWatch::remove(std::uint64_t number) noexcept try {
+    std::shared_ptr<const Callbacks> former;  // goes after the lock, as may what it calls
+    const std::lock_guard guard(mutex_);
+    if (!callbacks_) return false;
+    auto next = std::make_shared<Callbacks>(*callbacks_);
+    const auto is_it = [&](const auto& entry) { return entry.first == number; };
+    if (std::erase_if(*next, is_it) == 0) return false;
+    former = std::move(callbacks_);
+    if (!next->empty()) callbacks_ = std::move(next);
+    return true;
+} catch (...) {
+    return false;  // no memory for the list without it
+}
+
+bool AllocatorWatch::wants_all() const noexcept {
+    const std::lock_guard guard(mutex_);
+    return callbacks_ != nullptr || timeline_ != TimelineSet::none || watches_blocks_;
+}
+
+std::shared_ptr<const AllocatorWatch::Callbacks> AllocatorWatch::callbacks() const noexcept {
+    const std::lock_guard guard(mutex_);
+    return callbacks_;
+}
+
+void AllocatorWatch::tell(AllocatorEvent::Kind kind, const Seen& block) noexcept {
+    const std::shared_ptr<const Callbacks> all = callbacks();
+    if (!all) return;
+    const AllocatorEvent event = {kind, device_, block.address, block.bytes, block.stream};
+    for (const auto& [number, callback] : *all) callback(event);
+}
+
+void AllocatorWatch::note(BlockNote::Kind kind, const Seen& block) noexcept {
+    if (!watches_blocks_) return;
+    backend_.note_block({kind, device_.index, block.address, block.bytes, block.stream});
+}
+
+void AllocatorWatch::write(EntryKind kind, std::size_t bytes, LimitKind limit) const noexcept {
+    statistics::write_entry(kind, limit, bytes, name_);
+}
+
+void AllocatorWatch::keep(TimelineSet part, EntryKind kind, std::size_t bytes) noexcept {
+    if (!contains(timeline_, part)) return;
+    if (contains(timeline_, TimelineSet::large_only) && bytes <= small_limit) return;
+    write(kind, bytes);
+}
+
+void AllocatorWatch::keep_profile() noexcept {
+    if (!contains(timeline_, TimelineSet::profile)) return;
+    const std::uint64_t in_use = place_.figures().in_use_bytes;
+    // Relaxed: whoever raises it writes the entry.
+    std::uint64_t last = profiled_.load(std::memory_order_relaxed);
+    while (in_use > last + last / 16) {
+        if (profiled_.compare_exchange_weak(last, in_use, std::memory_order_relaxed)) {
+            return write(EntryKind::profile, in_use);
+        }
+    }
+}
+
+void AllocatorWatch::handed_out(const Seen& block, Memory memory) noexcept {
+    const bool fresh = memory == Memory::fresh;
+    note(BlockNote::Kind::allocated, block);
+    statistics::record(TraceAction::allocate, place_.id(), block.address, block.requested);
+    keep(fresh ? TimelineSet::allocations : TimelineSet::recycles,
+         fresh ? EntryKind::allocation : EntryKind::recycle, block.bytes);
+    keep_profile();
+    tell(fresh ? AllocatorEvent::Kind::allocated : AllocatorEvent::Kind::recycled, block);
+}
+
+void AllocatorWatch::freed(const Seen& block) noexcept {
+    statistics::record(TraceAction::deallocate, place_.id(), block.address, block.bytes);
+    note(BlockNote::Kind::freed, block);
+    keep(TimelineSet::releases, EntryKind::release, block.bytes);
+    tell(AllocatorEvent::Kind::freed, block);
+}
+
+void AllocatorWatch::used(const Seen& block) noexcept {
+    note(BlockNote::Kind::used, block);
+}
+
+void AllocatorWatch::reusable(const Seen& block) noexcept {
+    note(BlockNote::Kind::reusable, block);
+}
+
+void AllocatorWatch::released(void* address, std::size_t bytes, StreamHandle stream) noexcept {
+    tell(AllocatorEvent::Kind::released, {address, bytes, bytes, stream});
+}
+
+void AllocatorWatch::failing(std::size_t bytes, StreamHandle stream) noexcept {
+    tell(AllocatorEvent::Kind::allocation_failed, {nullptr, bytes, bytes, stream});
+}
+
+}  // namespace tensorpool::device

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tensorpool/device/allocator_events.hpp>
+#include <tensorpool/device/caching_options.hpp>
+#include <tensorpool/timeline.hpp>
+
+#include "device/device_place.hpp"
+
+namespace tensorpool::device {
+
+/// Tells what an allocator does to all who want to know: callbacks, the timeline, a backend that
+/// watches blocks, a recorder. Called with no lock of the allocator held. Any thread.
+class AllocatorWatch {
+public:
+    AllocatorWatch(Backend& backend, Device device, const CachingOptions& options,
+                   DevicePlace& place);
+
+    std::uint64_t add(AllocatorCallback callback);
+    bool remove(std::uint64_t number) noexcept;
+    /// Whether anybody but a recorder wants to know of each call.
+    bool wants_all() const noexcept;
+
+    struct Seen {
+        void* address = nullptr;
+        std::size_t bytes = 0;
+        std::size_t requested = 0;
+        StreamHandle stream = nullptr;
+    };
+    enum class Memory : bool { fresh, recycled };
+    /// After a block became a caller's.
+    void handed_out(const Seen& block, Memory memory) noexcept;
+    /// Before anybody else can get it.
+    void freed(const Seen& block) noexcept;
+    /// Another stream uses it.
+    void used(const Seen& block) noexcept;
+    /// All of those have passed.
+    void reusable(const Seen& block) noexcept;
+    /// Before it goes back to the device.
+    void released(void* address, std::size_t bytes, StreamHandle stream) noexcept;
+    void failing(std::size_t bytes, StreamHandle stream) noexcept;
+
+    void write(EntryKind kind, std::size_t bytes, LimitKind limit = LimitKind::none) const noexcept;
+    bool watches_blocks() const noexcept { return watches_blocks_; }
+
+private:
+    using Callbacks = std::vector<std::pair<std::uint64_t, AllocatorCallback>>;
+
+    std::shared_ptr<const Callbacks> callbacks() const noexcept;
+    void tell(AllocatorEvent::Kind kind, const Seen& block) noexcept;
+    void note(BlockNote::Kind kind, const Seen& block) noexcept;
+    void keep(TimelineSet part, EntryKind kind, std::size_t bytes) noexcept;
+    void keep_profile() noexcept;
+
+    Backend& backend_;
+    const Device device_;
+    const TimelineSet timeline_;
+    const bool watches_blocks_;
+    const std::string name_;
+    DevicePlace& place_;
+    std::atomic<std::uint64_t> profiled_ = 0;  // bytes in use in the last entry
+    mutable std::mutex mutex_;                 // of what follows
+    std::shared_ptr<const Callbacks> callbacks_;
+    std::uint64_t last_number_ = 0;
+};
+
+}  // namespace tensorpool::device

@@ -1,0 +1,233 @@
+#include "device/caching/block_heap.hpp"
+
+#include <algorithm>
+#include <memory>
+
+namespace tensorpool::device {
+namespace {
+
+constexpr std::size_t index(Pool pool) noexcept {
+    return static_cast<std::size_t>(pool);
+}
+
+FreeSet& set_of(const Slab& slab) noexcept {
+    return slab.home->memory.free[index(slab.pool)];
+}
+
+bool is(const Block* block, BlockState state) noexcept {
+    return block != nullptr && block->is(state);
+}
+
+}  // namespace
+
+Block& BlockHeap::take_record() {
+    Block& block = records_.take();
+    block.uses = nullptr;
+    block.waits = 0;
+    block.page = nullptr;
+    block.key = 0;
+    block.requested = 0;
+    return block;
+}
+
+// Slabs ------------------------------------------------------------------------------------------
+
+Slab& BlockHeap::new_slab(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes,
+                          BlockState state) {
+    auto slab = std::make_unique<Slab>();
+    Block& block = take_record();
+    slab->base = base;
+    slab->bytes = bytes;
+    slab->pool = pool;
+    slab->home = &home;
+    slab->first = &block;
+    block.address = base;
+    block.bytes = bytes;
+    block.home.store(&home, std::memory_order_relaxed);
+    block.slab = slab.get();
+    block.previous = nullptr;
+    block.next = nullptr;
+    block.stamp = idle_stamp;
+    block.set(state);
+    home.memory.slabs.push_back(*slab);
+    return *slab.release();
+}
+
+Slab& BlockHeap::add_slab(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes) {
+    map_.cover(base, bytes, pool);
+    Slab& slab = new_slab(home, pool, base, bytes, BlockState::taken);
+    slab.held_bytes = bytes;
+    detail::add(totals_.slabs, 1);
+    insert_free(*slab.first);
+    return slab;
+}
+
+Slab& BlockHeap::add_expandable(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes,
+                                std::size_t granule) {
+    auto granules = std::make_unique<MemoryHandle[]>(bytes / granule);
+    Slab& slab = new_slab(home, pool, base, bytes, BlockState::taken);
+    slab.granule = granule;
+    slab.granules = std::move(granules);
+    detail::add(totals_.slabs, 1);
+    detail::add(totals_.address_bytes, bytes);
+    insert_hole(*slab.first);
+    return slab;
+}
+
+void BlockHeap::remove_slab(Slab& slab) noexcept {
+    Block& block = *slab.first;
+    if (block.is(BlockState::hole)) remove_hole(block);
+    if (slab.is_expandable()) detail::add(totals_.address_bytes, 0 - slab.bytes);
+    map_.clear(block);
+    detail::add(totals_.slabs, ~std::uint64_t{0});
+    records_.give(block);
+    slab.home->memory.slabs.erase(slab.home->memory.slabs.iterator_to(slab));
+    delete &slab;
+}
+
+void BlockHeap::move_slab(Slab& slab, StreamCache& to, Pool pool) {
+    map_.cover(slab.base, slab.bytes, pool);
+    remove_free(*slab.first);
+    slab.home->memory.slabs.erase(slab.home->memory.slabs.iterator_to(slab));
+    slab.home = &to;
+    slab.pool = pool;
+    to.memory.slabs.push_back(slab);
+    slab.first->home.store(&to, std::memory_order_relaxed);
+    slab.first->stamp = idle_stamp;
+    insert_free(*slab.first);
+}
+
+void BlockHeap::move_slabs(StreamCache& from, StreamCache& to) noexcept {
+    for (Slab& slab : from.memory.slabs) {
+        for (Block* block = slab.first; block != nullptr; block = block->next) {
+            if (block->is(BlockState::free)) {
+                set_of(slab).erase(set_of(slab).iterator_to(*block));
+                to.memory.free[index(slab.pool)].insert(*block);
+                block->born = to.memory.searches[index(slab.pool)];
+                block->stamp = idle_stamp;
+            }
+            block->home.store(&to, std::memory_order_relaxed);
+        }
+        slab.home = &to;
+    }
+    to.memory.slabs.splice(to.memory.slabs.end(), from.memory.slabs);
+}
+
+// Sets -------------------------------------------------------------------------------------------
+
+/// So many bytes more are held, and free, in a slab.
+void BlockHeap::count(Slab& slab, std::size_t held, std::size_t free) noexcept {
+    detail::add(totals_.split_bytes, 0 - slab.split_bytes());
+    slab.held_bytes += held;
+    slab.free_bytes += free;
+    detail::add(totals_.split_bytes, slab.split_bytes());
+}
+
+void BlockHeap::insert_free(Block& block) noexcept {
+    Slab& slab = *block.slab;
+    block.set(BlockState::free);
+    block.born = slab.home->memory.searches[index(slab.pool)];
+    set_of(slab).insert(block);
+    count(slab, 0, block.bytes);
+    detail::add(totals_.free_blocks, 1);
+}
+
+void BlockHeap::remove_free(Block& block) noexcept {
+    Slab& slab = *block.slab;
+    set_of(slab).erase(set_of(slab).iterator_to(block));
+    count(slab, 0, 0 - block.bytes);
+    detail::add(totals_.free_blocks, ~std::uint64_t{0});
+    block.set(BlockState::taken);
+}
+
+void BlockHeap::insert_hole(Block& block) noexcept {
+    block.set(BlockState::hole);
+    block.slab->holes.insert(block);
+}
+
+void BlockHeap::remove_hole(Block& block) noexcept {
+    block.slab->holes.erase(block.slab->holes.iterator_to(block));
+    block.set(BlockState::taken);
+}
+
+// Blocks -----------------------------------------------------------------------------------------
+
+/// `rest` becomes what follows the first `bytes` of a block that is in no set.
+void BlockHeap::cut(Block& block, std::size_t bytes, Block& rest) noexcept {
+    rest.address = block.address + bytes;
+    rest.bytes = block.bytes - bytes;
+    rest.home.store(block.home.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    rest.slab = block.slab;
+    rest.stamp = block.stamp;
+    rest.born = block.born;
+    rest.set(BlockState::taken);
+    rest.previous = &block;
+    rest.next = block.next;
+    if (rest.next != nullptr) rest.next->previous = &rest;
+    block.next = &rest;
+    block.bytes = bytes;
+}
+
+/// REQUIRES: neither is in a set.
+void BlockHeap::absorb_next(Block& block) noexcept {
+    Block& next = *block.next;
+    map_.clear(next);
+    block.bytes += next.bytes;
+    block.stamp = std::max(block.stamp, next.stamp);
+    block.next = next.next;
+    if (block.next != nullptr) block.next->previous = &block;
+    records_.give(next);
+}
+
+Block* BlockHeap::take_best(StreamCache& home, const Request& request) {
+    FreeSet& set = home.memory.free[index(request.pool)];
+    ++home.memory.searches[index(request.pool)];
+    struct AtLeast {
+        bool operator()(const Block& block, std::size_t bytes) const noexcept {
+            return block.bytes < bytes;
+        }
+        bool operator()(std::size_t bytes, const Block& block) const noexcept {
+            return bytes < block.bytes;
+        }
+    };
+    const auto found = set.lower_bound(request.rounded, AtLeast{});
+    if (found == set.end() || !may_serve(request.pool, found->bytes, request)) return nullptr;
+    Block& block = *found;
+    const bool splits = request.pool != Pool::oversize && block.bytes != request.rounded;
+    Block* const rest = splits ? &take_record() : nullptr;
+    remove_free(block);
+    if (rest != nullptr) {
+        cut(block, request.rounded, *rest);
+        insert_free(*rest);
+    }
+    block.key = request.rounded;
+    map_.set(block);
+    totals_.hold(block.bytes);
+    return &block;
+}
+
+void BlockHeap::put_back(Block& block, std::uint64_t stamp) noexcept {
+    block.stamp = stamp;
+    Block* kept = &block;
+    if (is(block.next, BlockState::free)) {
+        remove_free(*block.next);
+        absorb_next(block);
+    }
+    if (is(block.previous, BlockState::free)) {
+        kept = block.previous;
+        remove_free(*kept);
+        absorb_next(*kept);
+    }
+    insert_free(*kept);
+}
+
+void BlockHeap::give_tail(Block& block, std::size_t bytes, Block& rest) noexcept {
+    if (block.bytes == bytes) {
+        records_.give(rest);
+        return;
+    }
+    cut(block, bytes, rest);
+    put_back(rest, rest.stamp);
+}
+
+}  // namespace tensorpool::device

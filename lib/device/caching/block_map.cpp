@@ -1,0 +1,81 @@
+#include "device/caching/block_map.hpp"
+
+namespace tensorpool::device {
+
+BlockMap::~BlockMap() = default;
+
+void BlockMap::cover(const void* address, std::size_t bytes, Pool pool) {
+    const auto first = reinterpret_cast<std::uintptr_t>(address);
+    const std::uintptr_t end = first + bytes;
+    if ((end - 1) >> address_bits != 0) {
+        // An entry for each place where a block may begin, so that `put` allocates nothing.
+        const std::lock_guard guard(mutex_);
+        const std::size_t grain = pool == Pool::small ? small_grain : large_grain;
+        for (std::uintptr_t at = first; at < end; at += grain) {
+            beyond_.emplace(at >> fine_shift, nullptr);
+        }
+        return;
+    }
+    const std::uintptr_t unit_bytes = std::uintptr_t{1} << unit_shift;
+    for (std::uintptr_t at = first & ~(unit_bytes - 1); at < end; at += unit_bytes) {
+        std::atomic<std::uintptr_t>& unit = unit_of(at);
+        const std::uintptr_t table = unit.load(std::memory_order_relaxed);
+        const bool fine = pool == Pool::small;
+        if (table == 0) unit.store(make_table(fine), std::memory_order_release);
+        if (table != 0 && fine && (table & 1) == 0) refine(unit);
+    }
+}
+
+std::atomic<std::uintptr_t>& BlockMap::unit_of(std::uintptr_t bits) {
+    std::atomic<Leaf*>& leaf = root_[bits >> leaf_shift];
+    if (leaf.load(std::memory_order_relaxed) == nullptr) {
+        leaves_.push_back(std::make_unique<Leaf>());
+        // Pairs with the acquire of `find`, as do the other releases here.
+        leaf.store(leaves_.back().get(), std::memory_order_release);
+    }
+    return leaf.load(std::memory_order_relaxed)->units[bits >> unit_shift & (leaf_units - 1)];
+}
+
+std::uintptr_t BlockMap::make_table(bool fine) {
+    const std::size_t count = std::size_t{1} << (unit_shift - (fine ? fine_shift : coarse_shift));
+    tables_.push_back(std::make_unique<Place[]>(count));
+    return reinterpret_cast<std::uintptr_t>(tables_.back().get()) | (fine ? 1 : 0);
+}
+
+/// Two slabs share a unit, where a backend does not align them to 2 MiB, and one is of small
+/// blocks.
+void BlockMap::refine(std::atomic<std::uintptr_t>& unit) {
+    const std::uintptr_t coarse = unit.load(std::memory_order_relaxed);
+    const std::uintptr_t fine = make_table(true);
+    for (std::size_t i = 0; i < std::size_t{1} << (unit_shift - coarse_shift); ++i) {
+        Block* const block = places(coarse)[i].load(std::memory_order_relaxed);
+        if (block == nullptr) continue;
+        const auto bits = reinterpret_cast<std::uintptr_t>(block->address);
+        places(fine)[place(bits, fine)].store(block, std::memory_order_relaxed);
+    }
+    unit.store(fine, std::memory_order_release);
+}
+
+void BlockMap::put(const std::byte* address, Block* block) noexcept {
+    const auto bits = reinterpret_cast<std::uintptr_t>(address);
+    if (bits >> address_bits != 0) {
+        const std::lock_guard guard(mutex_);
+        if (const auto found = beyond_.find(bits >> fine_shift); found != beyond_.end()) {
+            found->second = block;
+        }
+        return;
+    }
+    const Leaf* const leaf = root_[bits >> leaf_shift].load(std::memory_order_relaxed);
+    if (leaf == nullptr) return;  // a hole that never was a block
+    const std::uintptr_t table =
+        leaf->units[bits >> unit_shift & (leaf_units - 1)].load(std::memory_order_relaxed);
+    if (table != 0) places(table)[place(bits, table)].store(block, std::memory_order_release);
+}
+
+Block* BlockMap::find_beyond(std::uintptr_t bits) const noexcept {
+    const std::lock_guard guard(mutex_);
+    const auto found = beyond_.find(bits >> fine_shift);
+    return found == beyond_.end() ? nullptr : found->second;
+}
+
+}  // namespace tensorpool::device

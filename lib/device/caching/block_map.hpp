@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "device/caching/block.hpp"
+
+namespace tensorpool::device {
+
+/// Address of a block to its record: a tree of two levels over units of 2 MiB, and for each unit a
+/// table with a place for each grain where a block may begin. Looked up without a lock; changed
+/// under the allocator's. Addresses beyond 48 bits stand in a hash table with a lock.
+///
+/// The entry of a block in use does not change, and was made before its address became known to
+/// anybody, so whoever rightly asks for it sees it in whatever table it finds.
+class BlockMap {
+public:
+    BlockMap() = default;
+    BlockMap(const BlockMap&) = delete;
+    BlockMap& operator=(const BlockMap&) = delete;
+    ~BlockMap();
+
+    /// The block whose grain this address lies in; it begins at or before it. nullptr if none.
+    Block* find(const void* address) const noexcept {
+        const auto bits = reinterpret_cast<std::uintptr_t>(address);
+        if (bits >> address_bits != 0) [[unlikely]]
+            return find_beyond(bits);
+        const Leaf* const leaf = root_[bits >> leaf_shift].load(std::memory_order_acquire);
+        if (leaf == nullptr) [[unlikely]]
+            return nullptr;
+        const std::uintptr_t table =
+            leaf->units[bits >> unit_shift & (leaf_units - 1)].load(std::memory_order_acquire);
+        if (table == 0) [[unlikely]]
+            return nullptr;
+        return places(table)[place(bits, table)].load(std::memory_order_acquire);
+    }
+
+    /// Makes the tables that blocks of this pool within [address, address + bytes) need. Throws
+    /// std::bad_alloc; what was made stays.
+    void cover(const void* address, std::size_t bytes, Pool pool);
+    /// REQUIRES, of both: the block's range is covered.
+    void set(Block& block) noexcept { put(block.address, &block); }
+    void clear(const Block& block) noexcept { put(block.address, nullptr); }
+
+private:
+    // 2^13 leaves of 2^14 units of 2 MiB.
+    static constexpr unsigned address_bits = 48;
+    static constexpr unsigned unit_shift = 21;
+    static constexpr unsigned leaf_shift = 35;
+    static constexpr std::size_t leaf_units = std::size_t{1} << (leaf_shift - unit_shift);
+    static constexpr unsigned fine_shift = 9;     // small_grain
+    static constexpr unsigned coarse_shift = 14;  // large_grain
+    static_assert(small_grain == 1 << fine_shift && large_grain == 1 << coarse_shift);
+
+    using Place = std::atomic<Block*>;
+    /// A table's address; the lowest bit tells a fine one, with a place for each small grain.
+    struct Leaf {
+        std::atomic<std::uintptr_t> units[leaf_units] = {};
+    };
+
+    static Place* places(std::uintptr_t table) noexcept {
+        return reinterpret_cast<Place*>(table & ~std::uintptr_t{1});
+    }
+    static std::size_t place(std::uintptr_t bits, std::uintptr_t table) noexcept {
+        const unsigned shift = (table & 1) != 0 ? fine_shift : coarse_shift;
+        return (bits & ((std::uintptr_t{1} << unit_shift) - 1)) >> shift;
+    }
+
+    Block* find_beyond(std::uintptr_t bits) const noexcept;
+    void put(const std::byte* address, Block* block) noexcept;
+    std::atomic<std::uintptr_t>& unit_of(std::uintptr_t bits);
+    std::uintptr_t make_table(bool fine);
+    void refine(std::atomic<std::uintptr_t>& unit);
+
+    std::atomic<Leaf*> root_[std::size_t{1} << (address_bits - leaf_shift)] = {};
+    std::vector<std::unique_ptr<Leaf>> leaves_;
+    std::vector<std::unique_ptr<Place[]>> tables_;  // those that were replaced too
+    mutable std::mutex mutex_;                      // of what follows
+    std::unordered_map<std::uintptr_t, Block*> beyond_;
+};
+
+}  // namespace tensorpool::device

@@ -1,0 +1,96 @@
+#include <tensorpool/device/caching_allocator.hpp>
+
+#include <stdexcept>
+#include <string>
+
+#include "device/caching/caching_core.hpp"
+
+namespace tensorpool {
+
+CachingAllocator::CachingAllocator(Backend& backend, int device, const CachingOptions& options)
+    : core_(std::make_unique<device::CachingCore>(backend, device, options)) {}
+
+CachingAllocator::~CachingAllocator() = default;
+
+Device CachingAllocator::device() const noexcept {
+    return core_->device();
+}
+
+void* CachingAllocator::allocate(std::size_t bytes, StreamHandle stream) {
+    if (void* const block = core_->take_parked(bytes, stream)) [[likely]]
+        return block;
+    return core_->allocate_or_throw(bytes, stream);
+}
+
+void* CachingAllocator::try_allocate(std::size_t bytes, StreamHandle stream) noexcept {
+    if (void* const block = core_->take_parked(bytes, stream)) [[likely]]
+        return block;
+    try {
+        return core_->allocate(bytes, stream, nullptr);
+    } catch (...) {
+        return nullptr;  // no memory for records
+    }
+}
+
+void CachingAllocator::deallocate(void* block) noexcept {
+    if (!core_->park(block)) [[unlikely]]
+        core_->deallocate(block);
+}
+
+void CachingAllocator::record_use(void* block, StreamHandle stream) {
+    if (block != nullptr) core_->record_use(block, stream);
+}
+
+std::size_t CachingAllocator::usable_size(const void* block) const noexcept {
+    return core_->usable_size(block);
+}
+
+DeviceStatistics CachingAllocator::statistics() const {
+    return core_->statistics();
+}
+
+std::size_t CachingAllocator::trim() noexcept {
+    return core_->trim();
+}
+
+void* CachingAllocator::allocate_scalar(std::size_t bytes, StreamHandle stream) {
+    if (bytes == 0 || bytes > device::ScalarPage::place_bytes) {
+        throw std::invalid_argument("tensorpool: allocate_scalar: bytes is " +
+                                    std::to_string(bytes) + "; expected 1 to 8");
+    }
+    DeviceAllocationFailure failure;
+    void* const scalar = core_->allocate_scalar(bytes, stream, &failure);
+    if (scalar == nullptr) core_->refuse(failure);
+    return scalar;
+}
+
+void CachingAllocator::end_stream(StreamHandle stream) {
+    core_->end_stream(stream);
+}
+
+std::uint64_t CachingAllocator::add_callback(AllocatorCallback callback) {
+    return core_->add_callback(std::move(callback));
+}
+
+bool CachingAllocator::remove_callback(std::uint64_t number) noexcept {
+    return core_->remove_callback(number);
+}
+
+void CachingAllocator::reserve_for_capture(std::size_t bytes) {
+    DeviceAllocationFailure failure;
+    if (bytes != 0 && !core_->reserve_for_capture(bytes, failure)) core_->refuse(failure);
+}
+
+void CachingAllocator::begin_capture() noexcept {
+    core_->begin_capture();
+}
+
+void CachingAllocator::end_capture() noexcept {
+    core_->end_capture();
+}
+
+void CachingAllocator::release_capture(std::uint64_t id) {
+    core_->release_capture(id);
+}
+
+}  // namespace tensorpool

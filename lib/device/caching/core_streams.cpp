@@ -1,0 +1,198 @@
+#include <string>
+
+#include "device/caching/caching_core.hpp"
+
+// Streams that come and end, and captures, whose memory is their own until their graph is gone.
+
+namespace tensorpool::device {
+namespace {
+
+// Of a cache whose capture was released. No capture has it: ids count up.
+constexpr std::uint64_t no_capture = ~std::uint64_t{0};
+
+}  // namespace
+
+std::uint64_t CachingCore::capture_of(StreamHandle stream) const noexcept {
+    if ((gate_.load(std::memory_order_relaxed) & captures) == 0) return 0;
+    CaptureState state;
+    const DeviceStatus status = backend_.capture_state(device_, stream, state);
+    return status == DeviceStatus::ok && state.capturing ? state.id : 0;
+}
+
+void* CachingCore::take_parked_unless_captured(std::size_t bytes, StreamHandle stream) noexcept {
+    if (is_watched() || capture_of(stream) != 0) return nullptr;
+    StreamCache* const cache = streams_.find(stream);
+    Block* const block = cache != nullptr ? cache->take(round_bytes(bytes), bytes) : nullptr;
+    return block != nullptr ? block->address : nullptr;
+}
+
+StreamCache& CachingCore::cache_of(StreamHandle stream, std::uint64_t capture) {
+    if (capture != 0) {
+        for (const auto& cache : caches_) {
+            if (cache->capture() == capture && cache->stream() == stream) return *cache;
+        }
+        return new_cache(stream, capture);
+    }
+    StreamCache* const known = streams_.find(stream);
+    if (known == nullptr) {
+        StreamCache& cache = new_cache(stream, 0);
+        streams_.add(stream, cache);
+        return cache;
+    }
+    if (known->memory.ended) {  // another stream got its handle
+        statistics::DeviceStreamCounters& counters = place_.add_stream(stream);
+        const std::lock_guard guard(*known);
+        known->set_counters(&counters);
+        known->memory.ended = false;
+    }
+    return *known;
+}
+
+StreamCache& CachingCore::new_cache(StreamHandle stream, std::uint64_t capture) {
+    const bool again = !spare_caches_.empty() && capture != 0;
+    if (!again) {
+        spare_caches_.reserve(caches_.size() + 1);  // so that it can be spared
+        caches_.push_back(std::make_unique<StreamCache>(stream, no_capture));
+        spare_caches_.push_back(caches_.back().get());
+    }
+    StreamCache& cache = *spare_caches_.back();
+    statistics::DeviceStreamCounters& counters = place_.add_stream(stream);
+    spare_caches_.pop_back();
+    const std::lock_guard guard(cache);
+    cache.begin_again(stream, capture);
+    cache.set_counters(&counters);
+    cache.memory.ended = false;
+    return cache;
+}
+
+/// All blocks of one are the other's: free ones, those in use, and those that wait.
+void CachingCore::move_all(StreamCache& from, StreamCache& to) noexcept {
+    end_empty_pages(from);
+    flush(from);
+    const std::lock_guard first(from);
+    const std::lock_guard second(to);
+    heap_.move_slabs(from, to);
+    while (from.memory.pages != nullptr) {
+        ScalarPage& page = *from.memory.pages;
+        from.memory.pages = page.next;
+        page.next = to.memory.pages;
+        to.memory.pages = &page;
+    }
+}
+
+/// Its counters go on with another stream.
+void CachingCore::retire(StreamCache& cache) noexcept {
+    if (cache.memory.marks.is_waiting()) events_.give(cache.memory.marks.reach());
+    const std::lock_guard guard(cache);
+    cache.memory.ended = true;
+    place_.end_stream(*cache.counters());
+    cache.set_counters(nullptr);
+}
+
+void CachingCore::synchronize_stream(StreamHandle stream, const char* call) {
+    const DeviceStatus status = backend_.synchronize_stream(device_, stream);
+    if (status == DeviceStatus::ok) return;
+    throw DeviceError(status, "tensorpool: " + options_.name + " on " + to_string(device()) + ": " +
+                                  call + ": the stream could not be waited for: " +
+                                  to_string(status) + ": " + backend_.last_error());
+}
+
+void CachingCore::end_stream(StreamHandle stream) {
+    if (stream == nullptr) {
+        throw DeviceError(DeviceStatus::invalid_argument,
+                          "tensorpool: " + options_.name +
+                              ": end_stream: the default stream ends with its device");
+    }
+    synchronize_stream(stream, "end_stream");
+    Lock lock(mutex_);
+    StreamCache* const cache = streams_.find(stream);
+    if (cache == nullptr || cache->memory.ended) return;
+    detail::add(totals_.synchronizations, 1);
+    complete(0);
+    while (cache->memory.first_use != nullptr) {  // a block was freed since
+        lock.unlock();
+        synchronize_stream(stream, "end_stream");
+        lock.lock();
+        complete(0);
+    }
+    for (const auto& other : caches_) {
+        for (const Slab& slab : other->memory.slabs) {
+            for (Block* block = slab.first; block != nullptr; block = block->next) {
+                deferred_.forget_uses(*block, *cache);
+            }
+        }
+    }
+    move_all(*cache, cache_of(nullptr, 0));
+    retire(*cache);
+}
+
+// Captures ---------------------------------------------------------------------------------------
+
+void CachingCore::begin_capture() noexcept {
+    const Lock lock(mutex_);
+    ++announced_captures_;
+    set_gate();
+}
+
+void CachingCore::end_capture() noexcept {
+    const Lock lock(mutex_);
+    if (announced_captures_ != 0) --announced_captures_;
+    set_gate();
+}
+
+bool CachingCore::reserve_for_capture(std::size_t bytes, DeviceAllocationFailure& failure) {
+    Lock lock(mutex_);
+    const Request request = {bytes, base::align_up(bytes, slab_step), Pool::small, 0};
+    Outcome outcome = failed(DeviceStatus::out_of_memory, Cause::limit);
+    if (is_too_large(bytes)) {
+        outcome.cause = Cause::request;
+    } else if (may_grow(request.rounded)) {
+        growing_bytes_ += request.rounded;
+        lock.unlock();
+        void* memory = nullptr;
+        outcome = failed(backend_.allocate(device_, request.rounded, options_.storage, &memory),
+                         Cause::own_use);
+        lock.lock();
+        growing_bytes_ -= request.rounded;
+        if (outcome.status == DeviceStatus::ok) {
+            keep_slab(reserved_, Pool::small, memory, request.rounded, lock);
+            return true;
+        }
+    }
+    explain(outcome, request, failure);
+    return false;
+}
+
+void CachingCore::release_capture(std::uint64_t id) {
+    const auto is_its = [&](const StreamCache& cache) { return cache.capture() == id && id != 0; };
+    {
+        const Lock lock(mutex_);
+        bool any = false;
+        for (const auto& cache : caches_) any = any || is_its(*cache);
+        if (!any) return;
+    }
+    const DeviceStatus status = backend_.synchronize_device(device_);
+    if (status != DeviceStatus::ok) {
+        throw DeviceError(status, "tensorpool: " + options_.name + " on " + to_string(device()) +
+                                      ": release_capture: the device could not be waited for: " +
+                                      to_string(status) + ": " + backend_.last_error());
+    }
+    const Lock lock(mutex_);
+    detail::add(totals_.synchronizations, 1);
+    complete(0);
+    spare_caches_.reserve(caches_.size() + 1);
+    for (std::size_t i = 0; i < caches_.size(); ++i) {  // cache_of may add some
+        StreamCache& cache = *caches_[i];
+        if (!is_its(cache)) continue;
+        StreamCache& to = cache_of(cache.stream(), 0);
+        for (const Slab& slab : cache.memory.slabs) {
+            detail::add(totals_.captured_bytes, 0 - slab.held_bytes);
+        }
+        move_all(cache, to);
+        retire(cache);
+        cache.begin_again(nullptr, no_capture);
+        spare_caches_.push_back(&cache);
+    }
+}
+
+}  // namespace tensorpool::device

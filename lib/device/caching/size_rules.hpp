@@ -1,0 +1,49 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/alignment.hpp"
+
+/// What sizes blocks and slabs have. All bytes.
+namespace tensorpool::device {
+
+inline constexpr std::size_t kib = 1024;
+inline constexpr std::size_t mib = 1024 * kib;
+
+/// Of small blocks; they begin and end at multiples of it within their slab.
+inline constexpr std::size_t small_grain = 512;
+/// Up to this a block is small.
+inline constexpr std::size_t small_limit = mib;
+/// Larger ones are rounded to a 64th of the power of two below them, so by less than a 64th.
+inline constexpr unsigned large_steps = 64;
+inline constexpr std::size_t large_grain = small_limit / large_steps;
+
+/// Slabs of blocks, where they cannot grow.
+inline constexpr std::size_t small_slab_bytes = 2 * mib;
+inline constexpr std::size_t large_slab_bytes = 32 * mib;
+/// Slabs are multiples of it, and it is what expandable slabs grow by (at least the granularity of
+/// the device).
+inline constexpr std::size_t slab_step = 2 * mib;
+
+/// No request can be met above this; sums of two such sizes do not overflow.
+inline constexpr std::size_t most_bytes = std::size_t{1} << 62;
+
+/// Which set a block lies in when it is free.
+enum class Pool : std::uint8_t { small, large, oversize };
+inline constexpr std::size_t pool_count = 3;
+
+/// What a request takes; 0 for 0. REQUIRES: at most `most_bytes`, else anything.
+constexpr std::size_t round_bytes(std::size_t bytes) noexcept {
+    const std::size_t grain =
+        bytes <= small_limit ? small_grain : std::bit_floor(bytes) / large_steps;
+    return base::align_up(bytes, grain);
+}
+
+static_assert(round_bytes(0) == 0 && round_bytes(1) == 512 && round_bytes(512) == 512);
+static_assert(round_bytes(small_limit) == small_limit);
+static_assert(round_bytes(small_limit + 1) == small_limit + large_grain);
+static_assert(round_bytes(128 * mib + 1) == 130 * mib && round_bytes(100 * mib) == 100 * mib);
+
+}  // namespace tensorpool::device

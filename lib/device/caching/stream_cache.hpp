@@ -1,0 +1,149 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include <boost/intrusive/list.hpp>
+
+#include <tensorpool/device/backend.hpp>
+
+#include "device/caching/block.hpp"
+#include "device/caching/slab.hpp"
+#include "device/caching/spin_lock.hpp"
+#include "device/caching/stream_marks.hpp"
+#include "statistics/device_totals.hpp"
+
+namespace tensorpool::device {
+
+struct ScalarPage;
+struct StreamUse;
+
+/// One stream's part of an allocator: bins of blocks that were freed lately, under a lock of their
+/// own, and everything slower under the allocator's. A capture has one for each stream of its own.
+/// Lives as long as the allocator; whose stream ended serves the next one.
+class alignas(64) StreamCache {
+public:
+    StreamCache(StreamHandle stream, std::uint64_t capture) noexcept
+        : stream_(stream), capture_(capture) {}
+    StreamCache(const StreamCache&) = delete;
+    StreamCache& operator=(const StreamCache&) = delete;
+
+    /// The block of exactly this rounded size that was freed last; nullptr if there is none near
+    /// the top of its bin.
+    Block* take(std::size_t rounded, std::size_t requested) noexcept {
+        const std::lock_guard guard(lock_);
+        Block** place = &bins_[bin_of(rounded)];
+        for (unsigned looks = 0; *place != nullptr && looks < most_looks; ++looks) {
+            Block* const block = *place;
+            if (block->key == rounded) {
+                *place = block->link;
+                count_hit(*block, requested);
+                return block;
+            }
+            place = &block->link;
+        }
+        return nullptr;
+    }
+
+    enum class Put : std::uint8_t { parked, elsewhere, refused };
+    /// Parks a block in use. `elsewhere`: it is another stream's by now; `refused`: it is not in
+    /// use, or other streams use it too.
+    Put put(Block& block) noexcept {
+        const std::lock_guard guard(lock_);
+        if (block.home.load(std::memory_order_relaxed) != this) [[unlikely]]
+            return Put::elsewhere;
+        if (!block.is(BlockState::in_use)) [[unlikely]]
+            return Put::refused;
+        count_free(block.requested, block.bytes);
+        park(block);
+        return Put::parked;
+    }
+
+    // REQUIRES, of what follows up to `park_one`: the stream's lock is held.
+    void lock() noexcept { lock_.lock(); }
+    void unlock() noexcept { lock_.unlock(); }
+
+    /// A block out of the sets is a caller's.
+    void count_new(Block& block, std::size_t requested) noexcept {
+        block.requested = requested;
+        block.set(BlockState::in_use);
+        count_allocation(requested, block.bytes);
+    }
+    void count_allocation(std::size_t requested, std::size_t bytes) noexcept {
+        detail::add(counters_->allocations, 1);
+        detail::add(counters_->requested_bytes, requested);
+        detail::add(counters_->allocated_bytes, bytes);
+    }
+    void count_free(std::size_t requested, std::size_t bytes) noexcept {
+        detail::add_release(counters_->deallocations, 1);
+        detail::add_release(counters_->deallocated_bytes, bytes);
+        detail::add_release(counters_->deallocated_requested_bytes, requested);
+    }
+    void park(Block& block) noexcept {
+        block.set(BlockState::parked);
+        detail::add(counters_->parked_bytes, block.bytes);
+        Block*& bin = bins_[bin_of(block.key)];
+        block.link = bin;
+        bin = &block;
+    }
+
+    /// All that is parked, as a list by `link`, marked free. Takes the lock.
+    Block* take_all() noexcept;
+
+    StreamHandle stream() const noexcept { return stream_; }
+    /// 0: none.
+    std::uint64_t capture() const noexcept { return capture_; }
+
+    // Under the allocator's lock -----------------------------------------------------------------
+
+    struct Memory {
+        FreeSet free[pool_count];
+        // Of each set: how often it was searched. A free block's age is how many of these came
+        // after it.
+        std::uint64_t searches[pool_count] = {};
+        SlabList slabs;
+        StreamMarks marks;
+        // Freed blocks that wait for this stream, in the order of their events.
+        StreamUse* first_use = nullptr;
+        StreamUse* last_use = nullptr;
+        std::uint64_t waiting_bytes = 0;
+        ScalarPage* pages = nullptr;    // with a free place
+        bool growing[pool_count] = {};  // some thread gets memory for this
+        bool ended = false;
+    };
+    Memory memory;
+
+    void set_counters(statistics::DeviceStreamCounters* counters) noexcept { counters_ = counters; }
+    statistics::DeviceStreamCounters* counters() const noexcept { return counters_; }
+    void begin_again(StreamHandle stream, std::uint64_t capture) noexcept {
+        stream_ = stream;
+        capture_ = capture;
+    }
+
+private:
+    static constexpr std::size_t bin_count = 256;
+    // Of blocks of other sizes in the same bin. Beyond them a block is found by its set.
+    static constexpr unsigned most_looks = 16;
+
+    static std::size_t bin_of(std::size_t rounded) noexcept {
+        // By the golden ratio: neighbouring sizes, and powers of two, fall into different bins.
+        return static_cast<std::size_t>((rounded / small_grain) * 0x9e3779b97f4a7c15u >> 56);
+    }
+
+    void count_hit(Block& block, std::size_t requested) noexcept {
+        block.requested = requested;
+        block.set(BlockState::in_use);
+        count_allocation(requested, block.bytes);
+        detail::add(counters_->parked_hits, 1);
+        detail::add(counters_->parked_bytes, 0 - block.bytes);
+    }
+
+    SpinLock lock_;
+    StreamHandle stream_;
+    std::uint64_t capture_;
+    statistics::DeviceStreamCounters* counters_ = nullptr;  // in lines of their own
+    Block* bins_[bin_count] = {};
+};
+
+}  // namespace tensorpool::device

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <tensorpool/device/backend.hpp>
+
+namespace tensorpool::device {
+
+class StreamCache;
+
+/// Handle of a stream to its cache. Looked up without a lock, changed under the allocator's. What
+/// is in it stays; an outgrown table stays too, for who is just reading it.
+class StreamTable {
+public:
+    /// Throws std::bad_alloc.
+    StreamTable();
+    StreamTable(const StreamTable&) = delete;
+    StreamTable& operator=(const StreamTable&) = delete;
+
+    StreamCache* find(StreamHandle stream) const noexcept {
+        // Acquire, here and below: pairs with the releases of `add`.
+        const Table* const table = table_.load(std::memory_order_acquire);
+        const std::uintptr_t key = key_of(stream);
+        for (std::size_t at = hash(key);; ++at) {
+            const Entry& entry = table->entries[at & table->mask];
+            const std::uintptr_t found = entry.key.load(std::memory_order_acquire);
+            if (found == key) return entry.cache;
+            if (found == 0) return nullptr;
+        }
+    }
+
+    /// REQUIRES: the stream is not in. Throws std::bad_alloc; then nothing has changed.
+    void add(StreamHandle stream, StreamCache& cache);
+
+private:
+    struct Entry {
+        std::atomic<std::uintptr_t> key = 0;  // 0: none. Stored after `cache`
+        StreamCache* cache = nullptr;
+    };
+    struct Table {
+        explicit Table(std::size_t size) : mask(size - 1), entries(new Entry[size]) {}
+        std::size_t mask;
+        std::unique_ptr<Entry[]> entries;
+    };
+
+    // Never 0: no backend's handle is the highest address.
+    static std::uintptr_t key_of(StreamHandle stream) noexcept {
+        return reinterpret_cast<std::uintptr_t>(stream) + 1;
+    }
+    static std::size_t hash(std::uintptr_t key) noexcept {
+        return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15u) >> 32);
+    }
+    static void put(Table& table, std::uintptr_t key, StreamCache* cache) noexcept;
+
+    std::atomic<const Table*> table_;
+    std::vector<std::unique_ptr<Table>> tables_;  // the last one is in use
+    std::size_t count_ = 0;
+};
+
+}  // namespace tensorpool::device

@@ -1,0 +1,141 @@
+#include <tensorpool/device/device_allocation_error.hpp>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+#include "base/text.hpp"
+
+namespace tensorpool {
+namespace {
+
+using base::BytesText;
+using Cause = DeviceAllocationFailure::Cause;
+
+/// Lines one after the other, cut where the buffer ends.
+class Text {
+public:
+    Text(char* text, std::size_t bytes) noexcept : at_(text), left_(bytes) {}
+
+    void add(const char* format, ...) noexcept {
+        std::va_list arguments;
+        va_start(arguments, format);
+        const int wanted = std::vsnprintf(at_, left_, format, arguments);
+        va_end(arguments);
+        if (wanted <= 0 || left_ == 0) return;
+        const std::size_t written = std::min(static_cast<std::size_t>(wanted), left_ - 1);
+        at_ += written;
+        left_ -= written;
+    }
+
+private:
+    char* at_;
+    std::size_t left_;
+};
+
+const char* explanation(Cause cause) noexcept {
+    switch (cause) {
+        case Cause::request:
+            return "the request itself, which is larger than any block may be";
+        case Cause::limit:
+            return "the allocator's own limit";
+        case Cause::fragmentation:
+            return "fragmentation: enough is free, but not in one piece";
+        case Cause::own_use:
+            return "what is in use here";
+        case Cause::held_back:
+            return "blocks that were freed and wait for other streams";
+        case Cause::other_processes:
+            return "other processes, which hold the rest of the device";
+        case Cause::capture:
+            return "a capture under way, during which the device gives no memory";
+        case Cause::device:
+            return "the device";
+    }
+    return "?";
+}
+
+const char* remedy(Cause cause) noexcept {
+    switch (cause) {
+        case Cause::request:
+            return "smaller blocks, or a larger max_allocation";
+        case Cause::limit:
+            return "a larger hard_limit, or fewer blocks in use";
+        case Cause::fragmentation:
+            return "expandable slabs, or large blocks allocated before small ones";
+        case Cause::own_use:
+            return "fewer blocks in use";
+        case Cause::held_back:
+            return "waiting for those streams";
+        case Cause::other_processes:
+            return "ending other processes on the device";
+        case Cause::capture:
+            return "reserve_for_capture before the capture begins";
+        case Cause::device:
+            return "see its status";
+    }
+    return "?";
+}
+
+}  // namespace
+
+const char* to_string(Cause cause) noexcept {
+    switch (cause) {
+        case Cause::request:
+            return "request";
+        case Cause::limit:
+            return "limit";
+        case Cause::fragmentation:
+            return "fragmentation";
+        case Cause::own_use:
+            return "own use";
+        case Cause::held_back:
+            return "held back";
+        case Cause::other_processes:
+            return "other processes";
+        case Cause::capture:
+            return "capture";
+        case Cause::device:
+            return "device";
+    }
+    return "?";
+}
+
+DeviceAllocationError::DeviceAllocationError(const DeviceAllocationFailure& failure) noexcept
+    : failure_(failure) {
+    Text text(text_, sizeof text_);
+    text_[0] = '\0';
+    text.add("tensorpool: %.47s on %s:%d: allocate: %zu B (%s) asked: %s\n", failure.allocator,
+             to_string(failure.device.type), failure.device.index, failure.asked,
+             BytesText(failure.asked).c_str(), to_string(failure.status));
+    text.add("  in use %s, held in slabs %s", BytesText(failure.in_use).c_str(),
+             BytesText(failure.capacity).c_str());
+    if (failure.captured != 0) {
+        text.add(", %s of them of graphs", BytesText(failure.captured).c_str());
+    }
+    text.add("\n  free in slabs %s in %zu blocks, the largest %s\n",
+             BytesText(failure.free).c_str(), failure.free_blocks,
+             BytesText(failure.largest_free).c_str());
+    if (failure.held_back != 0) {
+        text.add("  freed but held back %s", BytesText(failure.held_back).c_str());
+        for (std::size_t i = 0; i < failure.holder_count; ++i) {
+            text.add("%s stream %p (%s)", i == 0 ? " by" : ",",
+                     static_cast<const void*>(failure.holders[i].stream),
+                     BytesText(failure.holders[i].bytes).c_str());
+        }
+        text.add("\n");
+    }
+    if (failure.device_total != 0) {
+        text.add("  the device has %s, free %s, with other processes %s\n",
+                 BytesText(failure.device_total).c_str(), BytesText(failure.device_free).c_str(),
+                 BytesText(failure.other_processes).c_str());
+    }
+    if (failure.limit != 0) text.add("  hard limit %s\n", BytesText(failure.limit).c_str());
+    text.add("  to blame: %s\n", explanation(failure.cause));
+    text.add("  it would fit with %s more in one piece: %s", BytesText(failure.missing).c_str(),
+             remedy(failure.cause));
+}
+
+DeviceAllocationError::~DeviceAllocationError() = default;
+
+}  // namespace tensorpool
