@@ -30,7 +30,8 @@ enum class BlockState : std::uint8_t {
 /// A run of a slab: what a caller has, or a free one, or a hole. Blocks of a slab touch each other
 /// and cover it. Their records lie in memory of their own and are never given back before the
 /// allocator ends, so that a look at one that has just gone harms nobody.
-struct alignas(64) Block : boost::intrusive::set_base_hook<boost::intrusive::optimize_size<true>> {
+struct alignas(64) Block {
+    // In one cache line: what the fast path reads and writes.
     std::byte* address = nullptr;
     std::size_t bytes = 0;
     std::size_t key = 0;        // what the request was rounded to: `bytes`, or less if oversize
@@ -49,6 +50,7 @@ struct alignas(64) Block : boost::intrusive::set_base_hook<boost::intrusive::opt
     StreamUse* uses = nullptr;  // other streams that use it
     std::uint32_t waits = 0;    // of a deferred one: streams that have not passed
     ScalarPage* page = nullptr;
+    boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>> hook;  // of its set
 
     bool is(BlockState other) const noexcept {
         return state.load(std::memory_order_relaxed) == other;
@@ -67,7 +69,12 @@ struct ByAddress {
         return one.address < other.address;
     }
 };
-using FreeSet = boost::intrusive::set<Block, boost::intrusive::compare<BySizeThenAddress>>;
-using HoleSet = boost::intrusive::set<Block, boost::intrusive::compare<ByAddress>>;
+template <class Order>
+using BlockSet =
+    boost::intrusive::set<Block,
+                          boost::intrusive::member_hook<Block, decltype(Block::hook), &Block::hook>,
+                          boost::intrusive::compare<Order>>;
+using FreeSet = BlockSet<BySizeThenAddress>;
+using HoleSet = BlockSet<ByAddress>;
 
 }  // namespace tensorpool::device

@@ -111,7 +111,6 @@ std::size_t CachingCore::flush(StreamCache& cache) noexcept {
         Block& parked = *block;
         block = parked.link;
         bytes += parked.bytes;
-        parked.set(BlockState::taken);
         totals_.let_go(parked.bytes);
         heap_.put_back(parked, cache.memory.marks.stamp());
     }

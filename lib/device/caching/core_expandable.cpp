@@ -233,6 +233,7 @@ void CachingCore::settle(const Granules& granules) noexcept {
         totals_.count_give_back(granules.destroyed_bytes);
         watch_.write(EntryKind::give_back, granules.destroyed_bytes);
     }
+    place_.note_capacity();
 }
 
 }  // namespace tensorpool::device

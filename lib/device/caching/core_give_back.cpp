@@ -148,6 +148,7 @@ std::size_t CachingCore::give_back(std::vector<Block*>& blocks, Lock& lock) noex
     }
     if (bytes == 0) return 0;
     totals_.count_give_back(bytes);
+    place_.note_capacity();
     watch_.write(EntryKind::give_back, bytes);
     return bytes;
 }

@@ -24,8 +24,9 @@ struct ScalarPage {
     std::uint8_t bytes[places] = {};
 
     bool is_full() const noexcept { return ~used == 0; }
+    /// REQUIRES: it is not full.
     std::size_t lowest_free() const noexcept {
-        return static_cast<std::size_t>(std::countr_one(used));
+        return static_cast<std::size_t>(std::countr_one(used)) % places;
     }
 };
 

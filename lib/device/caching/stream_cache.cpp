@@ -13,7 +13,7 @@ Block* StreamCache::take_all() noexcept {
         while (bin != nullptr) {
             Block* const block = bin;
             bin = block->link;
-            block->set(BlockState::free);
+            block->set(BlockState::taken);
             block->link = all;
             all = block;
         }

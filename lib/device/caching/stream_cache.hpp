@@ -88,7 +88,7 @@ public:
         bin = &block;
     }
 
-    /// All that is parked, as a list by `link`, marked free. Takes the lock.
+    /// All that is parked, as a list by `link`, marked taken. Takes the lock.
     Block* take_all() noexcept;
 
     StreamHandle stream() const noexcept { return stream_; }

@@ -1,0 +1,129 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tensorpool/timeline.hpp>
+
+#include "device/caching/caching_device.hpp"
+
+namespace tensorpool {
+namespace {
+
+using test::device_with;
+using test::mib;
+using test::Slabs;
+using test::unwatched;
+using Simulated = test::Device;
+using Kind = AllocatorEvent::Kind;
+
+class Callbacks : public ::testing::Test {
+protected:
+    Callbacks() : backend(unwatched(device_with(Slabs::plain, 256 * mib))) {}
+
+    Simulated backend;
+};
+
+TEST_F(Callbacks, AreToldOfEachCallInItsOrder) {
+    CachingAllocator allocator(backend, 0);
+    std::vector<Kind> kinds;
+    std::vector<void*> addresses;
+    const std::uint64_t number = allocator.add_callback([&](const AllocatorEvent& event) {
+        kinds.push_back(event.kind);
+        addresses.push_back(event.address);
+        EXPECT_EQ(event.device, allocator.device());
+    });
+    void* const block = allocator.allocate(100 * mib);
+    allocator.deallocate(block);
+    EXPECT_EQ(allocator.allocate(100 * mib), block);
+    allocator.deallocate(block);
+    (void)allocator.trim();
+    EXPECT_EQ(allocator.try_allocate(300 * mib), nullptr);
+    const std::vector<Kind> expected = {Kind::allocated, Kind::freed,    Kind::recycled,
+                                        Kind::freed,     Kind::released, Kind::allocation_failed};
+    EXPECT_EQ(kinds, expected);
+    EXPECT_EQ(addresses, (std::vector<void*>{block, block, block, block, block, nullptr}));
+    EXPECT_TRUE(allocator.remove_callback(number));
+    EXPECT_FALSE(allocator.remove_callback(number));
+    allocator.deallocate(allocator.allocate(100));
+    EXPECT_EQ(kinds.size(), expected.size());
+}
+
+TEST_F(Callbacks, MayUseTheAllocatorThemselves) {
+    CachingAllocator allocator(backend, 0);
+    int depth = 0;
+    int told = 0;
+    (void)allocator.add_callback([&](const AllocatorEvent&) {
+        ++told;
+        if (depth != 0) return;
+        ++depth;
+        allocator.deallocate(allocator.allocate(4096));
+        (void)allocator.trim();
+        --depth;
+    });
+    allocator.deallocate(allocator.allocate(4096));
+    EXPECT_GT(told, 2);
+    EXPECT_EQ(allocator.statistics().in_use_bytes, 0U);
+}
+
+TEST_F(Callbacks, MayBeRemovedWhileTheyAreCalled) {
+    CachingAllocator allocator(backend, 0);
+    std::uint64_t number = 0;
+    int told = 0;
+    number = allocator.add_callback([&](const AllocatorEvent&) {
+        ++told;
+        (void)allocator.remove_callback(number);
+    });
+    allocator.deallocate(allocator.allocate(4096));
+    EXPECT_EQ(told, 1);
+}
+
+TEST_F(Callbacks, OfSeveralEachIsTold) {
+    CachingAllocator allocator(backend, 0);
+    int first = 0;
+    int second = 0;
+    const std::uint64_t number = allocator.add_callback([&](const AllocatorEvent&) { ++first; });
+    (void)allocator.add_callback([&](const AllocatorEvent&) { ++second; });
+    void* const block = allocator.allocate(512);
+    EXPECT_TRUE(allocator.remove_callback(number));
+    allocator.deallocate(block);
+    EXPECT_EQ(first, 1);
+    EXPECT_EQ(second, 2);
+}
+
+std::vector<std::string> kept_since(std::uint64_t number) {
+    std::vector<std::string> kinds;
+    for (const TimelineEntry& entry : timeline_since(number).entries) {
+        const bool always = entry.kind == EntryKind::growth || entry.kind == EntryKind::give_back;
+        if (entry.name == "kept" && !always) kinds.emplace_back(to_string(entry.kind));
+    }
+    return kinds;
+}
+
+TEST_F(Callbacks, TheTimelineKeepsWhatItIsToldToAndNothingByDefault) {
+    CachingOptions options;
+    options.name = "kept";
+    const auto entries_with = [&](TimelineSet set) {
+        options.timeline = set;
+        CachingAllocator allocator(backend, 0, options);
+        const std::uint64_t before = timeline_since(0).last;
+        for (const std::size_t bytes : {std::size_t{512}, 4 * mib}) {
+            allocator.deallocate(allocator.allocate(bytes));
+            allocator.deallocate(allocator.allocate(bytes));
+        }
+        return kept_since(before);
+    };
+    using enum TimelineSet;
+    using Words = std::vector<std::string>;
+    EXPECT_EQ(entries_with(none), Words{});
+    EXPECT_EQ(entries_with(allocations), (Words{"allocated", "allocated"}));
+    EXPECT_EQ(entries_with(recycles | releases),
+              (Words{"freed", "recycled", "freed", "freed", "recycled", "freed"}));
+    EXPECT_EQ(entries_with(allocations | releases | large_only),
+              (Words{"allocated", "freed", "freed"}));
+    EXPECT_EQ(entries_with(profile), (Words{"profile", "profile"}));
+}
+
+}  // namespace
+}  // namespace tensorpool

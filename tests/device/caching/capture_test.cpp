@@ -1,0 +1,155 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "device/caching/caching_device.hpp"
+
+namespace tensorpool {
+namespace {
+
+using test::Asked;
+using test::device_with;
+using test::kib;
+using test::mib;
+using test::Slabs;
+using Simulated = test::Device;
+
+class Capture : public ::testing::TestWithParam<Slabs> {
+protected:
+    Capture()
+        : backend(with_capture(GetParam())), allocator(backend, 0), stream(backend.stream()) {}
+    ~Capture() override { EXPECT_EQ(backend.hazard_report(), ""); }
+
+    static SimulationOptions with_capture(Slabs slabs) {
+        SimulationOptions options = device_with(slabs, 256 * mib);
+        options.graph_capture = true;
+        return options;
+    }
+
+    std::uint64_t begin() {
+        EXPECT_EQ(backend.begin_capture(0, stream), DeviceStatus::ok);
+        CaptureState state;
+        EXPECT_EQ(backend.capture_state(0, stream, state), DeviceStatus::ok);
+        return state.id;
+    }
+    GraphHandle end() {
+        GraphHandle graph = nullptr;
+        EXPECT_EQ(backend.end_capture(0, stream, &graph), DeviceStatus::ok);
+        return graph;
+    }
+
+    Simulated backend;
+    CachingAllocator allocator;
+    StreamHandle stream;
+};
+
+TEST_P(Capture, BlocksComeFromThePoolOfTheCaptureAndReturnThere) {
+    allocator.reserve_for_capture(8 * mib);
+    void* const before = allocator.allocate(4096, stream);
+    allocator.deallocate(before);
+    const std::uint64_t id = begin();
+    void* const block = allocator.allocate(4096, stream);
+    EXPECT_NE(block, before);
+    allocator.deallocate(block);
+    EXPECT_EQ(allocator.allocate(4096, stream), block) << "within the capture";
+    allocator.deallocate(block);
+    const GraphHandle graph = end();
+    EXPECT_EQ(allocator.allocate(4096, stream), before) << "outside of it";
+    EXPECT_EQ(allocator.statistics().captured_bytes, 8 * mib);
+    allocator.deallocate(before);
+    EXPECT_EQ(backend.destroy_graph(0, graph), DeviceStatus::ok);
+    allocator.release_capture(id);
+    EXPECT_EQ(allocator.statistics().captured_bytes, 0U);
+}
+
+TEST_P(Capture, TrimLeavesItsMemoryAndReleasingItMakesItEverybodys) {
+    allocator.reserve_for_capture(8 * mib);
+    const std::uint64_t id = begin();
+    void* const small = allocator.allocate(4096, stream);
+    void* const large = allocator.allocate(4 * mib, stream);
+    EXPECT_EQ(backend.fill_async(0, large, 1, 4 * mib, stream), DeviceStatus::ok);
+    allocator.deallocate(small);
+    allocator.deallocate(large);
+    const GraphHandle graph = end();
+    EXPECT_EQ(allocator.trim(), 0U);
+    EXPECT_EQ(backend.launch_graph(0, graph, stream), DeviceStatus::ok);
+    backend.synchronize(stream);
+    EXPECT_EQ(backend.destroy_graph(0, graph), DeviceStatus::ok);
+    allocator.release_capture(id);
+    EXPECT_EQ(allocator.trim(), 8 * mib);
+    EXPECT_EQ(allocator.statistics().capacity_bytes, 0U);
+}
+
+TEST_P(Capture, WithoutAReserveARefusedGrowthIsExplained) {
+    (void)begin();
+    try {
+        (void)allocator.allocate(4096, stream);
+        ADD_FAILURE();
+    } catch (const DeviceAllocationError& error) {
+        EXPECT_EQ(error.failure().cause, DeviceAllocationFailure::Cause::capture);
+        EXPECT_NE(std::string(error.what()).find("reserve_for_capture before the capture begins"),
+                  std::string::npos)
+            << error.what();
+    }
+    (void)end();
+    backend.clear_hazards();  // the refused call is one
+    EXPECT_NE(allocator.try_allocate(4096, stream), nullptr);
+}
+
+TEST_P(Capture, AUseByACapturedStreamIsWaitedForOnceTheCaptureHasEnded) {
+    void* const block = allocator.allocate(4096);
+    allocator.record_use(block, stream);
+    (void)begin();
+    allocator.deallocate(block);
+    EXPECT_EQ(allocator.statistics().deferred_blocks, 1U);
+    EXPECT_EQ(Asked(backend).events, 0U);
+    (void)end();
+    void* const other = allocator.allocate(8192);
+    EXPECT_EQ(Asked(backend).events, 1U);
+    EXPECT_EQ(allocator.statistics().deferred_blocks, 0U);
+    allocator.deallocate(other);
+}
+
+TEST_P(Capture, ABlockStillInUseAfterItsGraphIsGoneIsItsStreams) {
+    allocator.reserve_for_capture(2 * mib);
+    const std::uint64_t id = begin();
+    void* const block = allocator.allocate(4096, stream);
+    const GraphHandle graph = end();
+    EXPECT_EQ(backend.destroy_graph(0, graph), DeviceStatus::ok);
+    allocator.release_capture(id);
+    allocator.release_capture(id);  // nothing is left of it
+    allocator.deallocate(block);
+    EXPECT_EQ(allocator.allocate(4096, stream), block);
+    allocator.deallocate(block);
+}
+
+INSTANTIATE_TEST_SUITE_P(Slabs, Capture, ::testing::Values(Slabs::plain, Slabs::expandable),
+                         [](const auto& of) {
+                             return of.param == Slabs::plain ? "PlainSlabs" : "ExpandableSlabs";
+                         });
+
+TEST(AnnouncedCapture, IsNotAskedForBeforeItIsAnnounced) {
+    SimulationOptions simulation = test::unwatched(device_with(Slabs::plain, 256 * mib));
+    simulation.graph_capture = true;
+    Simulated backend(simulation);
+    CachingOptions options;
+    options.captures = CaptureDetection::announced;
+    CachingAllocator allocator(backend, 0, options);
+    const StreamHandle stream = backend.stream();
+    allocator.reserve_for_capture(2 * mib);
+    void* const before = allocator.allocate(4096, stream);
+    allocator.deallocate(before);
+    EXPECT_EQ(backend.calls()[SimulatedCall::capture_state], 0U);
+    allocator.begin_capture();
+    EXPECT_EQ(backend.begin_capture(0, stream), DeviceStatus::ok);
+    EXPECT_NE(allocator.allocate(4096, stream), before);
+    GraphHandle graph = nullptr;
+    EXPECT_EQ(backend.end_capture(0, stream, &graph), DeviceStatus::ok);
+    allocator.end_capture();
+    backend.reset_calls();
+    EXPECT_EQ(allocator.allocate(4096, stream), before);
+    EXPECT_EQ(backend.calls()[SimulatedCall::capture_state], 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool

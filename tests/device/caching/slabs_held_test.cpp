@@ -1,0 +1,116 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "device/caching/caching_device.hpp"
+#include "device/caching/pytorch_rules.hpp"
+
+namespace tensorpool {
+namespace {
+
+using test::device_with;
+using test::kib;
+using test::mib;
+using test::PyTorchRules;
+using test::Slabs;
+using test::unwatched;
+using Simulated = test::Device;
+
+constexpr unsigned seed = 6;
+constexpr std::size_t steps = 10'000;
+constexpr std::size_t most_alive = 4608 * mib;
+
+/// Each step allocates a block, of a size whose logarithm is uniform, after so many random ones
+/// were freed that all alive are at most `most_alive`. The most bytes that were alive.
+template <class Allocate, class Free>
+std::size_t run(Allocate allocate, Free free) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> log2(10, 28);  // 1 KiB to 256 MiB
+    std::vector<std::pair<decltype(allocate(1)), std::size_t>> blocks;
+    std::size_t alive = 0;
+    std::size_t peak = 0;
+    for (std::size_t step = 0; step < steps; ++step) {
+        const auto bytes = static_cast<std::size_t>(std::exp2(log2(random)));
+        while (alive + bytes > most_alive) {
+            std::swap(blocks[random() % blocks.size()], blocks.back());
+            free(blocks.back().first);
+            alive -= blocks.back().second;
+            blocks.pop_back();
+        }
+        blocks.emplace_back(allocate(bytes), bytes);
+        alive += bytes;
+        peak = std::max(peak, alive);
+    }
+    for (const auto& [block, bytes] : blocks) free(block);
+    return peak;
+}
+
+/// What memory holds is of no interest here, and the simulation keeps it as memory moves.
+struct Addresses : Simulated {
+    using Simulated::Simulated;
+    DeviceStatus map_memory(int, void*, std::size_t, MemoryHandle) noexcept override {
+        ++maps;
+        return DeviceStatus::ok;
+    }
+    DeviceStatus unmap_memory(int, void*, std::size_t) noexcept override {
+        return DeviceStatus::ok;
+    }
+    std::uint64_t maps = 0;
+};
+
+struct Held {
+    double ratio = 0;  // of the most in slabs to the most alive
+    std::size_t peak_alive = 0;
+    DeviceStatistics statistics = {};
+    std::uint64_t maps = 0;
+};
+
+Held held_by(Slabs slabs) {
+    SimulationOptions options = unwatched(device_with(slabs, 16384 * mib, Schedule::eager));
+    options.fill_patterns = false;
+    Addresses backend(options);
+    CachingAllocator allocator(backend, 0);
+    Held held;
+    held.peak_alive = run([&](std::size_t bytes) { return allocator.allocate(bytes); },
+                          [&](void* block) { allocator.deallocate(block); });
+    held.statistics = allocator.statistics();
+    held.maps = backend.maps;
+    held.ratio = static_cast<double>(held.statistics.peak_capacity_bytes) /
+                 static_cast<double>(held.peak_alive);
+    return held;
+}
+
+double held_by_pytorch() {
+    PyTorchRules rules;
+    const std::size_t peak = run([&](std::size_t bytes) { return rules.allocate(bytes); },
+                                 [&](PyTorchRules::Address block) { rules.deallocate(block); });
+    return static_cast<double>(rules.held()) / static_cast<double>(peak);
+}
+
+TEST(SlabsHeld, AreLittleMoreThanTheMostBytesAlive) {
+    const Held expandable = held_by(Slabs::expandable);
+    const Held plain = held_by(Slabs::plain);
+    const double pytorch = held_by_pytorch();
+    for (const Held* held : {&expandable, &plain}) {
+        std::printf(
+            "held %.3f of %zu MiB alive; grew %llu times, gave back %llu times, mapped "
+            "%llu granules\n",
+            held->ratio, held->peak_alive / mib,
+            static_cast<unsigned long long>(held->statistics.growths),
+            static_cast<unsigned long long>(held->statistics.give_backs),
+            static_cast<unsigned long long>(held->maps));
+    }
+    std::printf("held by PyTorch's rules: %.3f\n", pytorch);
+    EXPECT_GE(plain.peak_alive, std::size_t{4} << 30);
+    EXPECT_LE(expandable.ratio, 1.15);
+    EXPECT_LE(plain.ratio, 1.4);
+    EXPECT_LE(plain.ratio, pytorch);
+}
+
+}  // namespace
+}  // namespace tensorpool

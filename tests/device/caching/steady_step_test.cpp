@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "device/caching/caching_device.hpp"
+
+namespace tensorpool {
+namespace {
+
+using test::Asked;
+using test::device_with;
+using test::kib;
+using test::mib;
+using test::Slabs;
+using test::unwatched;
+using Simulated = test::Device;
+
+/// A training step: layers forward, whose outputs stay, backward, which frees them, and between
+/// them temporary buffers; each fourth output is used by a second stream too.
+class Step {
+public:
+    Step(Simulated& backend, CachingAllocator& allocator, unsigned seed)
+        : backend_(backend), allocator_(allocator), user_(backend.stream()) {
+        std::mt19937 random(seed);
+        std::uniform_real_distribution<double> log2(9, 24);
+        for (int i = 0; i < 200; ++i) {
+            sizes_.push_back(static_cast<std::size_t>(std::exp2(log2(random))));
+        }
+    }
+
+    /// How often another stream used a block.
+    unsigned run() {
+        std::vector<void*> outputs;
+        unsigned uses = 0;
+        for (std::size_t i = 0; i + 1 < sizes_.size(); i += 2) {
+            outputs.push_back(allocator_.allocate(sizes_[i]));
+            void* const temporary = allocator_.allocate(sizes_[i + 1]);
+            backend_.calls_back(
+                nullptr, [] {}, "forward");
+            allocator_.deallocate(temporary);
+            if (i % 8 != 0) continue;
+            allocator_.record_use(outputs.back(), user_);
+            ++uses;
+        }
+        while (!outputs.empty()) {
+            allocator_.deallocate(outputs.back());
+            outputs.pop_back();
+        }
+        backend_.synchronize(nullptr);
+        backend_.synchronize(user_);
+        return uses;
+    }
+
+private:
+    Simulated& backend_;
+    CachingAllocator& allocator_;
+    StreamHandle user_;
+    std::vector<std::size_t> sizes_;
+};
+
+class SteadyStep : public ::testing::TestWithParam<Slabs> {};
+
+TEST_P(SteadyStep, AsksTheDeviceForNothingAndRecordsAtMostOneEventForEachCrossStreamUse) {
+    for (const unsigned seed : {1U, 2U, 3U, 4U, 5U}) {
+        Simulated backend(unwatched(device_with(GetParam(), 4096 * mib)));
+        CachingAllocator allocator(backend, 0);
+        Step step(backend, allocator, seed);
+        for (int i = 0; i < 3; ++i) (void)step.run();
+        (void)Asked(backend);
+        const unsigned uses = step.run();
+        const Asked asked(backend);
+        EXPECT_EQ(asked.memory, 0U) << seed;
+        EXPECT_EQ(asked.maps, 0U) << seed;
+        EXPECT_EQ(asked.given_back, 0U) << seed;
+        EXPECT_EQ(asked.waits, 2U) << seed << ": those of the step itself";
+        EXPECT_LE(asked.events, uses) << seed;
+        EXPECT_EQ(allocator.statistics().synchronizations, 0U) << seed;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Slabs, SteadyStep, ::testing::Values(Slabs::plain, Slabs::expandable),
+                         [](const auto& of) {
+                             return of.param == Slabs::plain ? "PlainSlabs" : "ExpandableSlabs";
+                         });
+
+}  // namespace
+}  // namespace tensorpool
