@@ -21,7 +21,7 @@ struct FailingCall {
 
 /// Holds from `SimulatedBackend::set_faults` until the next one. Nothing goes wrong by default.
 struct SimulationFaults {
-    std::vector<FailingCall> failing;
+    std::vector<FailingCall> failing = {};
     /// `allocate`, `allocate_async` and `create_memory` of more are out_of_memory; 0: no bound.
     std::size_t largest_request = 0;
     bool refuses_pinned = false;  ///< `allocate_pinned` and `register_pinned` are out_of_memory

@@ -25,6 +25,7 @@ std::uint32_t HazardLog::label(const std::string& text) {
 
 void HazardLog::add(HazardKind kind, const Operation& operation, const Operation& other,
                     std::uintptr_t address, std::size_t bytes) {
+    if (!on_) return;
     const Reported report = {kind, operation.number, other.number};
     if (std::find(reported_.begin(), reported_.end(), report) != reported_.end()) return;
     reported_.push_back(report);

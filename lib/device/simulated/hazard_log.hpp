@@ -15,7 +15,8 @@ namespace tensorpool::device {
 /// What was found, and the labels of operations, by which it is told.
 class HazardLog {
 public:
-    explicit HazardLog(std::size_t most) : most_(most) {}
+    /// Keeps `most`, or notes nothing at all.
+    HazardLog(bool on, std::size_t most) : on_(on), most_(most) {}
 
     /// The number of a label, the same for the same text.
     std::uint32_t label(const std::string& text);
@@ -39,6 +40,7 @@ private:
 
     HazardOperation told(const Operation& operation) const;
 
+    bool on_;
     std::size_t most_;
     std::uint64_t count_ = 0;
     std::vector<Hazard> kept_;

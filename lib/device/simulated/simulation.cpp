@@ -260,9 +260,7 @@ std::shared_ptr<Graph> Simulation::graph(int device, GraphHandle handle) const {
 
 DeviceStatus Simulation::illegal(const Capture* capture, const std::string& what) {
     const Operation operation = watch.host_operation(what);
-    if (watch.on) {
-        watch.log.add(HazardKind::illegal_in_capture, operation, capture->begun(), 0, 0);
-    }
+    watch.log.add(HazardKind::illegal_in_capture, operation, capture->begun(), 0, 0);
     return refuse(DeviceStatus::in_capture, what);
 }
 

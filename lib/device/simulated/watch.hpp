@@ -15,7 +15,7 @@ namespace tensorpool::device {
 /// What all that looks for hazards shares.
 struct Watch {
     explicit Watch(const SimulationOptions& options)
-        : on(options.finds_hazards), log(options.most_hazards) {}
+        : on(options.finds_hazards), log(options.finds_hazards, options.most_hazards) {}
 
     /// Gives the next operation its number.
     Operation operation(const std::string& label, StreamName stream, std::uint32_t timeline = 0,
