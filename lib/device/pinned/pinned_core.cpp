@@ -1,0 +1,257 @@
+#include "device/pinned/pinned_core.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "platform/fail.hpp"
+
+namespace tensorpool::device {
+namespace {
+
+/// More do not help: a lane's lock is held for some ten instructions.
+constexpr unsigned most_lanes = 16;
+
+int validated(Backend& backend, int device, const PinnedOptions& options) {
+    const std::string who = "tensorpool: pinned allocator '" + options.name + "': ";
+    const int count = backend.device_count();
+    if (device < 0 || device >= count) {
+        throw std::invalid_argument(who + "device is " + std::to_string(device) + "; of type " +
+                                    to_string(backend.type()) + " there are " +
+                                    std::to_string(count));
+    }
+    if (options.largest_slab < slab_step || options.largest_slab % slab_step != 0) {
+        throw std::invalid_argument(who + "largest_slab is " +
+                                    std::to_string(options.largest_slab) +
+                                    "; expected a multiple of 2 MiB");
+    }
+    return device;
+}
+
+/// Threads count up; each keeps its number.
+unsigned number_of_thread() noexcept {
+    static std::atomic<unsigned> last{0};
+    constinit static thread_local unsigned number = 0;
+    // Relaxed: only the number matters.
+    if (number == 0) [[unlikely]]
+        number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    return number;
+}
+
+bool is_in_use(const Block* block, const void* address) noexcept {
+    return block != nullptr && block->address == address &&
+           (block->is(BlockState::in_use) || block->is(BlockState::shared));
+}
+
+const char* state_text(BlockState state) noexcept {
+    switch (state) {
+        case BlockState::in_use:
+        case BlockState::shared:
+            return "begins elsewhere";
+        case BlockState::leaving:
+        case BlockState::deferred:
+            return "was freed already, and waits for streams";
+        default:
+            return "is free already";
+    }
+}
+
+}  // namespace
+
+PinnedCore::PinnedCore(Backend& backend, int device, const PinnedOptions& options)
+    : backend_(backend),
+      device_(validated(backend, device, options)),
+      options_(options),
+      place_(options.name, DeviceStatistics::Kind::pinned, {backend.type(), device}),
+      totals_(place_.totals()),
+      heap_(totals_),
+      events_(backend, device),
+      deferred_(backend, device, events_, totals_),
+      slabs_(nullptr, 0) {
+    detail::add(totals_.limit_bytes, options.max_bytes);
+    const unsigned count =
+        std::clamp(std::bit_ceil(std::thread::hardware_concurrency()), 1U, most_lanes);
+    for (unsigned i = 0; i < count; ++i) {
+        lanes_.push_back(std::make_unique<StreamCache>(nullptr, 0));
+        lanes_.back()->set_counters(&place_.add_stream(nullptr));
+    }
+    detail::add(totals_.streams, 0 - std::uint64_t{count});  // lanes are none
+}
+
+PinnedCore::~PinnedCore() {
+    (void)backend_.synchronize_device(device_);
+    for (FreeSet& set : slabs_.memory.free) set.clear();
+    while (!slabs_.memory.slabs.empty()) {
+        Slab& slab = slabs_.memory.slabs.front();
+        slabs_.memory.slabs.pop_front();
+        (void)backend_.deallocate_pinned(device_, slab.base, slab.bytes);
+        delete &slab;
+    }
+}
+
+StreamCache& PinnedCore::lane_of_thread() noexcept {
+    return *lanes_[number_of_thread() & (lanes_.size() - 1)];
+}
+
+StreamCache& PinnedCore::queue_of(StreamHandle stream) {
+    if (StreamCache* const known = streams_.find(stream)) return *known;
+    queues_.reserve(queues_.size() + 1);
+    auto made = std::make_unique<StreamCache>(stream, 0);
+    streams_.add(stream, *made);
+    queues_.push_back(std::move(made));
+    detail::add(totals_.streams, 1);
+    return *queues_.back();
+}
+
+// Handed out -------------------------------------------------------------------------------------
+
+void* PinnedCore::allocate(std::size_t bytes, StreamHandle stream,
+                           DeviceAllocationFailure& failure) {
+    statistics::look_for_recorder();
+    if (bytes == 0) return nullptr;
+    const Request request = pinned_request(std::min(bytes, most_bytes));
+    Lock lock(mutex_);
+    StreamCache& lane = lane_of_thread();
+    if (stream != nullptr) (void)queue_of(stream);
+    Block* block = lane.take(request.rounded, bytes);
+    const bool was_parked = block != nullptr;
+    if (!was_parked) {
+        const Outcome outcome = bytes > most_bytes
+                                    ? Outcome{nullptr, DeviceStatus::out_of_memory, Cause::request}
+                                    : obtain(request, lock);
+        if (outcome.block == nullptr) {
+            explain(outcome, {bytes, request.rounded, request.pool, 0}, failure);
+            return nullptr;
+        }
+        block = outcome.block;
+        block->home.store(&lane, std::memory_order_relaxed);
+        const std::lock_guard guard(lane);
+        lane.count_new(*block, bytes);
+    }
+    return hand_out(*block, lane, request, stream, lock);
+}
+
+/// A block that is the caller's already. Throws std::bad_alloc; then it is free again.
+void* PinnedCore::hand_out(Block& block, StreamCache& lane, const Request& request,
+                           StreamHandle stream, Lock& lock) {
+    if (stream != nullptr) {
+        try {
+            add_use(block, stream);
+        } catch (...) {
+            (void)lane.put(block);
+            throw;
+        }
+    }
+    void* const address = block.address;
+    lock.unlock();
+    statistics::record(TraceAction::allocate, place_.id(), address, request.bytes);
+    return address;
+}
+
+void PinnedCore::add_use(Block& block, StreamHandle stream) {
+    (void)deferred_.add_use(block, queue_of(stream));
+    StreamCache& home = *block.home.load(std::memory_order_relaxed);
+    const std::lock_guard guard(home);
+    block.set(BlockState::shared);
+}
+
+void PinnedCore::record_use(void* address, StreamHandle stream) {
+    const Lock lock(mutex_);
+    add_use(block_in_use(address, "record_use"), stream);
+    detail::add(totals_.cross_stream_uses, 1);
+}
+
+std::size_t PinnedCore::usable_size(const void* address) const noexcept {
+    const Block* const block = heap_.find(address);
+    return is_in_use(block, address) ? block->bytes : 0;
+}
+
+// Given back -------------------------------------------------------------------------------------
+
+void PinnedCore::deallocate(void* address) noexcept {
+    if (address == nullptr) return;
+    statistics::look_for_recorder();
+    Block* const block = heap_.find(address);
+    if (block == nullptr || block->address != address) refuse_free(address, block);
+    statistics::record(TraceAction::deallocate, place_.id(), address, block->bytes);
+    const Lock lock(mutex_);
+    StreamCache& home = *block->home.load(std::memory_order_relaxed);
+    {
+        const std::lock_guard guard(home);
+        if (!is_in_use(block, address)) refuse_free(address, block);
+        home.count_free(block->requested, block->bytes);
+        if (block->uses == nullptr) return home.park(*block);
+        block->set(BlockState::leaving);
+    }
+    deferred_.defer(*block);
+}
+
+/// Blocks whose streams have passed come into the sets.
+void PinnedCore::complete() noexcept {
+    if (deferred_.is_empty()) return;
+    deferred_.begin();
+    for (const auto& queue : queues_) {
+        while (Block* const block = deferred_.next(*queue)) heap_.put_back(*block, idle_stamp);
+    }
+}
+
+/// What lanes have parked joins its neighbours.
+void PinnedCore::flush() noexcept {
+    for (const auto& lane : lanes_) {
+        for (Block* next = lane->take_all(); next != nullptr;) {
+            Block& block = *next;
+            next = block.link;
+            totals_.let_go(block.bytes);
+            heap_.put_back(block, idle_stamp);
+        }
+    }
+}
+
+void PinnedCore::end_stream(StreamHandle stream) {
+    const DeviceStatus status = backend_.synchronize_stream(device_, stream);
+    if (status != DeviceStatus::ok) {
+        throw DeviceError(status, "tensorpool: " + options_.name + " on " + to_string(device()) +
+                                      ": end_stream: the stream could not be waited for: " +
+                                      to_string(status) + ": " + backend_.last_error());
+    }
+    const Lock lock(mutex_);
+    complete();
+    if (const StreamCache* const queue = streams_.find(stream)) forget(*queue);
+}
+
+/// Blocks in use are not this stream's any more.
+void PinnedCore::forget(const StreamCache& queue) noexcept {
+    for (Slab& slab : slabs_.memory.slabs) {
+        for (Block* block = slab.first; block != nullptr; block = block->next) {
+            if (block->is(BlockState::shared)) deferred_.forget_uses(*block, queue);
+        }
+    }
+}
+
+// What may not be --------------------------------------------------------------------------------
+
+/// Throws DeviceError where there is none.
+Block& PinnedCore::block_in_use(void* address, const char* call) const {
+    Block* const block = heap_.find(address);
+    if (is_in_use(block, address)) return *block;
+    char text[160];
+    std::snprintf(text, sizeof text, "tensorpool: %.47s on %s: %s: %p is no block in use",
+                  options_.name.c_str(), to_string(device()).c_str(), call, address);
+    throw DeviceError(DeviceStatus::invalid_argument, text);
+}
+
+void PinnedCore::refuse_free(const void* address, const Block* block) const noexcept {
+    const std::string owner = options_.name + " on " + to_string(device());
+    if (block == nullptr) {
+        platform::fail("%s: deallocate: %p is no block of this allocator", owner.c_str(), address);
+    }
+    platform::fail("%s: deallocate: %p: the block of %zu B at %p %s", owner.c_str(), address,
+                   block->bytes, static_cast<const void*>(block->address),
+                   state_text(block->state.load(std::memory_order_relaxed)));
+}
+
+}  // namespace tensorpool::device

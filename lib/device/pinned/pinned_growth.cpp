@@ -1,0 +1,221 @@
+#include <algorithm>
+
+#include "device/pinned/pinned_core.hpp"
+#include "platform/platform.hpp"
+#include "statistics/timeline.hpp"
+
+// Memory that comes from the system and goes back to it.
+
+namespace tensorpool::device {
+
+Block* PinnedCore::take_free(const Request& request) {
+    complete();
+    Block* block = heap_.take_best(slabs_, request);
+    if (block == nullptr) {
+        flush();
+        block = heap_.take_best(slabs_, request);
+    }
+    if (block != nullptr) detail::add(totals_.free_hits, 1);
+    return block;
+}
+
+PinnedCore::Outcome PinnedCore::obtain(const Request& request, Lock& lock) {
+    bool& growing = growing_[static_cast<std::size_t>(request.pool)];
+    while (true) {
+        if (Block* const block = take_free(request)) return {block, DeviceStatus::ok};
+        if (!growing) break;
+        grown_.wait(lock);  // what another thread is getting may do for both
+    }
+    growing = true;
+    // Also when an exception ends it.
+    struct Growing {
+        bool& flag;
+        std::condition_variable& grown;
+        ~Growing() {
+            flag = false;
+            grown.notify_all();
+        }
+    };
+    const Growing ends = {growing, grown_};
+    const Outcome outcome = grow(request, lock);
+    return outcome.block != nullptr ? outcome : under_pressure(request, outcome, lock);
+}
+
+PinnedCore::Outcome PinnedCore::grow(const Request& request, Lock& lock) {
+    const auto held =
+        static_cast<std::size_t>(totals_.capacity_bytes.load(std::memory_order_relaxed));
+    const std::size_t least = least_slab(request);
+    const std::size_t preferred = preferred_slab(request, held, options_.largest_slab);
+    const Outcome outcome = grow_by(request, preferred, lock);
+    const bool may_do = outcome.status == DeviceStatus::out_of_memory && least < preferred;
+    if (outcome.block != nullptr || !may_do) return outcome;
+    return grow_by(request, least, lock);
+}
+
+bool PinnedCore::may_grow(std::size_t bytes) const noexcept {
+    if (options_.max_bytes == 0) return true;
+    const auto held =
+        static_cast<std::size_t>(totals_.capacity_bytes.load(std::memory_order_relaxed)) +
+        growing_bytes_;
+    return held <= options_.max_bytes && bytes <= options_.max_bytes - held;
+}
+
+PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t bytes, Lock& lock) {
+    if (!may_grow(bytes)) return {nullptr, DeviceStatus::out_of_memory, Cause::limit};
+    growing_bytes_ += bytes;
+    lock.unlock();
+    void* memory = nullptr;
+    const DeviceStatus status = backend_.allocate_pinned(device_, bytes, &memory);
+    lock.lock();
+    growing_bytes_ -= bytes;
+    if (status != DeviceStatus::ok) {
+        return {nullptr, status,
+                status == DeviceStatus::in_capture ? Cause::capture : Cause::own_use};
+    }
+    try {
+        heap_.add_slab(slabs_, request.pool, static_cast<std::byte*>(memory), bytes);
+    } catch (...) {
+        (void)backend_.deallocate_pinned(device_, memory, bytes);
+        throw;
+    }
+    totals_.count_growth(bytes);
+    place_.note_capacity();
+    statistics::write_entry(EntryKind::growth, LimitKind::none, bytes, options_.name);
+    return {heap_.take_best(slabs_, request), DeviceStatus::ok};
+}
+
+/// Free slabs go back, and make room; then a small block is cut from a slab of large ones.
+PinnedCore::Outcome PinnedCore::under_pressure(const Request& request, Outcome refused,
+                                               Lock& lock) {
+    if (refused.status != DeviceStatus::out_of_memory) return refused;
+    Outcome outcome = refused;
+    (void)give_back(lock);
+    if (Block* const block = take_free(request)) {
+        outcome = {block, DeviceStatus::ok};
+    } else {
+        outcome = grow_by(request, least_slab(request), lock);
+    }
+    if (outcome.block == nullptr && request.pool == Pool::small) {
+        const Request other = {request.bytes, base::align_up(request.rounded, large_grain),
+                               Pool::large, 0};
+        outcome.block = take_free(other);
+    }
+    if (outcome.block == nullptr) return outcome;
+    detail::add(totals_.pressures, 1);
+    statistics::write_entry(EntryKind::pressure, LimitKind::none, request.bytes, options_.name);
+    return outcome;
+}
+
+std::size_t PinnedCore::trim() noexcept {
+    Lock lock(mutex_);
+    complete();
+    flush();
+    return give_back(lock);
+}
+
+/// A slab that is one free block, which is nobody's from now on; nullptr if there is none.
+Slab* PinnedCore::take_free_slab() noexcept {
+    for (Slab& slab : slabs_.memory.slabs) {
+        if (!slab.is_all_free()) continue;
+        heap_.take_out(*slab.first);
+        return &slab;
+    }
+    return nullptr;
+}
+
+/// All of them, without the lock while the system takes them.
+std::size_t PinnedCore::give_back(Lock& lock) noexcept {
+    std::size_t given = 0;
+    while (Slab* const slab = take_free_slab()) {
+        lock.unlock();
+        const DeviceStatus status = backend_.deallocate_pinned(device_, slab->base, slab->bytes);
+        lock.lock();
+        if (status != DeviceStatus::ok) {
+            heap_.put_back(*slab->first, idle_stamp);
+            break;
+        }
+        given += slab->bytes;
+        totals_.count_give_back(slab->bytes);
+        heap_.remove_slab(*slab);
+    }
+    if (given == 0) return 0;
+    place_.note_capacity();
+    statistics::write_entry(EntryKind::give_back, LimitKind::none, given, options_.name);
+    return given;
+}
+
+// Why a request failed ---------------------------------------------------------------------------
+
+void PinnedCore::count_holders(DeviceAllocationFailure& failure) const noexcept {
+    constexpr std::size_t most = DeviceAllocationFailure::most_streams;
+    for (const auto& queue : queues_) {
+        const auto bytes = static_cast<std::size_t>(queue->memory.waiting_bytes);
+        if (bytes == 0) continue;
+        std::size_t at = failure.holder_count < most ? failure.holder_count++ : most - 1;
+        if (at == most - 1 && failure.holders[at].bytes >= bytes) continue;
+        failure.holders[at] = {queue->stream(), bytes};
+        for (; at > 0 && failure.holders[at - 1].bytes < failure.holders[at].bytes; --at) {
+            std::swap(failure.holders[at - 1], failure.holders[at]);
+        }
+    }
+}
+
+/// Under the lock, after all that was parked came into the sets. Of the device's memory, that of
+/// the machine stands there: it is what pinned memory comes from.
+void PinnedCore::explain(const Outcome& outcome, const Request& request,
+                         DeviceAllocationFailure& failure) noexcept {
+    const DeviceStatistics figures = place_.figures();
+    failure = {};
+    failure.status = outcome.status;
+    failure.device = device();
+    options_.name.copy(failure.allocator, sizeof failure.allocator - 1);
+    failure.asked = request.bytes;
+    failure.in_use = static_cast<std::size_t>(figures.in_use_bytes);
+    failure.capacity = static_cast<std::size_t>(figures.capacity_bytes);
+    failure.free = static_cast<std::size_t>(figures.free_bytes);
+    failure.free_blocks = static_cast<std::size_t>(figures.free_blocks);
+    failure.held_back = static_cast<std::size_t>(figures.deferred_bytes);
+    failure.limit = options_.max_bytes;
+    for (const FreeSet& set : slabs_.memory.free) {
+        if (!set.empty())
+            failure.largest_free = std::max(failure.largest_free, set.rbegin()->bytes);
+    }
+    count_holders(failure);
+    failure.device_total = platform::total_memory();
+    failure.device_free = platform::available_memory();
+    std::size_t room = failure.device_free;
+    if (failure.limit != 0) {
+        room = std::min(room, failure.limit - std::min(failure.limit, failure.capacity));
+    }
+    failure.missing = request.bytes - std::min(request.bytes, std::max(room, failure.largest_free));
+    failure.cause = outcome.cause;
+    if (outcome.cause == Cause::limit && failure.free + room >= failure.asked) {
+        failure.cause = Cause::fragmentation;
+    } else if (outcome.cause == Cause::limit || outcome.cause == Cause::own_use) {
+        const std::size_t reachable = failure.free + failure.held_back + room;
+        if (failure.held_back != 0 && outcome.cause == Cause::limit && reachable >= failure.asked) {
+            failure.cause = Cause::held_back;
+        } else if (outcome.cause == Cause::own_use && failure.in_use == 0) {
+            failure.cause = Cause::device;  // the system gives none, whoever holds it
+        }
+    }
+    detail::add(totals_.failures, 1);
+    const bool own = failure.cause == Cause::limit || failure.cause == Cause::request;
+    statistics::write_entry(own ? EntryKind::limit : EntryKind::failure,
+                            failure.cause == Cause::limit     ? LimitKind::capacity
+                            : failure.cause == Cause::request ? LimitKind::request
+                                                              : LimitKind::memory,
+                            request.bytes, options_.name);
+}
+
+void PinnedCore::refuse(const DeviceAllocationFailure& failure) {
+    const bool memory =
+        failure.status == DeviceStatus::out_of_memory || failure.cause == Cause::capture;
+    if (memory) throw DeviceAllocationError(failure);
+    throw DeviceError(failure.status,
+                      "tensorpool: " + options_.name + " on " + to_string(device()) +
+                          ": allocate: " + std::to_string(failure.asked) +
+                          " B: " + to_string(failure.status) + ": " + backend_.last_error());
+}
+
+}  // namespace tensorpool::device

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+
+#include "base/alignment.hpp"
+#include "device/caching/block_heap.hpp"
+#include "device/caching/size_rules.hpp"
+
+/// What sizes blocks and slabs of pinned memory have. All bytes.
+namespace tensorpool::device {
+
+/// Blocks above 1 MiB begin and end at multiples of what the block map tells apart: 16 KiB.
+constexpr std::size_t round_pinned(std::size_t bytes) noexcept {
+    return base::align_up(bytes, bytes <= small_limit ? small_grain : large_grain);
+}
+static_assert(round_pinned(1) == 512 && round_pinned(513 * mib) == 513 * mib);
+static_assert(round_pinned(small_limit + 1) == small_limit + 16 * kib);
+
+inline Request pinned_request(std::size_t bytes) noexcept {
+    return {bytes, round_pinned(bytes), bytes <= small_limit ? Pool::small : Pool::large, 0};
+}
+
+/// What a slab must have at least for a request.
+constexpr std::size_t least_slab(const Request& request) noexcept {
+    return base::align_up(request.rounded, slab_step);
+}
+/// What it has, when there is enough: an eighth of what is held already, so that slabs are few, for
+/// each takes the system long, and at most an eighth of them lies idle.
+constexpr std::size_t preferred_slab(const Request& request, std::size_t held,
+                                     std::size_t largest) noexcept {
+    if (request.pool == Pool::small) return small_slab_bytes;
+    const std::size_t step = std::min(held / 8 / slab_step * slab_step, largest);
+    return std::max(least_slab(request), step);
+}
+
+}  // namespace tensorpool::device
