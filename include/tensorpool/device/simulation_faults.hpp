@@ -27,7 +27,8 @@ struct SimulationFaults {
     bool refuses_pinned = false;  ///< `allocate_pinned` and `register_pinned` are out_of_memory
     /// Each event is not_ready for so many queries after it was reached.
     std::uint64_t slow_event_queries = 0;
-    /// All calls from this one on are device_lost, counted from 1 over all functions; 0: none.
+    /// All calls from this one on are device_lost, counted from 1 over all functions but
+    /// note_block; 0: none.
     std::uint64_t lost_from = 0;
 };
 

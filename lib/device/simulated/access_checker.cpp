@@ -87,7 +87,8 @@ void AccessChecker::write(const Toucher& by, const MemoryRange& range) {
         if (!usable(by, address, cell) || by.kind == Toucher::Kind::captured) return;
         order(by, address, cell, cell.writer);
         for (const Operation& reader : cell.readers) order(by, address, cell, reader);
-        cell.content = Content::written;
+        // What was freed stays so, also where a graph writes to what is its own.
+        if (cell.content == Content::uninitialised) cell.content = Content::written;
         if (by.host()) return;
         cell.readers.clear();
         cell.writer = by.operation;

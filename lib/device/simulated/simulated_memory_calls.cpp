@@ -1,6 +1,5 @@
 #include <tensorpool/device/simulated_backend.hpp>
 
-#include "base/alignment.hpp"
 #include "device/simulated/simulation.hpp"
 
 namespace tensorpool {

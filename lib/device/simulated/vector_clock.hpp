@@ -36,7 +36,6 @@ public:
         }
         return true;
     }
-    std::size_t timelines() const noexcept { return ticks_.size(); }
 
 private:
     std::vector<std::uint64_t> ticks_;
