@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <tensorpool/device/pluggable_allocator.h>
 #include <tensorpool/tensorpool.h>
 
 static int failures = 0;
@@ -49,6 +50,7 @@ int main(void) {
     tensorpool_pool* pool = NULL;
     tensorpool_options options;
 
+    expect(tensorpool_torch_malloc(0, 0, NULL) == NULL, "no device is asked for 0 bytes");
     expect(tensorpool_options_init(&options, sizeof options) == tensorpool_ok, "options");
     options.name = "C";
     options.max_allocation = (size_t)1 << 20;

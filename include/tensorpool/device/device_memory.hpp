@@ -55,6 +55,8 @@ public:
     void reset() noexcept { *this = DeviceMemory(); }
 
 private:
+    DeviceAllocation& own() noexcept;
+
     std::shared_ptr<DeviceAllocation> allocation_;
     std::shared_ptr<const MemoryShape> shape_;
 };

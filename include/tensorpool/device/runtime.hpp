@@ -67,7 +67,7 @@ public:
     // Memory -------------------------------------------------------------------------------------
 
     /// Of the device: a CachingAllocator; of the CPU, the host allocator.
-    DeviceAllocator& allocator() const noexcept;
+    DeviceAllocator& allocator() const;
     /// The same, with what only it has; nullptr of the CPU.
     CachingAllocator* caching_allocator() const noexcept;
     /// Of pinned host memory, for copies to and from this device. Made at the first call.

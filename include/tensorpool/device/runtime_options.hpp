@@ -8,12 +8,15 @@
 
 #include <tensorpool/device/caching_options.hpp>
 #include <tensorpool/device/host_memory_source.hpp>
+#include <tensorpool/device/pinned_options.hpp>
 
 namespace tensorpool {
 
 struct RuntimeOptions {
     /// Of the allocator for device memory. The CPU's runtime has none: its memory is host memory.
     CachingOptions caching;
+    /// Of the allocator for pinned host memory.
+    PinnedOptions pinned;
     /// Where host memory comes from. nullptr: of the runtimes that `get_runtime` makes, what the
     /// CPU's have, and of those, as of any other, `system_memory_source()`.
     std::shared_ptr<HostMemorySource> host_source;

@@ -43,6 +43,9 @@ TENSORPOOL_API void set_backend(DeviceType type, std::shared_ptr<Backend> backen
 /// For runtimes of this type that are made from now on. Throws std::logic_error where there are
 /// some already: options come before the first use, or after `reset_runtimes`.
 TENSORPOOL_API void set_runtime_options(DeviceType type, const RuntimeOptions& options);
+/// For the runtime of this device, whatever those of its type have. Throws std::logic_error where
+/// it is there already.
+TENSORPOOL_API void set_runtime_options(Device device, const RuntimeOptions& options);
 TENSORPOOL_API RuntimeOptions get_runtime_options(DeviceType type);
 
 /// Gives back what is free in all runtimes there are; bytes given back. Makes none.

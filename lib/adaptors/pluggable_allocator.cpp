@@ -1,0 +1,93 @@
+#include <tensorpool/device/pluggable_allocator.h>
+
+#include <tensorpool/device/runtimes.hpp>
+
+#include <exception>
+#include <stdexcept>
+
+#include "adaptors/last_error.hpp"
+#include "device/runtime/runtime_registry.hpp"
+
+namespace tensorpool::adaptors {
+namespace {
+
+/// Runs `call`, which throws when it fails, and keeps the reason. No exception gets out.
+template <class Call>
+void guarded(const char* function, Call call) noexcept {
+    try {
+        call();
+    } catch (const std::exception& error) {
+        set_last_error(function, error.what());
+    } catch (...) {
+        set_last_error(function, "failed for a reason that has no text");
+    }
+}
+
+StreamHandle to_stream(void* stream) noexcept {
+    return static_cast<StreamHandle>(stream);
+}
+
+DeviceAllocator& allocator_of(int device) {
+    return get_runtime({DeviceType::cuda, device}).allocator();
+}
+
+// PyTorch does not say on which device it is.
+DeviceAllocator& allocator_of(const void* memory) {
+    const int devices = device_count(DeviceType::cuda);
+    for (int device = 0; device < devices; ++device) {
+        Runtime* const runtime = device::runtime_registry().get_if_made({DeviceType::cuda, device});
+        if (runtime == nullptr) continue;
+        DeviceAllocator& allocator = runtime->allocator();
+        if (allocator.usable_size(memory) != 0) return allocator;
+    }
+    throw std::invalid_argument("no block in use of a CUDA device begins at this address");
+}
+
+void set_memory_fraction(double fraction, int device) {
+    RuntimeOptions options = get_runtime_options(DeviceType::cuda);
+    options.caching.hard_limit = fraction;
+    if (!(fraction > 0 && fraction <= 1)) {
+        throw std::invalid_argument("the fraction is not above 0 and at most 1");
+    }
+    set_runtime_options(Device{DeviceType::cuda, device}, options);
+}
+
+}  // namespace
+}  // namespace tensorpool::adaptors
+
+using namespace tensorpool::adaptors;
+
+void* tensorpool_torch_malloc(size_t bytes, int device, void* stream) {
+    if (bytes == 0) return nullptr;
+    void* memory = nullptr;
+    guarded("tensorpool_torch_malloc",
+            [&] { memory = allocator_of(device).allocate(bytes, to_stream(stream)); });
+    return memory;
+}
+
+void tensorpool_torch_free(void* memory, size_t, int device, void*) {
+    if (memory == nullptr) return;
+    guarded("tensorpool_torch_free", [&] { allocator_of(device).deallocate(memory); });
+}
+
+void tensorpool_torch_record_stream(void* memory, void* stream) {
+    if (memory == nullptr) return;
+    guarded("tensorpool_torch_record_stream",
+            [&] { allocator_of(memory).record_use(memory, to_stream(stream)); });
+}
+
+void tensorpool_torch_reset(void) {
+    guarded("tensorpool_torch_reset", [] {
+        const int devices = tensorpool::device_count(tensorpool::DeviceType::cuda);
+        for (int device = 0; device < devices; ++device) {
+            const tensorpool::Device which = {tensorpool::DeviceType::cuda, device};
+            tensorpool::Runtime* const made =
+                tensorpool::device::runtime_registry().get_if_made(which);
+            if (made != nullptr) made->trim();
+        }
+    });
+}
+
+void tensorpool_torch_set_memory_fraction(double fraction, int device) {
+    guarded("tensorpool_torch_set_memory_fraction", [&] { set_memory_fraction(fraction, device); });
+}

@@ -1,0 +1,67 @@
+#include <tensorpool/device/current_device.hpp>
+
+#include <tensorpool/device/runtimes.hpp>
+
+#include <cstdint>
+
+#include "device/runtime/device_changes.hpp"
+#include "device/runtime/runtime_registry.hpp"
+
+namespace tensorpool {
+namespace {
+
+using device::device_changes;
+using device::runtime_registry;
+
+struct Current {
+    Device device;
+    bool was_set;           // by the program
+    std::uint32_t changes;  // of devices, when it was last known to be there; 0: never
+};
+constinit thread_local Current current = {};
+
+Device first_device() {
+    for (const DeviceType type : {DeviceType::cuda, DeviceType::simulated}) {
+        if (device_count(type) > 0) return {type, 0};
+    }
+    return {DeviceType::cpu, 0};
+}
+
+Device look_again(std::uint32_t changes) {
+    const bool stays = current.was_set && current.device.index < device_count(current.device.type);
+    if (!stays) {
+        current.device = first_device();
+        current.was_set = false;
+    }
+    current.changes = changes;
+    return current.device;
+}
+
+}  // namespace
+
+Device current_device() {
+    // Acquire: pairs with the release of who changed something.
+    const std::uint32_t changes = device_changes.load(std::memory_order_acquire);
+    if (current.changes == changes) [[likely]]
+        return current.device;
+    return look_again(changes);
+}
+
+void set_current_device(Device device) {
+    const std::uint32_t changes = device_changes.load(std::memory_order_acquire);
+    runtime_registry().check_device(device);
+    current = {device, true, changes};
+}
+
+CurrentDeviceScope::CurrentDeviceScope(Device device) : before_(current_device()) {
+    set_current_device(device);
+}
+
+CurrentDeviceScope::~CurrentDeviceScope() {
+    current.device = before_;
+    current.was_set = true;
+    // Whether it is still there is looked up at the next question.
+    current.changes = 0;
+}
+
+}  // namespace tensorpool

@@ -1,0 +1,139 @@
+#include <tensorpool/device/device_allocation.hpp>
+
+#include <tensorpool/device/runtime.hpp>
+#include <tensorpool/device/runtimes.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "device/runtime/check_shape.hpp"
+#include "device/runtime/memory_copies.hpp"
+#include "device/runtime/runtime_core.hpp"
+
+namespace tensorpool {
+namespace {
+
+void check_range(const DeviceAllocation& memory, const char* call, std::size_t offset,
+                 std::size_t bytes) {
+    if (offset <= memory.size() && bytes <= memory.size() - offset) [[likely]]
+        return;
+    throw std::out_of_range(std::string("tensorpool: ") + call + ": " + std::to_string(bytes) +
+                            " bytes from " + std::to_string(offset) + " on do not lie in the " +
+                            std::to_string(memory.size()) + " bytes on " +
+                            to_string(memory.device()));
+}
+
+}  // namespace
+
+const char* to_string(MemoryKind kind) noexcept {
+    switch (kind) {
+        case MemoryKind::device:
+            return "device";
+        case MemoryKind::pinned:
+            return "pinned";
+        case MemoryKind::host:
+            return "host";
+    }
+    return "?";
+}
+
+DeviceAllocation::DeviceAllocation() noexcept = default;
+
+DeviceAllocation::DeviceAllocation(std::size_t bytes, StreamHandle stream)
+    : DeviceAllocation(runtime(), bytes, stream) {}
+
+DeviceAllocation::DeviceAllocation(Runtime& runtime, std::size_t bytes, StreamHandle stream,
+                                   MemoryKind kind)
+    : core_(runtime.core_),
+      data_(core_->allocator(kind).allocate(bytes, stream)),
+      bytes_(bytes),
+      stream_(stream),
+      kind_(kind) {}
+
+DeviceAllocation::~DeviceAllocation() {
+    reset();
+}
+
+DeviceAllocation::DeviceAllocation(DeviceAllocation&& other) noexcept {
+    swap(other);
+}
+
+DeviceAllocation& DeviceAllocation::operator=(DeviceAllocation&& other) noexcept {
+    DeviceAllocation moved(std::move(other));
+    swap(moved);
+    return *this;
+}
+
+void DeviceAllocation::swap(DeviceAllocation& other) noexcept {
+    std::swap(core_, other.core_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(stream_, other.stream_);
+    std::swap(kind_, other.kind_);
+    std::swap(shape_, other.shape_);
+}
+
+void DeviceAllocation::reset() noexcept {
+    // Its allocator was made when it was allocated, so that asking for it here makes nothing.
+    if (data_ != nullptr && core_->is_ours()) core_->allocator(kind_).deallocate(data_);
+    data_ = nullptr;
+    bytes_ = 0;
+    shape_ = {};
+    stream_ = nullptr;
+    kind_ = MemoryKind::device;
+    core_.reset();
+}
+
+Device DeviceAllocation::device() const noexcept {
+    return core_ != nullptr ? core_->device() : Device{};
+}
+
+void* DeviceAllocation::host_pointer() const noexcept {
+    if (data_ == nullptr || core_->is_host_memory(kind_)) return data_;
+    return core_->backend().host_pointer(core_->index(), data_);
+}
+
+void DeviceAllocation::set(std::size_t offset, std::span<const std::byte> bytes) {
+    check_range(*this, "set", offset, bytes.size());
+    if (bytes.empty()) return;
+    const CopyKind kind =
+        core_->is_host_memory(kind_) ? CopyKind::host_to_host : CopyKind::host_to_device;
+    core_->copy(kind, static_cast<std::byte*>(data_) + offset, bytes.data(), bytes.size(), stream_);
+    core_->synchronize_stream(stream_);
+}
+
+void DeviceAllocation::get(std::size_t offset, std::span<std::byte> bytes) const {
+    check_range(*this, "get", offset, bytes.size());
+    if (bytes.empty()) return;
+    const CopyKind kind =
+        core_->is_host_memory(kind_) ? CopyKind::host_to_host : CopyKind::device_to_host;
+    core_->copy(kind, bytes.data(), static_cast<std::byte*>(data_) + offset, bytes.size(), stream_);
+    core_->synchronize_stream(stream_);
+}
+
+void DeviceAllocation::fill(std::uint8_t byte) {
+    if (bytes_ != 0) device::fill({*core_, data_, kind_, stream_}, byte, bytes_);
+}
+
+void DeviceAllocation::copy_from(const DeviceAllocation& other) {
+    if (other.bytes_ != bytes_) {
+        throw std::invalid_argument("tensorpool: copy_from: the other has " +
+                                    std::to_string(other.bytes_) + " bytes, expected the " +
+                                    std::to_string(bytes_) + " of this one");
+    }
+    if (bytes_ == 0 || this == &other) return;
+    device::copy_between({*core_, data_, kind_, stream_},
+                         {*other.core_, other.data_, other.kind_, other.stream_}, bytes_);
+}
+
+void DeviceAllocation::record_use(StreamHandle stream) {
+    if (data_ != nullptr) core_->allocator(kind_).record_use(data_, stream);
+}
+
+void DeviceAllocation::set_shape(MemoryShape shape) {
+    device::check_shape(shape, bytes_);
+    shape_ = std::move(shape);
+}
+
+}  // namespace tensorpool

@@ -1,0 +1,67 @@
+#include <tensorpool/device/device_event.hpp>
+
+#include <tensorpool/device/runtime.hpp>
+#include <tensorpool/device/runtimes.hpp>
+
+#include <utility>
+
+#include "device/runtime/runtime_core.hpp"
+
+namespace tensorpool {
+
+DeviceEvent::DeviceEvent(EventTiming timing) : DeviceEvent(runtime(), timing) {}
+
+DeviceEvent::DeviceEvent(Runtime& runtime, EventTiming timing)
+    : core_(runtime.core_), timing_(timing) {
+    core_->check(core_->backend().create_event(core_->index(), timing, &event_), "create_event");
+}
+
+DeviceEvent::~DeviceEvent() {
+    if (core_ != nullptr && core_->is_ours())
+        core_->backend().destroy_event(core_->index(), event_);
+}
+
+DeviceEvent::DeviceEvent(DeviceEvent&& other) noexcept
+    : core_(std::move(other.core_)),
+      event_(std::exchange(other.event_, nullptr)),
+      timing_(other.timing_) {}
+
+DeviceEvent& DeviceEvent::operator=(DeviceEvent&& other) noexcept {
+    DeviceEvent moved(std::move(other));
+    std::swap(core_, moved.core_);
+    std::swap(event_, moved.event_);
+    std::swap(timing_, moved.timing_);
+    return *this;
+}
+
+Device DeviceEvent::device() const noexcept {
+    return core_->device();
+}
+
+void DeviceEvent::record(StreamHandle stream) {
+    core_->check(core_->backend().record_event(core_->index(), event_, stream), "record_event");
+}
+
+bool DeviceEvent::query() const {
+    const DeviceStatus status = core_->backend().query_event(core_->index(), event_);
+    if (status == DeviceStatus::not_ready) return false;
+    core_->check(status, "query_event");
+    return true;
+}
+
+void DeviceEvent::synchronize() const {
+    core_->check(core_->backend().synchronize_event(core_->index(), event_), "synchronize_event");
+}
+
+void DeviceEvent::make_wait(StreamHandle stream) const {
+    core_->check(core_->backend().wait_event(core_->index(), stream, event_), "wait_event");
+}
+
+float DeviceEvent::elapsed_ms_since(const DeviceEvent& start) const {
+    float ms = 0;
+    core_->check(core_->backend().elapsed_ms(core_->index(), start.event_, event_, &ms),
+                 "elapsed_ms");
+    return ms;
+}
+
+}  // namespace tensorpool

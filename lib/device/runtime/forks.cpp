@@ -1,0 +1,18 @@
+#include "device/runtime/forks.hpp"
+
+#include "device/runtime/device_changes.hpp"
+#include "platform/fork_handlers.hpp"
+
+namespace tensorpool::device {
+
+void watch_forks() noexcept {
+    // Where this fails, for want of memory, a child must not use devices; nothing else is lost.
+    (void)platform::set_fork_handlers(
+        platform::ForkPlace::devices, [] {}, [] {},
+        [] {
+            forks_seen.fetch_add(1, std::memory_order_relaxed);
+            note_device_change();
+        });
+}
+
+}  // namespace tensorpool::device

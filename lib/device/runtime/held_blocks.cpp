@@ -1,0 +1,199 @@
+#include "device/runtime/held_blocks.hpp"
+
+#include <new>
+
+namespace tensorpool::device {
+
+HeldBlocks::HeldBlocks(Backend& backend, int device, void* owner, Give give) noexcept
+    : backend_(backend),
+      device_(device),
+      captures_(backend.abilities(device).graph_capture),
+      owner_(owner),
+      give_(give) {}
+
+HeldBlocks::~HeldBlocks() {
+    for (const std::unique_ptr<Queue>& queue : queues_) {
+        for (const Waiting& waiting : queue->waiting) {
+            if (waiting.event != nullptr) backend_.destroy_event(device_, waiting.event);
+            pass(waiting.block);
+        }
+    }
+    for (const EventHandle event : events_) backend_.destroy_event(device_, event);
+}
+
+bool HeldBlocks::is_captured(StreamHandle stream) noexcept {
+    if (!captures_) return false;
+    CaptureState state;
+    return backend_.capture_state(device_, stream, state) == DeviceStatus::ok && state.capturing;
+}
+
+bool HeldBlocks::is_busy(StreamHandle stream) noexcept {
+    if (is_captured(stream)) return true;
+    const DeviceStatus status = backend_.query_stream(device_, stream);
+    return status == DeviceStatus::not_ready || status == DeviceStatus::in_capture;
+}
+
+std::size_t HeldBlocks::hold(void* memory, std::size_t bytes,
+                             std::span<const StreamHandle> streams) noexcept {
+    Block* const block = new (std::nothrow) Block{memory, bytes, streams.size()};
+    if (block == nullptr) {
+        for (const StreamHandle stream : streams) backend_.synchronize_stream(device_, stream);
+        give_(owner_, {memory, bytes, 0});
+        return 0;
+    }
+    held_.fetch_add(1, std::memory_order_relaxed);
+    std::size_t events = 0;
+    for (const StreamHandle stream : streams) {
+        const bool captured = is_captured(stream);
+        const EventHandle event = captured ? nullptr : record(stream);
+        if ((captured || event != nullptr) && enqueue(stream, {event, block})) {
+            events += event != nullptr ? 1u : 0u;
+            continue;
+        }
+        keep_event(event);
+        backend_.synchronize_stream(device_, stream);
+        pass(block);
+    }
+    return events;
+}
+
+EventHandle HeldBlocks::record(StreamHandle stream) noexcept {
+    const EventHandle event = take_event();
+    if (event == nullptr) return nullptr;
+    if (backend_.record_event(device_, event, stream) == DeviceStatus::ok) return event;
+    keep_event(event);
+    return nullptr;
+}
+
+EventHandle HeldBlocks::take_event() noexcept {
+    {
+        const std::lock_guard guard(mutex_);
+        if (!events_.empty()) {
+            const EventHandle again = events_.back();
+            events_.pop_back();
+            return again;
+        }
+    }
+    EventHandle event = nullptr;
+    backend_.create_event(device_, EventTiming::off, &event);
+    return event;
+}
+
+void HeldBlocks::keep_event(EventHandle event) noexcept {
+    if (event == nullptr) return;
+    try {
+        const std::lock_guard guard(mutex_);
+        events_.push_back(event);
+    } catch (const std::bad_alloc&) {
+        backend_.destroy_event(device_, event);
+    }
+}
+
+bool HeldBlocks::enqueue(StreamHandle stream, Waiting waiting) noexcept {
+    try {
+        const std::lock_guard guard(mutex_);
+        queue_of(stream).waiting.push_back(waiting);
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
+HeldBlocks::Queue& HeldBlocks::queue_of(StreamHandle stream) {
+    for (const std::unique_ptr<Queue>& queue : queues_) {
+        if (queue->stream == stream) return *queue;
+    }
+    queues_.push_back(std::make_unique<Queue>(Queue{stream, {}}));
+    return *queues_.back();
+}
+
+HeldBlocks::Queue* HeldBlocks::queue_at(std::size_t place) noexcept {
+    const std::lock_guard guard(mutex_);
+    return place < queues_.size() ? queues_[place].get() : nullptr;
+}
+
+std::size_t HeldBlocks::collect() noexcept {
+    const std::unique_lock only_one(collecting_, std::try_to_lock);
+    if (!only_one) return 0;
+    std::size_t bytes = 0;
+    for (std::size_t place = 0; Queue* const queue = queue_at(place); ++place) {
+        bytes += collect(*queue);
+    }
+    return bytes;
+}
+
+std::size_t HeldBlocks::collect(Queue& queue) noexcept {
+    std::size_t bytes = 0;
+    while (true) {
+        Waiting* first = nullptr;
+        {
+            // It stays where it is: others only add behind it.
+            const std::lock_guard guard(mutex_);
+            if (queue.waiting.empty()) return bytes;
+            first = &queue.waiting.front();
+        }
+        if (!has_passed(queue, first->event)) return bytes;
+        const Waiting passed = *first;
+        {
+            const std::lock_guard guard(mutex_);
+            queue.waiting.pop_front();
+        }
+        keep_event(passed.event);
+        bytes += pass(passed.block);
+    }
+}
+
+bool HeldBlocks::has_passed(Queue& queue, EventHandle& event) noexcept {
+    if (event == nullptr) {
+        if (is_captured(queue.stream)) return false;
+        event = record(queue.stream);
+    }
+    const DeviceStatus status = event != nullptr
+                                    ? backend_.query_event(device_, event)
+                                    : backend_.synchronize_stream(device_, queue.stream);
+    return status != DeviceStatus::not_ready && status != DeviceStatus::in_capture;
+}
+
+// One of its streams has passed; its bytes where that was the last.
+std::size_t HeldBlocks::pass(Block* block) noexcept {
+    {
+        const std::lock_guard guard(mutex_);
+        if (--block->waits != 0) return 0;
+    }
+    const std::size_t bytes = block->bytes;
+    give_(owner_, *block);
+    delete block;
+    held_.fetch_sub(1, std::memory_order_relaxed);
+    return bytes;
+}
+
+std::size_t HeldBlocks::wait_and_collect() noexcept {
+    const std::lock_guard only_one(collecting_);
+    std::size_t waits = 0;
+    for (std::size_t place = 0; Queue* const queue = queue_at(place); ++place) {
+        {
+            const std::lock_guard guard(mutex_);
+            if (queue->waiting.empty()) continue;
+        }
+        backend_.synchronize_stream(device_, queue->stream);
+        ++waits;
+        collect(*queue);
+    }
+    return waits;
+}
+
+DeviceStatus HeldBlocks::end_stream(StreamHandle stream) noexcept {
+    const std::lock_guard only_one(collecting_);
+    const DeviceStatus status = backend_.synchronize_stream(device_, stream);
+    if (status != DeviceStatus::ok) return status;
+    for (std::size_t place = 0; Queue* const queue = queue_at(place); ++place) {
+        if (queue->stream != stream) continue;
+        collect(*queue);
+        const std::lock_guard guard(mutex_);
+        queues_.erase(queues_.begin() + static_cast<std::ptrdiff_t>(place));
+        break;
+    }
+    return status;
+}
+
+}  // namespace tensorpool::device

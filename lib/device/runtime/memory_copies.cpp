@@ -1,0 +1,170 @@
+#include "device/runtime/memory_copies.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+namespace tensorpool::device {
+namespace {
+
+CopyKind kind_of(const CopyEnd& to, const CopyEnd& from) {
+    if (from.on_host()) return to.on_host() ? CopyKind::host_to_host : CopyKind::host_to_device;
+    return to.on_host() ? CopyKind::device_to_host : CopyKind::device_to_device;
+}
+
+bool one_backend(const CopyEnd& to, const CopyEnd& from) {
+    return &to.core.backend() == &from.core.backend();
+}
+
+bool one_device(const CopyEnd& to, const CopyEnd& from) {
+    return one_backend(to, from) && to.core.index() == from.core.index();
+}
+
+/// Has an event for as long as it lives. Streams may go on waiting for it then.
+class PassingEvent {
+public:
+    explicit PassingEvent(RuntimeCore& core) : core_(core) {
+        core.check(core.backend().create_event(core.index(), EventTiming::off, &event_),
+                   "create_event");
+    }
+    ~PassingEvent() { core_.backend().destroy_event(core_.index(), event_); }
+    PassingEvent(const PassingEvent&) = delete;
+    PassingEvent& operator=(const PassingEvent&) = delete;
+
+    void record(StreamHandle stream) {
+        core_.check(core_.backend().record_event(core_.index(), event_, stream), "record_event");
+    }
+    void synchronize() {
+        core_.check(core_.backend().synchronize_event(core_.index(), event_), "synchronize_event");
+    }
+    EventHandle handle() const noexcept { return event_; }
+
+private:
+    RuntimeCore& core_;
+    EventHandle event_ = nullptr;
+};
+
+/// Work given to the stream of `later` from now on comes after what `earlier`'s has so far. One
+/// backend.
+void order(const CopyEnd& earlier, const CopyEnd& later) {
+    if (one_device(earlier, later) && earlier.stream == later.stream) return;
+    PassingEvent event(earlier.core);
+    event.record(earlier.stream);
+    RuntimeCore& core = later.core;
+    core.check(core.backend().wait_event(core.index(), later.stream, event.handle()), "wait_event");
+}
+
+bool are_peers(const CopyEnd& to, const CopyEnd& from) {
+    Backend& backend = to.core.backend();
+    return one_backend(to, from) && backend.can_access_peer(to.core.index(), from.core.index());
+}
+
+void copy_peer(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
+    Backend& backend = to.core.backend();
+    to.core.check(backend.enable_peer_access(to.core.index(), from.core.index()),
+                  "enable_peer_access");
+    order(from, to);
+    to.core.check(backend.copy_peer_async(to.core.index(), to.memory, from.core.index(),
+                                          from.memory, bytes, to.stream),
+                  "copy from a peer", bytes);
+    order(to, from);
+}
+
+/// A copy that one end's device makes alone, the other being host memory or on the same device.
+void copy_alone(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
+    const CopyEnd& worker = to.on_host() && !from.on_host() ? from : to;
+    const CopyEnd& other = &worker == &to ? from : to;
+    if (one_backend(to, from)) {
+        order(other, worker);
+        worker.core.copy(kind_of(to, from), to.memory, from.memory, bytes, worker.stream);
+        order(worker, other);
+        return;
+    }
+    // Streams of one backend cannot wait for those of another, but we can.
+    other.core.synchronize_stream(other.stream);
+    worker.core.copy(kind_of(to, from), to.memory, from.memory, bytes, worker.stream);
+    worker.core.synchronize_stream(worker.stream);
+}
+
+/// A pinned buffer, and when its content has arrived.
+class StagingBuffer {
+public:
+    StagingBuffer(RuntimeCore& core, std::size_t bytes)
+        : core_(core),
+          allocator_(core.allocator(MemoryKind::pinned)),
+          memory_(allocator_.allocate(bytes)),
+          arrived_(core) {}
+    ~StagingBuffer() {
+        core_.backend().synchronize_event(core_.index(), arrived_.handle());
+        allocator_.deallocate(memory_);
+    }
+    StagingBuffer(const StagingBuffer&) = delete;
+    StagingBuffer& operator=(const StagingBuffer&) = delete;
+
+    void pass(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
+        arrived_.synchronize();
+        from.core.copy(CopyKind::device_to_host, memory_, from.memory, bytes, from.stream);
+        from.core.synchronize_stream(from.stream);
+        to.core.copy(CopyKind::host_to_device, to.memory, memory_, bytes, to.stream);
+        arrived_.record(to.stream);
+    }
+
+private:
+    RuntimeCore& core_;
+    DeviceAllocator& allocator_;
+    void* memory_;
+    PassingEvent arrived_;
+};
+
+/// Two buffers, so that one piece leaves while the one before it arrives.
+void copy_in_pieces(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
+    const std::size_t piece = std::min(bytes, to.core.staging_bytes());
+    StagingBuffer one(to.core, piece);
+    std::optional<StagingBuffer> other;
+    if (piece < bytes) other.emplace(to.core, piece);
+    bool use_other = false;
+    for (std::size_t offset = 0; offset < bytes; offset += piece) {
+        StagingBuffer& buffer = use_other ? *other : one;
+        buffer.pass(to.at(offset), from.at(offset), std::min(piece, bytes - offset));
+        use_other = !use_other;
+    }
+    to.core.synchronize_stream(to.stream);
+}
+
+// Devices fill their own memory only.
+void fill_by_host(const CopyEnd& end, std::uint8_t byte, std::size_t bytes) {
+    struct Fill {
+        void* memory;
+        std::uint8_t byte;
+        std::size_t bytes;
+    };
+    auto work = std::make_unique<Fill>(Fill{end.memory, byte, bytes});
+    const auto call = [](void* argument) {
+        const std::unique_ptr<Fill> taken(static_cast<Fill*>(argument));
+        std::memset(taken->memory, taken->byte, taken->bytes);
+    };
+    RuntimeCore& core = end.core;
+    core.check(core.backend().launch_host_function(core.index(), end.stream, call, work.get()),
+               "fill of host memory", bytes);
+    (void)work.release();
+}
+
+}  // namespace
+
+void copy_between(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
+    if (one_device(to, from) || to.on_host() || from.on_host()) return copy_alone(to, from, bytes);
+    if (are_peers(to, from)) return copy_peer(to, from, bytes);
+    copy_in_pieces(to, from, bytes);
+}
+
+void fill(const CopyEnd& end, std::uint8_t byte, std::size_t bytes) {
+    RuntimeCore& core = end.core;
+    Backend& backend = core.backend();
+    if (end.on_host() && core.device().type != DeviceType::cpu)
+        return fill_by_host(end, byte, bytes);
+    core.check(backend.fill_async(core.index(), end.memory, byte, bytes, end.stream),
+               "fill in a stream", bytes);
+}
+
+}  // namespace tensorpool::device

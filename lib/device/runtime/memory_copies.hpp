@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <tensorpool/device/device_allocation.hpp>
+
+#include "device/runtime/runtime_core.hpp"
+
+namespace tensorpool::device {
+
+/// One end of a copy.
+struct CopyEnd {
+    RuntimeCore& core;
+    void* memory;
+    MemoryKind kind;
+    StreamHandle stream;
+
+    bool on_host() const noexcept { return core.is_host_memory(kind); }
+    CopyEnd at(std::size_t offset) const noexcept {
+        return {core, static_cast<std::byte*>(memory) + offset, kind, stream};
+    }
+};
+
+/// Copies `bytes` in the order of both streams, as DeviceAllocation::copy_from says. Throws
+/// DeviceError.
+void copy_between(const CopyEnd& to, const CopyEnd& from, std::size_t bytes);
+/// Sets each byte, in the order of the stream. Throws DeviceError.
+void fill(const CopyEnd& end, std::uint8_t byte, std::size_t bytes);
+
+}  // namespace tensorpool::device

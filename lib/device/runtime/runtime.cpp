@@ -1,0 +1,139 @@
+#include <tensorpool/device/runtime.hpp>
+
+#include <tensorpool/device/current_device.hpp>
+
+#include <utility>
+
+#include "device/runtime/memory_copies.hpp"
+#include "device/runtime/object_table.hpp"
+#include "device/runtime/runtime_core.hpp"
+#include "device/runtime/runtime_registry.hpp"
+
+namespace tensorpool {
+
+Runtime::Runtime(std::shared_ptr<Backend> backend, Device device, const RuntimeOptions& options)
+    : core_(std::make_shared<device::RuntimeCore>(std::move(backend), device, options)),
+      objects_(std::make_unique<device::ObjectTable>()) {}
+
+Runtime::~Runtime() {
+    if (core_->is_ours()) {
+        // A device that is lost cannot be waited for, and needs not.
+        core_->backend().synchronize_device(core_->index());
+        objects_.reset();
+    } else {
+        (void)objects_.release();
+    }
+}
+
+Device Runtime::device() const noexcept {
+    return core_->device();
+}
+
+Backend& Runtime::backend() const noexcept {
+    return core_->backend();
+}
+
+std::string Runtime::name() const {
+    return core_->backend().device_name(core_->index());
+}
+
+DeviceAbilities Runtime::abilities() const noexcept {
+    return core_->backend().abilities(core_->index());
+}
+
+DeviceMemoryInfo Runtime::memory_info() const {
+    DeviceMemoryInfo info;
+    core_->check(core_->backend().memory_info(core_->index(), info), "memory_info");
+    return info;
+}
+
+void Runtime::activate() const {
+    device::runtime_registry().check_known(*this);
+    set_current_device(device());
+}
+
+void Runtime::synchronize_stream(StreamHandle stream) const {
+    core_->synchronize_stream(stream);
+}
+
+void Runtime::synchronize_device() const {
+    core_->check(core_->backend().synchronize_device(core_->index()), "synchronize_device");
+}
+
+DeviceAllocator& Runtime::allocator() const {
+    return core_->allocator(MemoryKind::device);
+}
+
+CachingAllocator* Runtime::caching_allocator() const noexcept {
+    return core_->caching_allocator();
+}
+
+DeviceAllocator& Runtime::pinned_allocator() const {
+    return core_->allocator(MemoryKind::pinned);
+}
+
+DeviceAllocator& Runtime::host_allocator() const {
+    return core_->allocator(MemoryKind::host);
+}
+
+DeviceMemory Runtime::allocate(std::size_t bytes, StreamHandle stream) {
+    return DeviceMemory(*this, bytes, stream);
+}
+
+DeviceMemory Runtime::allocate_pinned(std::size_t bytes, StreamHandle stream) {
+    return DeviceMemory(*this, bytes, stream, MemoryKind::pinned);
+}
+
+DeviceMemory Runtime::allocate_host(std::size_t bytes, StreamHandle stream) {
+    return DeviceMemory(*this, bytes, stream, MemoryKind::host);
+}
+
+std::size_t Runtime::trim() noexcept {
+    return core_->trim();
+}
+
+void Runtime::copy_host_to_device(void* to, const void* from, std::size_t bytes) const {
+    core_->copy(CopyKind::host_to_device, to, from, bytes);
+}
+void Runtime::copy_host_to_device(void* to, const void* from, std::size_t bytes,
+                                  StreamHandle stream) const {
+    core_->copy(CopyKind::host_to_device, to, from, bytes, stream);
+}
+void Runtime::copy_device_to_host(void* to, const void* from, std::size_t bytes) const {
+    core_->copy(CopyKind::device_to_host, to, from, bytes);
+}
+void Runtime::copy_device_to_host(void* to, const void* from, std::size_t bytes,
+                                  StreamHandle stream) const {
+    core_->copy(CopyKind::device_to_host, to, from, bytes, stream);
+}
+void Runtime::copy_device_to_device(void* to, const void* from, std::size_t bytes) const {
+    core_->copy(CopyKind::device_to_device, to, from, bytes);
+}
+void Runtime::copy_device_to_device(void* to, const void* from, std::size_t bytes,
+                                    StreamHandle stream) const {
+    core_->copy(CopyKind::device_to_device, to, from, bytes, stream);
+}
+void Runtime::copy_host_to_host(void* to, const void* from, std::size_t bytes) const {
+    core_->copy(CopyKind::host_to_host, to, from, bytes);
+}
+void Runtime::copy_host_to_host(void* to, const void* from, std::size_t bytes,
+                                StreamHandle stream) const {
+    core_->copy(CopyKind::host_to_host, to, from, bytes, stream);
+}
+
+void Runtime::fill(void* memory, std::uint8_t byte, std::size_t bytes) const {
+    core_->check(core_->backend().fill(core_->index(), memory, byte, bytes), "fill", bytes);
+}
+void Runtime::fill(void* memory, std::uint8_t byte, std::size_t bytes, StreamHandle stream) const {
+    device::fill({*core_, memory, MemoryKind::device, stream}, byte, bytes);
+}
+
+void* Runtime::find_object(const std::type_info& type) const noexcept {
+    return objects_->find(type);
+}
+
+void* Runtime::make_object(const ObjectRecipe& recipe) {
+    return objects_->make(*this, recipe);
+}
+
+}  // namespace tensorpool

@@ -1,0 +1,120 @@
+#include "device/runtime/runtime_core.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "device/runtime/check_status.hpp"
+#include "device/runtime/forks.hpp"
+
+namespace tensorpool::device {
+namespace {
+
+std::shared_ptr<Backend> check_device(std::shared_ptr<Backend> backend, Device device) {
+    const int count = backend->device_count();
+    if (device.index >= 0 && device.index < count) return backend;
+    throw std::invalid_argument("tensorpool: there is no device " + to_string(device) +
+                                ": the backend has " + std::to_string(count) + " devices");
+}
+
+std::shared_ptr<HostMemorySource> source_of(const RuntimeOptions& options) {
+    return options.host_source != nullptr ? options.host_source : system_memory_source();
+}
+
+}  // namespace
+
+RuntimeCore::RuntimeCore(std::shared_ptr<Backend> backend, Device device,
+                         const RuntimeOptions& options)
+    : backend_(check_device(std::move(backend), device)),
+      device_(device),
+      options_(options),
+      forks_(forks_seen.load(std::memory_order_relaxed)) {
+    if (options.staging_bytes == 0) {
+        throw std::invalid_argument("tensorpool: staging_bytes is 0, expected 1 or more");
+    }
+    watch_forks();
+    if (device.type == DeviceType::cpu) return;
+    caching_ = std::make_unique<CachingAllocator>(*backend_, device.index, options.caching);
+}
+
+RuntimeCore::~RuntimeCore() {
+    if (is_ours()) return;
+    (void)caching_.release();
+    pinned_.abandon();
+    host_.abandon();
+    // Nobody destroys what this one refers to.
+    new std::shared_ptr<Backend>(std::move(backend_));
+}
+
+bool RuntimeCore::is_ours() const noexcept {
+    return device::is_ours(forks_);
+}
+
+DeviceAllocator& RuntimeCore::allocator(MemoryKind kind) {
+    if (kind == MemoryKind::device && caching_ != nullptr) return *caching_;
+    if (kind != MemoryKind::pinned) return host();
+    return pinned_.get(
+        [&] { return std::make_unique<PinnedAllocator>(*backend_, index(), options_.pinned); });
+}
+
+HostAllocator& RuntimeCore::host() {
+    return host_.get(
+        [&] { return std::make_unique<HostAllocator>(*backend_, device_, source_of(options_)); });
+}
+
+std::size_t RuntimeCore::trim() noexcept {
+    std::size_t bytes = caching_ != nullptr ? caching_->trim() : 0;
+    if (PinnedAllocator* const pinned = pinned_.get_if_made()) bytes += pinned->trim();
+    if (HostAllocator* const host = host_.get_if_made()) bytes += host->trim();
+    return bytes;
+}
+
+StreamHandle RuntimeCore::create_stream() {
+    StreamHandle stream = nullptr;
+    check(backend_->create_stream(index(), &stream), "create_stream");
+    return stream;
+}
+
+void RuntimeCore::destroy_stream(StreamHandle stream) noexcept {
+    try {
+        if (caching_ != nullptr) caching_->end_stream(stream);
+        if (PinnedAllocator* const pinned = pinned_.get_if_made()) pinned->end_stream(stream);
+        if (HostAllocator* const host = host_.get_if_made()) host->end_stream(stream);
+    } catch (...) {
+        // The device is lost, or a capture was never ended: the handle stays taken, so that no
+        // other stream is mistaken for this one.
+        return;
+    }
+    backend_->synchronize_stream(index(), stream);
+    backend_->destroy_stream(index(), stream);
+}
+
+void RuntimeCore::copy(CopyKind kind, void* to, const void* from, std::size_t bytes) {
+    const DeviceStatus status = backend_->copy(index(), kind, to, from, bytes);
+    if (status != DeviceStatus::ok) [[unlikely]]
+        check(status, (std::string("copy ") + to_string(kind)).c_str(), bytes);
+}
+
+void RuntimeCore::copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
+                       StreamHandle stream) {
+    const DeviceStatus status = backend_->copy_async(index(), kind, to, from, bytes, stream);
+    if (status != DeviceStatus::ok) [[unlikely]]
+        check(status, (std::string("copy ") + to_string(kind) + " in a stream").c_str(), bytes);
+}
+
+void RuntimeCore::synchronize_stream(StreamHandle stream) {
+    check(backend_->synchronize_stream(index(), stream), "synchronize_stream");
+}
+
+void RuntimeCore::check(DeviceStatus status, const char* call) const {
+    if (status != DeviceStatus::ok) [[unlikely]]
+        throw_status(status, call, device_, *backend_);
+}
+
+void RuntimeCore::check(DeviceStatus status, const char* call, std::size_t bytes) const {
+    if (status != DeviceStatus::ok) [[unlikely]]
+        throw_status(status, std::string(call) + " of " + std::to_string(bytes) + " bytes", device_,
+                     *backend_);
+}
+
+}  // namespace tensorpool::device

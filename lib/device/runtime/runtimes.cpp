@@ -1,0 +1,53 @@
+#include <tensorpool/device/runtimes.hpp>
+
+#include <tensorpool/device/current_device.hpp>
+
+#include <utility>
+
+#include "device/runtime/runtime_registry.hpp"
+
+namespace tensorpool {
+
+using device::runtime_registry;
+
+int device_count(DeviceType type) {
+    return runtime_registry().device_count(type);
+}
+
+Runtime& get_runtime(Device device) {
+    return runtime_registry().get(device);
+}
+
+Runtime& runtime() {
+    return get_runtime(current_device());
+}
+
+void set_backend(DeviceType type, std::shared_ptr<Backend> backend) {
+    runtime_registry().set_backend(type, std::move(backend));
+}
+
+void set_runtime_options(DeviceType type, const RuntimeOptions& options) {
+    runtime_registry().set_options(type, options);
+}
+
+void set_runtime_options(Device device, const RuntimeOptions& options) {
+    runtime_registry().set_options(device, options);
+}
+
+RuntimeOptions get_runtime_options(DeviceType type) {
+    return runtime_registry().options(type);
+}
+
+std::size_t trim_runtimes() noexcept {
+    try {
+        return runtime_registry().trim();
+    } catch (...) {
+        return 0;
+    }
+}
+
+void reset_runtimes() {
+    runtime_registry().reset();
+}
+
+}  // namespace tensorpool

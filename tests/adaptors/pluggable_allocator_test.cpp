@@ -1,0 +1,115 @@
+#include <tensorpool/device/pluggable_allocator.h>
+
+#include <gtest/gtest.h>
+
+#include <tensorpool/tensorpool.h>
+#include <tensorpool/device/runtimes.hpp>
+
+#include <string>
+
+#include "device/runtime/put_in_backend.hpp"
+
+namespace tensorpool {
+namespace {
+
+class PluggableAllocator : public testing::Test {
+protected:
+    ~PluggableAllocator() override {
+        EXPECT_EQ(cuda_->hazard_count(), 0u) << cuda_->hazard_report();
+    }
+    std::uint64_t in_use(int device) const {
+        return get_runtime({DeviceType::cuda, device}).allocator().statistics().in_use_bytes;
+    }
+    StreamHandle make_stream(int device) {
+        StreamHandle stream = nullptr;
+        EXPECT_EQ(cuda_->create_stream(device, &stream), DeviceStatus::ok);
+        return stream;
+    }
+    /// A kernel that writes it.
+    void use(int device, void* memory, std::size_t bytes, StreamHandle stream) {
+        SimulatedKernel kernel;
+        kernel.label = "kernel";
+        kernel.writes = {{memory, bytes}};
+        EXPECT_EQ(cuda_->launch(device, stream, kernel), DeviceStatus::ok);
+    }
+
+    PutInBackend cuda_{lazy_devices(2), DeviceType::cuda};
+};
+
+TEST_F(PluggableAllocator, GivesMemoryOfTheDeviceAndTakesItBack) {
+    void* const memory = tensorpool_torch_malloc(1000, 1, nullptr);
+    ASSERT_NE(memory, nullptr);
+    EXPECT_GE(in_use(1), 1000u);
+    EXPECT_EQ(in_use(0), 0u);
+    tensorpool_torch_free(memory, 1000, 1, nullptr);
+    EXPECT_EQ(in_use(1), 0u);
+}
+
+TEST_F(PluggableAllocator, ReusesOnAStreamInItsOrderWithoutWaiting) {
+    const StreamHandle stream = make_stream(0);
+    void* const first = tensorpool_torch_malloc(1000, 0, stream);
+    use(0, first, 1000, stream);
+    cuda_->reset_calls();
+    tensorpool_torch_free(first, 1000, 0, stream);
+    void* const second = tensorpool_torch_malloc(1000, 0, stream);
+    EXPECT_EQ(second, first);
+    use(0, second, 1000, stream);
+    EXPECT_EQ(cuda_->calls().waits(), 0u);
+    tensorpool_torch_free(second, 1000, 0, stream);
+}
+
+TEST_F(PluggableAllocator, KeepsMemoryUntilARecordedStreamHasPassed) {
+    const StreamHandle own = make_stream(1);
+    const StreamHandle other = make_stream(1);
+    void* const memory = tensorpool_torch_malloc(1000, 1, own);
+    tensorpool_torch_record_stream(memory, other);
+    use(1, memory, 1000, other);
+    tensorpool_torch_free(memory, 1000, 1, own);
+    void* const next = tensorpool_torch_malloc(1000, 1, own);
+    EXPECT_NE(next, memory);
+    use(1, next, 1000, own);
+    tensorpool_torch_free(next, 1000, 1, own);
+}
+
+TEST_F(PluggableAllocator, NothingIsNothing) {
+    EXPECT_EQ(tensorpool_torch_malloc(0, 0, nullptr), nullptr);
+    tensorpool_torch_free(nullptr, 0, 0, nullptr);
+    tensorpool_torch_record_stream(nullptr, nullptr);
+}
+
+TEST_F(PluggableAllocator, FailureIsToldAndNotThrown) {
+    EXPECT_EQ(tensorpool_torch_malloc(2 * device_bytes, 0, nullptr), nullptr);
+    EXPECT_NE(std::string(tensorpool_last_error()), "");
+    EXPECT_EQ(tensorpool_torch_malloc(100, 7, nullptr), nullptr);
+    EXPECT_NE(std::string(tensorpool_last_error()).find("there is no device cuda:7"),
+              std::string::npos);
+    int nothing = 0;
+    tensorpool_torch_record_stream(&nothing, nullptr);
+    EXPECT_NE(std::string(tensorpool_last_error()).find("no block in use of a CUDA device"),
+              std::string::npos);
+}
+
+TEST_F(PluggableAllocator, ResetGivesBackWhatIsFree) {
+    void* const memory = tensorpool_torch_malloc(1000, 0, nullptr);
+    tensorpool_torch_free(memory, 1000, 0, nullptr);
+    tensorpool_torch_reset();
+    EXPECT_EQ(get_runtime({DeviceType::cuda, 0}).allocator().statistics().capacity_bytes, 0u);
+}
+
+TEST_F(PluggableAllocator, FractionIsAHardLimitOfItsDeviceSetBeforeItsFirstUse) {
+    tensorpool_torch_set_memory_fraction(0.25, 1);
+    const std::size_t half = device_bytes / 2;
+    EXPECT_EQ(tensorpool_torch_malloc(half, 1, nullptr), nullptr);
+    void* const memory = tensorpool_torch_malloc(half, 0, nullptr);
+    EXPECT_NE(memory, nullptr);
+    tensorpool_torch_free(memory, half, 0, nullptr);
+    tensorpool_torch_set_memory_fraction(0.5, 0);
+    EXPECT_NE(std::string(tensorpool_last_error()).find("a runtime of cuda:0 already"),
+              std::string::npos);
+    tensorpool_torch_set_memory_fraction(1.5, 1);
+    EXPECT_NE(std::string(tensorpool_last_error()).find("the fraction is not above 0"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,86 @@
+#include <tensorpool/device/pool_source.hpp>
+
+#include <gtest/gtest.h>
+
+#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_stream.hpp>
+#include <tensorpool/device/runtimes.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "device/runtime/made_bytes.hpp"
+#include "device/runtime/put_in_backend.hpp"
+
+namespace tensorpool {
+namespace {
+
+/// The CPU's memory from a pool of the test's own; afterwards as before.
+class PoolSourceTest : public testing::Test {
+protected:
+    PoolSourceTest() {
+        reset_runtimes();
+        use_pool_on_cpu(pool_);
+    }
+    ~PoolSourceTest() override {
+        reset_runtimes();
+        set_runtime_options(DeviceType::cpu, {});
+    }
+
+    MemoryPool pool_;
+};
+
+TEST_F(PoolSourceTest, CpuTensorsLiveInThePool) {
+    DeviceMemory memory(get_runtime({DeviceType::cpu, 0}), 1000);
+    EXPECT_TRUE(pool_.owns(memory.data()));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % 256, 0u);
+    memory.set(0, made_bytes(1000));
+    EXPECT_EQ(content_of(memory), made_bytes(1000));
+    memory.reset();
+    EXPECT_EQ(pool_.get_total_allocated(), 0u);
+}
+
+TEST_F(PoolSourceTest, BlockStaysInThePoolWhileItsStreamHasWork) {
+    Runtime& cpu = get_runtime({DeviceType::cpu, 0});
+    const DeviceStream stream(cpu);
+    DeviceMemory memory(cpu, 100'000, stream);
+    std::atomic<bool> may_go_on{false};
+    stream.launch([&] { may_go_on.wait(false); });
+    memory.reset();
+    EXPECT_GE(pool_.get_total_allocated(), 100'000u);
+    may_go_on = true;
+    may_go_on.notify_all();
+    stream.synchronize();
+    cpu.trim();
+    EXPECT_EQ(pool_.get_total_allocated(), 0u);
+}
+
+TEST_F(PoolSourceTest, HostMemoryOfOtherDevicesLivesInItToo) {
+    const PutInBackend simulated(lazy_devices());
+    const DeviceMemory host = get_runtime({DeviceType::simulated, 0}).allocate_host(5000);
+    EXPECT_TRUE(pool_.owns(host.data()));
+}
+
+TEST_F(PoolSourceTest, ComesBeforeTheFirstUseOfTheCpu) {
+    (void)get_runtime({DeviceType::cpu, 0});
+    EXPECT_THROW(use_pool_on_cpu(), std::logic_error);
+}
+
+TEST_F(PoolSourceTest, IsTrimmedWithTheRuntime) {
+    Runtime& cpu = get_runtime({DeviceType::cpu, 0});
+    { const DeviceMemory memory(cpu, 8 << 20); }
+    EXPECT_GT(cpu.trim(), 0u);
+}
+
+TEST(PoolSource, WithoutAPoolIsOverTheGlobalOne) {
+    PoolSource source;
+    EXPECT_EQ(&source.pool(), &get_global_memory_pool());
+    void* const memory = source.allocate(300, 256);
+    EXPECT_TRUE(get_global_memory_pool().owns(memory));
+    source.deallocate(memory, 300, 256);
+}
+
+}  // namespace
+}  // namespace tensorpool

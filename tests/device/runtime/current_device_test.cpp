@@ -1,0 +1,117 @@
+#include <tensorpool/device/current_device.hpp>
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "device/runtime/put_in_backend.hpp"
+
+namespace tensorpool {
+namespace {
+
+template <class Function>
+void on_another_thread(Function function) {
+    std::thread(function).join();
+}
+
+TEST(CurrentDevice, IsTheFirstAcceleratorOfAThreadThatSetNone) {
+    const PutInBackend simulated(eager_devices(2));
+    on_another_thread([] {
+        const DeviceType first =
+            device_count(DeviceType::cuda) > 0 ? DeviceType::cuda : DeviceType::simulated;
+        EXPECT_EQ(current_device(), (Device{first, 0}));
+    });
+    const PutInBackend cuda(eager_devices(2), DeviceType::cuda);
+    on_another_thread([] { EXPECT_EQ(current_device(), (Device{DeviceType::cuda, 0})); });
+}
+
+TEST(CurrentDevice, IsTheCpuWhereThereIsNoAccelerator) {
+    if (device_count(DeviceType::cuda) > 0) GTEST_SKIP() << "there is a CUDA device";
+    on_another_thread([] { EXPECT_EQ(current_device(), (Device{DeviceType::cpu, 0})); });
+}
+
+TEST(CurrentDevice, IsOneOfEachThread) {
+    const PutInBackend simulated(eager_devices(3));
+    set_current_device({DeviceType::simulated, 1});
+    on_another_thread([] {
+        set_current_device({DeviceType::simulated, 2});
+        EXPECT_EQ(current_device(), (Device{DeviceType::simulated, 2}));
+        EXPECT_EQ(runtime().device(), (Device{DeviceType::simulated, 2}));
+    });
+    EXPECT_EQ(current_device(), (Device{DeviceType::simulated, 1}));
+    EXPECT_EQ(&runtime(), &get_runtime({DeviceType::simulated, 1}));
+}
+
+TEST(CurrentDevice, ThatIsNotThereIsRefusedAndChangesNothing) {
+    const PutInBackend simulated(eager_devices(2));
+    set_current_device({DeviceType::simulated, 1});
+    for (const Device device : {Device{DeviceType::simulated, 2}, Device{DeviceType::simulated, -1},
+                                Device{DeviceType::cpu, 1}}) {
+        try {
+            set_current_device(device);
+            ADD_FAILURE() << to_string(device);
+        } catch (const std::invalid_argument& error) {
+            EXPECT_NE(std::string(error.what()).find("there is no device " + to_string(device)),
+                      std::string::npos);
+        }
+    }
+    EXPECT_EQ(current_device(), (Device{DeviceType::simulated, 1}));
+}
+
+TEST(CurrentDevice, OfATypeThatIsNoneIsRefused) {
+    EXPECT_THROW(set_current_device({static_cast<DeviceType>(9), 0}), std::invalid_argument);
+    EXPECT_THROW((void)get_runtime({static_cast<DeviceType>(9), 0}), std::invalid_argument);
+}
+
+TEST(CurrentDevice, ThatWasTakenOutIsChosenAnew) {
+    {
+        const PutInBackend simulated(eager_devices(2));
+        set_current_device({DeviceType::simulated, 1});
+    }
+    EXPECT_NE(current_device().type, DeviceType::simulated);
+}
+
+TEST(CurrentDevice, StaysWhereRuntimesAreReset) {
+    const PutInBackend simulated(eager_devices(2));
+    set_current_device({DeviceType::simulated, 1});
+    reset_runtimes();
+    EXPECT_EQ(current_device(), (Device{DeviceType::simulated, 1}));
+}
+
+TEST(CurrentDevice, IsTheOneBeforeAgainAfterAScope) {
+    const PutInBackend simulated(eager_devices(2));
+    set_current_device({DeviceType::simulated, 0});
+    {
+        const CurrentDeviceScope scope({DeviceType::simulated, 1});
+        EXPECT_EQ(current_device().index, 1);
+        EXPECT_THROW(CurrentDeviceScope({DeviceType::simulated, 7}), std::invalid_argument);
+    }
+    EXPECT_EQ(current_device().index, 0);
+}
+
+TEST(CurrentDevice, IsMadeCurrentByItsRuntime) {
+    const PutInBackend simulated(eager_devices(2));
+    set_current_device({DeviceType::simulated, 0});
+    get_runtime({DeviceType::simulated, 1}).activate();
+    EXPECT_EQ(current_device().index, 1);
+    const Runtime own(simulated.get(), {DeviceType::simulated, 0});
+    EXPECT_THROW(own.activate(), std::invalid_argument);
+    EXPECT_EQ(current_device().index, 1);
+}
+
+TEST(CurrentDevice, DoesNotChangeByAskingForHostMemory) {
+    const PutInBackend simulated(eager_devices(2));
+    set_current_device({DeviceType::simulated, 1});
+    const DeviceMemory host = runtime().allocate_host(100);
+    const DeviceMemory pinned = get_runtime({DeviceType::simulated, 0}).allocate_pinned(100);
+    const DeviceMemory of_cpu = get_runtime({DeviceType::cpu, 0}).allocate(100);
+    EXPECT_EQ(current_device(), (Device{DeviceType::simulated, 1}));
+    EXPECT_EQ(host.host_pointer(), host.data());
+    EXPECT_EQ(pinned.host_pointer(), pinned.data());
+    EXPECT_EQ(of_cpu.host_pointer(), of_cpu.data());
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,101 @@
+#include <tensorpool/device/device_event.hpp>
+
+#include <gtest/gtest.h>
+
+#include <tensorpool/device/device_stream.hpp>
+#include <tensorpool/device/runtime.hpp>
+#include <tensorpool/device/runtimes.hpp>
+
+#include <string>
+#include <utility>
+
+#include "device/runtime/put_in_backend.hpp"
+
+namespace tensorpool {
+namespace {
+
+class DeviceEventTest : public testing::Test {
+protected:
+    PutInBackend simulated_{lazy_devices()};
+    Runtime& runtime_ = get_runtime({DeviceType::simulated, 0});
+};
+
+TEST_F(DeviceEventTest, StandsForNothingBeforeItIsRecorded) {
+    const DeviceEvent event(runtime_);
+    EXPECT_TRUE(event.query());
+    event.synchronize();
+    EXPECT_EQ(event.timing(), EventTiming::off);
+    EXPECT_EQ(event.device(), (Device{DeviceType::simulated, 0}));
+}
+
+TEST_F(DeviceEventTest, IsReachedWhenWhatWasGivenBeforeIsDone) {
+    const DeviceStream stream(runtime_);
+    DeviceEvent event(runtime_);
+    std::string done;
+    stream.launch([&] { done += "before "; });
+    event.record(stream);
+    stream.launch([&] { done += "after"; });
+    EXPECT_FALSE(event.query());
+    event.synchronize();
+    EXPECT_TRUE(event.query());
+    EXPECT_EQ(done, "before ");
+}
+
+TEST_F(DeviceEventTest, MakesAStreamWait) {
+    const DeviceStream first(runtime_);
+    const DeviceStream second(runtime_);
+    DeviceEvent event(runtime_);
+    std::string done;
+    first.launch([&] { done += "first "; });
+    event.record(first);
+    event.make_wait(second);
+    second.launch([&] { done += "second"; });
+    second.synchronize();
+    EXPECT_EQ(done, "first second");
+}
+
+TEST_F(DeviceEventTest, TellsTheTimeBetweenTwo) {
+    const DeviceStream stream(runtime_);
+    DeviceMemory memory(runtime_, std::size_t{1} << 20, stream);
+    DeviceEvent start(runtime_, EventTiming::on);
+    DeviceEvent end(runtime_, EventTiming::on);
+    start.record(stream);
+    memory.fill(0);
+    end.record(stream);
+    end.synchronize();
+    EXPECT_GT(end.elapsed_ms_since(start), 0.0f);
+}
+
+TEST_F(DeviceEventTest, WithoutTimingTellsNoTime) {
+    DeviceEvent start(runtime_);
+    DeviceEvent end(runtime_);
+    start.record();
+    end.record();
+    end.synchronize();
+    try {
+        (void)end.elapsed_ms_since(start);
+        ADD_FAILURE();
+    } catch (const DeviceError& error) {
+        EXPECT_EQ(error.status(), DeviceStatus::invalid_argument);
+        EXPECT_EQ(
+            std::string(error.what()).find("tensorpool: elapsed_ms on simulated:0: invalid arg"),
+            0u);
+    }
+}
+
+TEST_F(DeviceEventTest, WithoutARuntimeIsOfTheCurrentDeviceAndMoves) {
+    runtime_.activate();
+    DeviceEvent first(EventTiming::on);
+    const EventHandle handle = first.handle();
+    DeviceEvent second(std::move(first));
+    EXPECT_EQ(first.handle(), nullptr);
+    EXPECT_EQ(second.handle(), handle);
+    DeviceEvent third;
+    third = std::move(second);
+    EXPECT_EQ(third.handle(), handle);
+    EXPECT_EQ(third.timing(), EventTiming::on);
+    EXPECT_EQ(third.device(), (Device{DeviceType::simulated, 0}));
+}
+
+}  // namespace
+}  // namespace tensorpool

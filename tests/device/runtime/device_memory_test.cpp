@@ -1,0 +1,200 @@
+#include <tensorpool/device/device_memory.hpp>
+
+#include <gtest/gtest.h>
+
+#include <tensorpool/device/device_stream.hpp>
+#include <tensorpool/device/runtime.hpp>
+#include <tensorpool/device/runtimes.hpp>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "device/runtime/made_bytes.hpp"
+#include "device/runtime/put_in_backend.hpp"
+
+namespace tensorpool {
+namespace {
+
+class DeviceMemoryTest : public testing::Test {
+protected:
+    ~DeviceMemoryTest() override {
+        EXPECT_EQ(simulated_->hazard_count(), 0u) << simulated_->hazard_report();
+    }
+    std::uint64_t in_use() const { return runtime_.allocator().statistics().in_use_bytes; }
+
+    PutInBackend simulated_{lazy_devices(2)};
+    Runtime& runtime_ = get_runtime({DeviceType::simulated, 0});
+};
+
+TEST_F(DeviceMemoryTest, TellsWhatItIs) {
+    const DeviceStream stream(runtime_);
+    const DeviceMemory memory(runtime_, 1000, stream);
+    EXPECT_NE(memory.data(), nullptr);
+    EXPECT_EQ(memory.size(), 1000u);
+    EXPECT_EQ(memory.device(), (Device{DeviceType::simulated, 0}));
+    EXPECT_EQ(memory.kind(), MemoryKind::device);
+    EXPECT_EQ(memory.stream(), stream.handle());
+    EXPECT_TRUE(memory);
+}
+
+TEST_F(DeviceMemoryTest, OfTheCurrentDeviceWhereNoneIsNamed) {
+    get_runtime({DeviceType::simulated, 1}).activate();
+    EXPECT_EQ(DeviceMemory(100).device().index, 1);
+    EXPECT_EQ(DeviceAllocation(100).device().index, 1);
+}
+
+TEST_F(DeviceMemoryTest, OfNothingIsNothing) {
+    DeviceMemory memory;
+    EXPECT_FALSE(memory);
+    EXPECT_EQ(memory.size(), 0u);
+    EXPECT_EQ(memory.host_pointer(), nullptr);
+    EXPECT_EQ(memory.use_count(), 0);
+    memory.set(0, {});
+    memory.fill(1);
+    memory.copy_from(DeviceMemory());
+    memory.record_use(nullptr);
+    std::byte one = {};
+    EXPECT_THROW(memory.set(0, {&one, 1}), std::out_of_range);
+    const DeviceMemory empty(runtime_, 0);
+    EXPECT_EQ(empty.data(), nullptr);
+    EXPECT_EQ(empty.device(), (Device{DeviceType::simulated, 0}));
+}
+
+TEST_F(DeviceMemoryTest, IsSharedAndGoesBackWithItsLastHandle) {
+    DeviceMemory first(runtime_, 1000);
+    EXPECT_GE(in_use(), 1000u);
+    DeviceMemory second = first;
+    EXPECT_EQ(second.data(), first.data());
+    EXPECT_EQ(first.use_count(), 2);
+    first.reset();
+    EXPECT_GE(in_use(), 1000u);
+    second.reset();
+    EXPECT_EQ(in_use(), 0u);
+}
+
+TEST_F(DeviceMemoryTest, GoesBackToItsDeviceFromAThreadOfAnother) {
+    DeviceMemory memory(runtime_, 1000);
+    DeviceMemory pinned = runtime_.allocate_pinned(1000);
+    std::thread([&] {
+        get_runtime({DeviceType::simulated, 1}).activate();
+        memory.reset();
+        pinned.reset();
+    }).join();
+    EXPECT_EQ(in_use(), 0u);
+    EXPECT_EQ(runtime_.pinned_allocator().statistics().in_use_bytes, 0u);
+}
+
+TEST_F(DeviceMemoryTest, GivesBackWhatWasSet) {
+    const std::vector<std::byte> bytes = made_bytes(100);
+    const DeviceStream stream(runtime_);
+    for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::host}) {
+        DeviceMemory memory(runtime_, 300, stream, kind);
+        memory.fill(9);
+        memory.set(100, bytes);
+        std::vector<std::byte> expected(300, std::byte{9});
+        std::copy(bytes.begin(), bytes.end(), expected.begin() + 100);
+        EXPECT_EQ(content_of(memory), expected) << to_string(kind);
+        std::vector<std::byte> part(50);
+        memory.get(120, part);
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.begin() + 20));
+    }
+}
+
+TEST_F(DeviceMemoryTest, RefusesWhatDoesNotLieInIt) {
+    DeviceMemory memory(runtime_, 100);
+    std::vector<std::byte> bytes(60);
+    memory.set(40, bytes);
+    try {
+        memory.set(41, bytes);
+        ADD_FAILURE();
+    } catch (const std::out_of_range& error) {
+        EXPECT_STREQ(error.what(),
+                     "tensorpool: set: 60 bytes from 41 on do not lie in the 100 bytes on "
+                     "simulated:0");
+    }
+    EXPECT_THROW(memory.get(SIZE_MAX, bytes), std::out_of_range);
+    EXPECT_THROW(memory.get(101, {}), std::out_of_range);
+}
+
+TEST_F(DeviceMemoryTest, HasAHostPointerWhereTheHostCanReachIt) {
+    EXPECT_EQ(DeviceMemory(runtime_, 10).host_pointer(), nullptr);
+    const DeviceMemory pinned = runtime_.allocate_pinned(10);
+    EXPECT_EQ(pinned.host_pointer(), pinned.data());
+    const DeviceMemory of_cpu(get_runtime({DeviceType::cpu, 0}), 10);
+    EXPECT_EQ(of_cpu.host_pointer(), of_cpu.data());
+
+    SimulationOptions options;
+    options.unified_memory = true;
+    Runtime unified(std::make_shared<SimulatedBackend>(options), {DeviceType::simulated, 0});
+    DeviceMemory memory(unified, 10);
+    memory.fill(3);
+    unified.synchronize_device();
+    ASSERT_NE(memory.host_pointer(), nullptr);
+    EXPECT_EQ(*static_cast<std::byte*>(memory.host_pointer()), std::byte{3});
+}
+
+TEST_F(DeviceMemoryTest, MayBeUsedOnAnotherStreamThatWasRecorded) {
+    const DeviceStream own(runtime_);
+    const DeviceStream other(runtime_);
+    {
+        DeviceMemory memory(runtime_, 1000, own);
+        memory.fill(1);
+        DeviceEvent filled(runtime_);
+        filled.record(own);
+        other.wait(filled);
+        runtime_.fill(memory.data(), 2, 1000, other);
+        memory.record_use(other);
+    }
+    DeviceMemory next(runtime_, 1000, own);
+    next.fill(3);
+    runtime_.synchronize_device();
+}
+
+TEST_F(DeviceMemoryTest, CarriesAShapeOfEachHandle) {
+    DeviceMemory memory(runtime_, 96);
+    EXPECT_EQ(memory.shape(), MemoryShape{});
+    memory.set_shape({{2, 3, 4}, 4});
+    DeviceMemory view = memory;
+    view.set_shape({{24}, 4});
+    EXPECT_EQ(memory.shape(), (MemoryShape{{2, 3, 4}, 4}));
+    EXPECT_EQ(view.shape(), (MemoryShape{{24}, 4}));
+    EXPECT_THROW(view.set_shape({{25}, 4}), std::invalid_argument);
+    EXPECT_EQ(view.shape(), (MemoryShape{{24}, 4}));
+}
+
+TEST_F(DeviceMemoryTest, IsMadeOfAnAllocation) {
+    DeviceAllocation allocation(runtime_, 96);
+    allocation.set_shape({{12}, 8});
+    void* const data = allocation.data();
+    const DeviceMemory memory(std::move(allocation));
+    EXPECT_EQ(memory.data(), data);
+    EXPECT_EQ(memory.shape(), (MemoryShape{{12}, 8}));
+    EXPECT_FALSE(allocation);
+}
+
+TEST_F(DeviceMemoryTest, AllocationMovesAndGivesBackOnce) {
+    DeviceAllocation first(runtime_, 1000);
+    void* const data = first.data();
+    DeviceAllocation second(std::move(first));
+    EXPECT_EQ(first.data(), nullptr);
+    EXPECT_EQ(second.data(), data);
+    DeviceAllocation third(runtime_, 500);
+    third = std::move(second);
+    EXPECT_EQ(third.data(), data);
+    EXPECT_EQ(third.size(), 1000u);
+    third.reset();
+    EXPECT_EQ(in_use(), 0u);
+    EXPECT_EQ(third.size(), 0u);
+}
+
+TEST_F(DeviceMemoryTest, RequestThatCannotBeMetThrowsAndChangesNothing) {
+    EXPECT_THROW(DeviceMemory(runtime_, 2 * device_bytes), std::bad_alloc);
+    EXPECT_EQ(in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,116 @@
+#include <tensorpool/device/device_stream.hpp>
+
+#include <gtest/gtest.h>
+
+#include <tensorpool/device/runtime.hpp>
+#include <tensorpool/device/runtimes.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "device/runtime/put_in_backend.hpp"
+
+namespace tensorpool {
+namespace {
+
+TEST(DeviceStream, DoesItsWorkInOrder) {
+    const PutInBackend simulated(lazy_devices());
+    const DeviceStream stream(get_runtime({DeviceType::simulated, 0}));
+    std::string done;
+    EXPECT_TRUE(stream.query());
+    stream.launch([&] { done += "a"; });
+    stream.launch([&] { done += "b"; });
+    EXPECT_FALSE(stream.query());
+    EXPECT_EQ(done, "");
+    stream.synchronize();
+    EXPECT_EQ(done, "ab");
+    EXPECT_TRUE(stream.query());
+}
+
+TEST(DeviceStream, WithoutARuntimeIsOfTheCurrentDevice) {
+    const PutInBackend simulated(lazy_devices(2));
+    get_runtime({DeviceType::simulated, 1}).activate();
+    const DeviceStream stream;
+    EXPECT_EQ(stream.device(), (Device{DeviceType::simulated, 1}));
+    EXPECT_NE(stream.handle(), nullptr);
+}
+
+TEST(DeviceStream, WaitsForAnEventOfAnother) {
+    const PutInBackend simulated(lazy_devices(2));
+    const DeviceStream first(get_runtime({DeviceType::simulated, 0}));
+    const DeviceStream second(get_runtime({DeviceType::simulated, 1}));
+    DeviceEvent event(get_runtime({DeviceType::simulated, 0}));
+    std::string done;
+    first.launch([&] { done += "first "; });
+    event.record(first);
+    second.wait(event);
+    second.launch([&] { done += "second"; });
+    second.synchronize();
+    EXPECT_EQ(done, "first second");
+}
+
+TEST(DeviceStream, CannotWaitForAnEventOfAnotherBackend) {
+    const PutInBackend simulated(lazy_devices());
+    const DeviceStream stream(get_runtime({DeviceType::cpu, 0}));
+    DeviceEvent event(get_runtime({DeviceType::simulated, 0}));
+    try {
+        stream.wait(event);
+        ADD_FAILURE();
+    } catch (const DeviceError& error) {
+        EXPECT_EQ(error.status(), DeviceStatus::invalid_argument);
+        EXPECT_EQ(
+            std::string(error.what())
+                .find("tensorpool: a stream of cpu:0 cannot wait for an event of simulated:0"),
+            0u);
+    }
+}
+
+TEST(DeviceStream, ThatEndsHasDoneItsWorkAndLeavesItsBlocksUsable) {
+    const PutInBackend simulated(lazy_devices());
+    Runtime& runtime = get_runtime({DeviceType::simulated, 0});
+    DeviceMemory memory;
+    DeviceMemory pinned;
+    bool done = false;
+    {
+        const DeviceStream stream(runtime);
+        memory = runtime.allocate(1000, stream);
+        pinned = runtime.allocate_pinned(1000, stream);
+        memory.fill(1);
+        stream.launch([&] { done = true; });
+    }
+    EXPECT_TRUE(done);
+    memory.reset();
+    pinned.reset();
+    const DeviceStream next(runtime);
+    DeviceMemory again = runtime.allocate(1000, next);
+    again.fill(2);
+    next.synchronize();
+    EXPECT_EQ(simulated->hazard_count(), 0u) << simulated->hazard_report();
+}
+
+TEST(DeviceStream, MovesAndLeavesNothingBehind) {
+    const PutInBackend simulated(lazy_devices());
+    DeviceStream first(get_runtime({DeviceType::simulated, 0}));
+    const StreamHandle handle = first.handle();
+    DeviceStream second(std::move(first));
+    EXPECT_EQ(second.handle(), handle);
+    EXPECT_EQ(first.handle(), nullptr);
+    DeviceStream third(get_runtime({DeviceType::simulated, 0}));
+    third = std::move(second);
+    EXPECT_EQ(third.handle(), handle);
+}
+
+TEST(DeviceStream, KeepsItsFunctionOnlyUntilItWasCalled) {
+    const PutInBackend simulated(lazy_devices());
+    const DeviceStream stream(get_runtime({DeviceType::simulated, 0}));
+    const auto held = std::make_shared<int>(0);
+    stream.launch([held] { ++*held; });
+    EXPECT_EQ(held.use_count(), 2);
+    stream.synchronize();
+    EXPECT_EQ(held.use_count(), 1);
+    EXPECT_EQ(*held, 1);
+}
+
+}  // namespace
+}  // namespace tensorpool

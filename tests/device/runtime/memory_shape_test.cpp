@@ -1,0 +1,55 @@
+#include <tensorpool/device/memory_shape.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "device/runtime/check_shape.hpp"
+
+namespace tensorpool {
+namespace {
+
+std::string refusal_of(const MemoryShape& shape) {
+    try {
+        (void)bytes_of(shape);
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return "";
+}
+
+TEST(MemoryShape, TakesTheProductOfItsExtents) {
+    EXPECT_EQ(bytes_of({{2, 3, 5}, 4}), 120u);
+    EXPECT_EQ(bytes_of({{}, 8}), 8u);
+    EXPECT_EQ(bytes_of({{7, 0, 5}, 4}), 0u);
+}
+
+TEST(MemoryShape, ThatMakesNoSenseIsRefusedWithWhatWasFound) {
+    EXPECT_NE(refusal_of({{2, -3}, 4}).find("extent -3"), std::string::npos);
+    EXPECT_NE(refusal_of({{2}, 0}).find("elements of 0 bytes"), std::string::npos);
+    const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    EXPECT_NE(refusal_of({{most, most}, 4}).find("more bytes than"), std::string::npos);
+}
+
+TEST(MemoryShape, ExtentBelowZeroIsRefusedBehindOneThatDoesNotFitToo) {
+    const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    EXPECT_NE(refusal_of({{most, most, -1}, 4}).find("extent -1"), std::string::npos);
+}
+
+TEST(MemoryShape, IsCheckedAgainstTheMemory) {
+    EXPECT_NO_THROW(device::check_shape({{4, 4}, 4}, 64));
+    EXPECT_NO_THROW(device::check_shape({}, 0));
+    try {
+        device::check_shape({{4, 5}, 4}, 64);
+        ADD_FAILURE();
+    } catch (const std::invalid_argument& error) {
+        EXPECT_STREQ(error.what(),
+                     "tensorpool: a shape takes 80 bytes, expected at most the 64 of the memory");
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <tensorpool/device/runtimes.hpp>
+#include <tensorpool/device/simulated_backend.hpp>
+
+namespace tensorpool {
+
+/// Simulated devices under a type for as long as it lives; then what there is without them, and no
+/// runtimes.
+class PutInBackend {
+public:
+    explicit PutInBackend(const SimulationOptions& options = {},
+                          DeviceType type = DeviceType::simulated)
+        : type_(type), backend_(std::make_shared<SimulatedBackend>(options)) {
+        set_backend(type, backend_);
+    }
+    ~PutInBackend() {
+        set_backend(type_, nullptr);
+        reset_runtimes();
+    }
+    PutInBackend(const PutInBackend&) = delete;
+    PutInBackend& operator=(const PutInBackend&) = delete;
+
+    SimulatedBackend* operator->() const noexcept { return backend_.get(); }
+    const std::shared_ptr<SimulatedBackend>& get() const noexcept { return backend_; }
+
+private:
+    DeviceType type_;
+    std::shared_ptr<SimulatedBackend> backend_;
+};
+
+/// Of each device of a test: bytes of which none are touched cost something too.
+inline constexpr std::size_t device_bytes = std::size_t{1} << 30;
+
+/// So many devices, where nothing is done before somebody waits.
+inline SimulationOptions lazy_devices(int devices = 1) {
+    SimulationOptions options;
+    options.memory_bytes = device_bytes;
+    options.devices = devices;
+    options.schedule = Schedule::lazy;
+    return options;
+}
+
+inline SimulationOptions eager_devices(int devices) {
+    SimulationOptions options;
+    options.memory_bytes = device_bytes;
+    options.devices = devices;
+    return options;
+}
+
+}  // namespace tensorpool
