@@ -65,6 +65,25 @@ unsigned char* BackendContract::make_pinned(std::size_t bytes) {
     return static_cast<unsigned char*>(memory);
 }
 
+GraphHandle BackendContract::end_capture(StreamHandle stream) {
+    GraphHandle graph = nullptr;
+    EXPECT_EQ(backend().end_capture(device, stream, &graph), DeviceStatus::ok)
+        << backend().last_error();
+    EXPECT_NE(graph, nullptr);
+    afterwards([this, graph] {
+        EXPECT_EQ(backend().destroy_graph(device, graph), DeviceStatus::ok)
+            << backend().last_error();
+    });
+    return graph;
+}
+
+CaptureState BackendContract::state_of(StreamHandle stream) {
+    CaptureState state;
+    EXPECT_EQ(backend().capture_state(device, stream, state), DeviceStatus::ok)
+        << backend().last_error();
+    return state;
+}
+
 void BackendContract::write(void* memory, const Bytes& bytes) {
     EXPECT_EQ(backend().copy(device, CopyKind::host_to_device, memory, bytes.data(), bytes.size()),
               DeviceStatus::ok)

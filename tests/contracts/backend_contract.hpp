@@ -144,6 +144,9 @@ protected:
     EventHandle make_event(EventTiming timing = EventTiming::off);
     void* make_memory(std::size_t bytes, StorageKind kind = StorageKind::private_storage);
     unsigned char* make_pinned(std::size_t bytes);
+    /// What the capture of the stream kept; destroyed after the test.
+    GraphHandle end_capture(StreamHandle stream);
+    CaptureState state_of(StreamHandle stream);
     /// To be done after the test, before what was made earlier is destroyed.
     void afterwards(std::function<void()> step) { steps_.push_back(std::move(step)); }
 

@@ -27,6 +27,9 @@ namespace tensorpool {
 /// and it counts against no limit of locked memory. What is registered is remembered, so that doing
 /// it twice is found out. Virtual memory is there on Linux 5.7 and later; memory can be mapped at
 /// one place at a time.
+/// A graph's work is done piece by piece, in the order in which it was given, whatever streams it
+/// was captured in. In a stream that is captured, stream-ordered allocation is in_capture. A capture
+/// is over when it is ended, even where that is refused because not all streams joined again.
 class TENSORPOOL_API HostBackend final : public Backend {
 public:
     /// Throws std::bad_alloc. Starts no thread.
@@ -90,6 +93,13 @@ public:
                       std::size_t bytes) noexcept override;
     DeviceStatus fill_async(int device, void* memory, std::uint8_t byte, std::size_t bytes,
                             StreamHandle stream) noexcept override;
+
+    DeviceStatus begin_capture(int device, StreamHandle stream) noexcept override;
+    DeviceStatus end_capture(int device, StreamHandle stream, GraphHandle* graph) noexcept override;
+    DeviceStatus capture_state(int device, StreamHandle stream,
+                               CaptureState& state) noexcept override;
+    DeviceStatus launch_graph(int device, GraphHandle graph, StreamHandle stream) noexcept override;
+    DeviceStatus destroy_graph(int device, GraphHandle graph) noexcept override;
 
     std::string last_error() override;
 

@@ -1,5 +1,7 @@
 #include "device/host/host_event.hpp"
 
+#include <utility>
+
 #include "platform/platform.hpp"
 
 namespace tensorpool::device {
@@ -19,20 +21,26 @@ void HostEvent::end_life() noexcept {
 void HostEvent::record(HostStream& stream) {
     const std::lock_guard guard(mutex_);
     if (timing_ == EventTiming::off) {
-        mark_ = {&stream, stream.given()};
+        mark_ = {&stream, stream.given(), nullptr};
         return;
     }
     const std::uint64_t given = stream.given();
     if (stream.reached(given)) {
-        mark_ = {&stream, given};
+        mark_ = {&stream, given, nullptr};
         time_ns_ = platform::monotonic_clock_ns();
         ++records_;
         return;
     }
     const std::uint64_t record = records_ + 1;
     // Done soon or even now: the stamp waits for our lock.
-    mark_ = {&stream, stream.give([this, record] { stamp(record); })};
+    mark_ = {&stream, stream.give([this, record] { stamp(record); }), nullptr};
     records_ = record;
+}
+
+void HostEvent::record(std::shared_ptr<const HostCapturePoint> point) noexcept {
+    const std::lock_guard guard(mutex_);
+    ++records_;
+    mark_ = {nullptr, 0, std::move(point)};
 }
 
 void HostEvent::stamp(std::uint64_t record) noexcept {

@@ -1,18 +1,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
 #include <tensorpool/device/backend.hpp>
 
+#include "device/host/host_capture.hpp"
 #include "device/host/host_stream.hpp"
 
 namespace tensorpool::device {
 
 /// A point in a stream's work: what an event stands for. Streams never go, so it stays good.
 struct HostMark {
-    HostStream* stream = nullptr;  // nullptr: nothing was recorded
+    HostStream* stream = nullptr;  // nullptr: nothing was recorded, or in a capture
     std::uint64_t number = 0;
+    std::shared_ptr<const HostCapturePoint> captured;  // nullptr: in none
 
     bool is_reached() const noexcept { return stream == nullptr || stream->reached(number); }
     void wait() const noexcept {
@@ -30,6 +33,7 @@ public:
 
     /// Throws what `HostStream::give` throws; then it stands for what it stood for.
     void record(HostStream& stream);
+    void record(std::shared_ptr<const HostCapturePoint> point) noexcept;
     HostMark mark() const noexcept;
 
     struct Time {

@@ -1,0 +1,157 @@
+// Memory of the CPU: plain, virtual and pinned.
+
+#include <string>
+#include <utility>
+
+#include "device/host/host_state.hpp"
+
+namespace tensorpool {
+
+using device::HostStream;
+
+namespace {
+
+constexpr device::HostMemory::Kind pinned_kind = 0;
+
+device::HostMemory::Kind number_of(StorageKind kind) {
+    if (kind <= StorageKind::managed) return static_cast<device::HostMemory::Kind>(kind);
+    throw DeviceError(DeviceStatus::invalid_argument,
+                      "storage kind " + std::to_string(static_cast<int>(kind)) + " is none");
+}
+
+}  // namespace
+
+// Memory -----------------------------------------------------------------------------------------
+
+DeviceStatus HostBackend::allocate(int device, std::size_t bytes, StorageKind kind,
+                                   void** memory) noexcept {
+    return state_->call("allocate", device, [&] {
+        state_->captures.check_thread();
+        *memory = state_->memory.allocate(bytes, number_of(kind));
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::deallocate(int device, void* memory, std::size_t bytes,
+                                     StorageKind kind) noexcept {
+    return state_->call("deallocate", device, [&] {
+        state_->memory.deallocate(memory, bytes, number_of(kind));
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::allocate_async(int device, std::size_t bytes, StreamHandle stream,
+                                         void** memory) noexcept {
+    return state_->call("allocate_async", device, [&] {
+        state_->captures.check_thread();
+        state_->captures.check_stream(state_->streams.find(stream));
+        *memory = state_->memory.allocate(bytes, number_of(StorageKind::private_storage));
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::deallocate_async(int device, void* memory, std::size_t bytes,
+                                           StreamHandle stream) noexcept {
+    return state_->call("deallocate_async", device, [&] {
+        HostStream& worker = state_->streams.find(stream);
+        state_->captures.check_stream(worker);
+        auto leaving =
+            state_->memory.begin_leave(memory, bytes, number_of(StorageKind::private_storage));
+        try {
+            worker.give_or_do([memory, bytes] { device::HostMemory::end(memory, bytes); });
+        } catch (...) {
+            state_->memory.resume(std::move(leaving));
+            throw;
+        }
+        return DeviceStatus::ok;
+    });
+}
+
+void* HostBackend::host_pointer(int device, void* memory) noexcept {
+    return device == 0 ? memory : nullptr;
+}
+
+// Virtual memory ---------------------------------------------------------------------------------
+
+DeviceStatus HostBackend::reserve_addresses(int device, std::size_t bytes,
+                                            void** address) noexcept {
+    return state_->call("reserve_addresses", device, [&] {
+        state_->check_virtual_memory();
+        *address = state_->virtual_memory.reserve(bytes);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::release_addresses(int device, void* address, std::size_t bytes) noexcept {
+    return state_->call("release_addresses", device, [&] {
+        state_->check_virtual_memory();
+        state_->virtual_memory.release(address, bytes);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::create_memory(int device, std::size_t bytes,
+                                        MemoryHandle* memory) noexcept {
+    return state_->call("create_memory", device, [&] {
+        state_->check_virtual_memory();
+        *memory = state_->virtual_memory.create(bytes);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::destroy_memory(int device, MemoryHandle memory) noexcept {
+    return state_->call("destroy_memory", device, [&] {
+        state_->check_virtual_memory();
+        state_->virtual_memory.destroy(memory);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::map_memory(int device, void* address, std::size_t bytes,
+                                     MemoryHandle memory) noexcept {
+    return state_->call("map_memory", device, [&] {
+        state_->check_virtual_memory();
+        state_->virtual_memory.map(address, bytes, memory);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::unmap_memory(int device, void* address, std::size_t bytes) noexcept {
+    return state_->call("unmap_memory", device, [&] {
+        state_->check_virtual_memory();
+        state_->virtual_memory.unmap(address, bytes);
+        return DeviceStatus::ok;
+    });
+}
+
+// Pinned host memory -----------------------------------------------------------------------------
+
+DeviceStatus HostBackend::allocate_pinned(int device, std::size_t bytes, void** memory) noexcept {
+    return state_->call("allocate_pinned", device, [&] {
+        *memory = state_->pinned.allocate(bytes, pinned_kind);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::deallocate_pinned(int device, void* memory, std::size_t bytes) noexcept {
+    return state_->call("deallocate_pinned", device, [&] {
+        state_->pinned.deallocate(memory, bytes, pinned_kind);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::register_pinned(int device, void* memory, std::size_t bytes) noexcept {
+    return state_->call("register_pinned", device, [&] {
+        state_->pinned.add_foreign(memory, bytes);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::unregister_pinned(int device, void* memory) noexcept {
+    return state_->call("unregister_pinned", device, [&] {
+        state_->pinned.remove_foreign(memory);
+        return DeviceStatus::ok;
+    });
+}
+
+}  // namespace tensorpool

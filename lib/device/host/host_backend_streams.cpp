@@ -1,0 +1,142 @@
+// Streams and events of the CPU.
+
+#include <utility>
+
+#include "device/host/host_state.hpp"
+
+namespace tensorpool {
+
+using device::HostEvent;
+using device::HostMark;
+using device::HostStream;
+
+// Streams ----------------------------------------------------------------------------------------
+
+DeviceStatus HostBackend::create_stream(int device, StreamHandle* stream) noexcept {
+    return state_->call("create_stream", device, [&] {
+        *stream = state_->streams.create();
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::destroy_stream(int device, StreamHandle stream) noexcept {
+    return state_->call("destroy_stream", device, [&] {
+        if (stream != nullptr) state_->captures.forget(state_->streams.find(stream));
+        state_->streams.destroy(stream);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::synchronize_stream(int device, StreamHandle stream) noexcept {
+    return state_->call("synchronize_stream", device, [&] {
+        HostStream& waited_for = state_->streams.find(stream);
+        state_->captures.check_thread();
+        state_->captures.check_stream(waited_for);
+        waited_for.wait();
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::query_stream(int device, StreamHandle stream) noexcept {
+    return state_->call("query_stream", device, [&] {
+        const HostStream& asked = state_->streams.find(stream);
+        state_->captures.check_stream(asked);
+        return asked.is_idle() ? DeviceStatus::ok : DeviceStatus::not_ready;
+    });
+}
+
+DeviceStatus HostBackend::wait_event(int device, StreamHandle stream, EventHandle event) noexcept {
+    return state_->call("wait_event", device, [&] {
+        HostStream& waiter = state_->streams.find(stream);
+        const HostMark mark = state_->event_of(event).mark();
+        if (mark.captured != nullptr) {
+            state_->captures.join(waiter, *mark.captured);
+        } else if (mark.stream != nullptr) {
+            state_->captures.check_stream(waiter);
+            if (mark.stream != &waiter && !mark.is_reached()) {
+                waiter.give([to = mark.stream, number = mark.number] { to->wait_until(number); });
+            }
+        }
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::launch_host_function(int device, StreamHandle stream,
+                                               void (*function)(void*), void* argument) noexcept {
+    return state_->call("launch_host_function", device, [&] {
+        HostStream& worker = state_->streams.find(stream);
+        if (function == nullptr) State::refuse("function nullptr, expected one");
+        state_->give(worker, [function, argument] { function(argument); });
+        return DeviceStatus::ok;
+    });
+}
+
+// Events -----------------------------------------------------------------------------------------
+
+DeviceStatus HostBackend::create_event(int device, EventTiming timing,
+                                       EventHandle* event) noexcept {
+    return state_->call("create_event", device, [&] {
+        *event = state_->events.add([timing](HostEvent& made) { made.begin_life(timing); });
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::destroy_event(int device, EventHandle event) noexcept {
+    return state_->call("destroy_event", device, [&] {
+        HostEvent& ended = state_->event_of(event);
+        if (!state_->events.end(event)) State::refuse("event destroyed by two threads at once");
+        ended.end_life();
+        state_->events.recycle(event);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::record_event(int device, EventHandle event,
+                                       StreamHandle stream) noexcept {
+    return state_->call("record_event", device, [&] {
+        HostStream& recorded = state_->streams.find(stream);
+        HostEvent& recorder = state_->event_of(event);
+        if (auto point = state_->captures.point_of(recorded)) {
+            recorder.record(std::move(point));
+        } else {
+            recorder.record(recorded);
+        }
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::query_event(int device, EventHandle event) noexcept {
+    return state_->call("query_event", device, [&] {
+        const bool reached = state_->awaited_mark(event).is_reached();
+        return reached ? DeviceStatus::ok : DeviceStatus::not_ready;
+    });
+}
+
+DeviceStatus HostBackend::synchronize_event(int device, EventHandle event) noexcept {
+    return state_->call("synchronize_event", device, [&] {
+        state_->captures.check_thread();
+        state_->awaited_mark(event).wait();
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::elapsed_ms(int device, EventHandle from, EventHandle to,
+                                     float* ms) noexcept {
+    return state_->call("elapsed_ms", device, [&] {
+        const HostEvent::Time begin = state_->event_of(from).time();
+        const HostEvent::Time end = state_->event_of(to).time();
+        if (begin.timing == EventTiming::off || end.timing == EventTiming::off) {
+            State::refuse("an event without timing, expected two that were created with it");
+        }
+        if (begin.mark.stream == nullptr || end.mark.stream == nullptr) {
+            State::refuse(
+                "an event that was never recorded, or in a capture, expected two that were");
+        }
+        if (!begin.mark.is_reached() || !end.mark.is_reached()) return DeviceStatus::not_ready;
+        *ms =
+            static_cast<float>((static_cast<double>(end.ns) - static_cast<double>(begin.ns)) / 1e6);
+        return DeviceStatus::ok;
+    });
+}
+
+}  // namespace tensorpool

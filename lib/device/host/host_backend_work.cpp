@@ -1,0 +1,128 @@
+// Work of the CPU: copies, fills, and graphs of both.
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "device/host/host_state.hpp"
+
+namespace tensorpool {
+
+using device::HostGraph;
+using device::HostStream;
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& text) {
+    throw DeviceError(DeviceStatus::invalid_argument, text);
+}
+
+void check_range(const char* what, const void* memory, std::size_t bytes) {
+    if (memory != nullptr || bytes == 0) return;
+    refuse(std::string(what) + " nullptr, expected " + std::to_string(bytes) + " B of memory");
+}
+
+void check_copy(CopyKind kind, const void* to, const void* from, std::size_t bytes) {
+    if (kind > CopyKind::device_to_device) {
+        refuse("copy kind " + std::to_string(static_cast<int>(kind)) + " is none");
+    }
+    check_range("to", to, bytes);
+    check_range("from", from, bytes);
+}
+
+}  // namespace
+
+// Copies and fills -------------------------------------------------------------------------------
+
+DeviceStatus HostBackend::copy(int device, CopyKind kind, void* to, const void* from,
+                               std::size_t bytes) noexcept {
+    return state_->call("copy", device, [&] {
+        state_->captures.check_thread();
+        check_copy(kind, to, from, bytes);
+        if (bytes != 0) std::memcpy(to, from, bytes);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::copy_async(int device, CopyKind kind, void* to, const void* from,
+                                     std::size_t bytes, StreamHandle stream) noexcept {
+    return state_->call("copy_async", device, [&] {
+        HostStream& worker = state_->streams.find(stream);
+        check_copy(kind, to, from, bytes);
+        if (bytes != 0) state_->give(worker, [to, from, bytes] { std::memcpy(to, from, bytes); });
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::fill(int device, void* memory, std::uint8_t byte,
+                               std::size_t bytes) noexcept {
+    return state_->call("fill", device, [&] {
+        state_->captures.check_thread();
+        check_range("memory", memory, bytes);
+        if (bytes != 0) std::memset(memory, byte, bytes);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::fill_async(int device, void* memory, std::uint8_t byte, std::size_t bytes,
+                                     StreamHandle stream) noexcept {
+    return state_->call("fill_async", device, [&] {
+        HostStream& worker = state_->streams.find(stream);
+        check_range("memory", memory, bytes);
+        if (bytes != 0)
+            state_->give(worker, [memory, byte, bytes] { std::memset(memory, byte, bytes); });
+        return DeviceStatus::ok;
+    });
+}
+
+// Graph capture ----------------------------------------------------------------------------------
+
+DeviceStatus HostBackend::begin_capture(int device, StreamHandle stream) noexcept {
+    return state_->call("begin_capture", device, [&] {
+        state_->captures.begin(state_->streams.find(stream));
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::end_capture(int device, StreamHandle stream,
+                                      GraphHandle* graph) noexcept {
+    return state_->call("end_capture", device, [&] {
+        auto made =
+            std::make_shared<const HostGraph>(state_->captures.end(state_->streams.find(stream)));
+        *graph = state_->graphs.add([&](auto& kept) { kept = std::move(made); });
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::capture_state(int device, StreamHandle stream,
+                                        CaptureState& state) noexcept {
+    return state_->call("capture_state", device, [&] {
+        state = state_->captures.state(state_->streams.find(stream));
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::launch_graph(int device, GraphHandle graph,
+                                       StreamHandle stream) noexcept {
+    return state_->call("launch_graph", device, [&] {
+        HostStream& worker = state_->streams.find(stream);
+        // One piece of work, which keeps the graph until it is done.
+        state_->give(worker, [work = state_->graph_of(graph)] {
+            for (const HostStream::Work& piece : *work) piece();
+        });
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus HostBackend::destroy_graph(int device, GraphHandle graph) noexcept {
+    return state_->call("destroy_graph", device, [&] {
+        auto* const kept = state_->graphs.find(graph);
+        if (kept == nullptr || !state_->graphs.end(graph)) State::refuse_graph(graph);
+        *kept = nullptr;
+        state_->graphs.recycle(graph);
+        return DeviceStatus::ok;
+    });
+}
+
+}  // namespace tensorpool

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <tensorpool/device/device_status.hpp>
+#include <tensorpool/device/host_backend.hpp>
+
+#include "device/call_errors.hpp"
+#include "device/host/handle_table.hpp"
+#include "device/host/host_capture.hpp"
+#include "device/host/host_event.hpp"
+#include "device/host/host_memory.hpp"
+#include "device/host/host_streams.hpp"
+#include "device/host/host_virtual_memory.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool {
+
+/// What stands behind a HostBackend, and what its functions have in common. What is wrong with a
+/// call is thrown as DeviceError within `call`.
+///
+/// Streams stand last: their work, which uses the rest, is done before anything goes.
+struct HostBackend::State {
+    using HostEvent = device::HostEvent;
+    using HostGraph = device::HostGraph;
+    using HostMark = device::HostMark;
+    using HostStream = device::HostStream;
+
+    State() : name(platform::processor_name().text) {
+        if (name.empty()) name = "CPU";
+    }
+
+    /// What `body` returns or throws, for device 0.
+    template <class Body>
+    DeviceStatus call(const char* function, int device, Body body) noexcept {
+        return errors.guard(function, [&] {
+            if (device != 0) {
+                refuse("device " + std::to_string(device) + ", expected 0, the only one");
+            }
+            return body();
+        });
+    }
+
+    [[noreturn]] static void refuse(const std::string& text) {
+        throw DeviceError(DeviceStatus::invalid_argument, text);
+    }
+
+    HostEvent& event_of(EventHandle handle) const {
+        if (HostEvent* const event = events.find(handle)) return *event;
+        refuse("event " + device::to_text(handle) +
+               ": expected one that was created and not destroyed");
+    }
+
+    /// Into the stream's queue, or into its capture.
+    void give(HostStream& stream, HostStream::Work work) {
+        if (!captures.keep(stream, work)) stream.give(std::move(work));
+    }
+
+    /// What it stands for, unless that is never done.
+    HostMark awaited_mark(EventHandle event) const {
+        HostMark mark = event_of(event).mark();
+        if (mark.captured == nullptr) return mark;
+        throw DeviceError(DeviceStatus::in_capture,
+                          "the event was last recorded in a stream that was captured");
+    }
+
+    [[noreturn]] static void refuse_graph(GraphHandle handle) {
+        refuse("graph " + device::to_text(handle) +
+               ": expected one that was captured and not destroyed");
+    }
+    std::shared_ptr<const HostGraph> graph_of(GraphHandle handle) const {
+        if (const auto* const graph = graphs.find(handle)) return *graph;
+        refuse_graph(handle);
+    }
+
+    void check_virtual_memory() const {
+        if (virtual_memory.is_there()) return;
+        throw DeviceError(DeviceStatus::not_supported, "this system cannot move memory");
+    }
+
+    const std::size_t total_bytes = platform::total_memory();
+    std::string name;
+    device::CallErrors errors;
+    device::HostMemory memory;
+    device::HostMemory pinned;
+    device::HostVirtualMemory virtual_memory;
+    device::HandleTable<HostEvent, EventHandle> events;
+    device::HostCaptures captures;
+    device::HandleTable<std::shared_ptr<const HostGraph>, GraphHandle> graphs;
+    device::HostStreams streams;
+};
+
+}  // namespace tensorpool
