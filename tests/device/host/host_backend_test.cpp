@@ -197,6 +197,22 @@ TEST(HostBackend, CapturesOfTwoThreadsDoNotMix) {
               DeviceStatus::invalid_argument);  // of a capture that is over
 }
 
+TEST(HostBackend, NobodyLearnsWhenAnEventOfACaptureIsReached) {
+    HostBackend backend;
+    const StreamHandle stream = make_stream(backend);
+    const EventHandle event = make_event(backend);
+    ASSERT_EQ(backend.begin_capture(device, stream), DeviceStatus::ok);
+    ASSERT_EQ(backend.record_event(device, event, stream), DeviceStatus::ok);
+    EXPECT_EQ(backend.query_event(device, event), DeviceStatus::in_capture);
+    EXPECT_EQ(backend.query_stream(device, stream), DeviceStatus::in_capture);
+    EXPECT_EQ(backend.begin_capture(device, stream), DeviceStatus::in_capture);
+    GraphHandle graph = nullptr;
+    ASSERT_EQ(backend.end_capture(device, stream, &graph), DeviceStatus::ok);
+    // Recorded elsewhere it is an event as any other.
+    ASSERT_EQ(backend.record_event(device, event, stream), DeviceStatus::ok);
+    EXPECT_EQ(backend.query_event(device, event), DeviceStatus::ok);
+}
+
 // Four threads make and destroy streams and events of their own, and hand data on along a ring of
 // streams that they share. What a stream adds to its cell it adds alone.
 TEST(HostBackend, ManyThreadsUseManyStreamsAndEvents) {
