@@ -17,6 +17,7 @@ struct Request {
     std::size_t rounded = 0;  // round_bytes(bytes)
     Pool pool = Pool::small;
     std::size_t oversize_slack = 0;
+    bool repeats = false;  // its stream does what it did before: see GrowthHistory
 };
 
 /// The slabs, and the blocks that they are cut into: sets of free ones, split and coalesced. Knows

@@ -46,7 +46,8 @@ void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
 }
 
 Request CachingCore::request_of(std::size_t bytes, const StreamCache& cache) const noexcept {
-    Request request = {bytes, round_bytes(bytes), Pool::small, options_.oversize_slack_bytes};
+    Request request = {bytes, round_bytes(bytes), Pool::small, options_.oversize_slack_bytes,
+                       false};
     const bool alone = !is_expandable(cache) && request.rounded >= options_.oversize_bytes;
     // A capture has one pool, so that what was reserved for it serves all sizes.
     if (bytes > small_limit && cache.capture() == 0)
@@ -84,7 +85,9 @@ CachingCore::Outcome CachingCore::obtain(StreamCache& cache, const Request& requ
         if (!cache.memory.growing[pool]) break;
         grown_.wait(lock);  // what another thread is getting may do for both
     }
-    const Outcome outcome = grow(cache, request, lock);
+    Request growth = request;
+    growth.repeats = cache.memory.growths.repeats(request.rounded);
+    const Outcome outcome = grow(cache, growth, lock);
     const bool is_memory = outcome.status == DeviceStatus::out_of_memory;
     if (outcome.block != nullptr || !is_memory) return outcome;
     return under_pressure(cache, request, outcome, lock);

@@ -124,7 +124,7 @@ std::size_t CachingCore::bytes_to_move(std::size_t missing, const Request& reque
     const std::size_t held =
         static_cast<std::size_t>(totals_.capacity_bytes.load(std::memory_order_relaxed)) +
         growing_bytes_;
-    std::size_t most = goal(request, granule_goal_sixteenths);
+    std::size_t most = request.repeats ? most_bytes : goal(request, granule_goal_sixteenths);
     if (hard_limit_ != 0) most = std::min(most, hard_limit_);
     const std::size_t fresh = most > held ? base::align_down(most - held, granule_) : 0;
     return missing - std::min(missing, fresh);

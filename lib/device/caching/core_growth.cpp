@@ -77,7 +77,8 @@ CachingCore::Outcome CachingCore::grow_by_bytes(StreamCache& cache, const Reques
             static_cast<std::size_t>(totals_.capacity_bytes.load(std::memory_order_relaxed)) +
             growing_bytes_ + bytes;
         const std::size_t wanted = goal(request, slab_goal_sixteenths);
-        if (capacity > wanted) (void)give_back(Which::whole_slabs, capacity - wanted, lock);
+        if (capacity > wanted && !request.repeats)
+            (void)give_back(Which::whole_slabs, capacity - wanted, lock);
     }
     if (!may_grow(bytes)) return failed(DeviceStatus::out_of_memory, Cause::limit);
     growing_bytes_ += bytes;

@@ -142,7 +142,7 @@ void CachingCore::end_capture() noexcept {
 
 bool CachingCore::reserve_for_capture(std::size_t bytes, DeviceAllocationFailure& failure) {
     Lock lock(mutex_);
-    const Request request = {bytes, base::align_up(bytes, slab_step), Pool::small, 0};
+    const Request request = {bytes, base::align_up(bytes, slab_step), Pool::small, 0, false};
     Outcome outcome = failed(DeviceStatus::out_of_memory, Cause::limit);
     if (is_too_large(bytes)) {
         outcome.cause = Cause::request;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <thread>
 
 namespace tensorpool::device {
 
@@ -15,10 +14,8 @@ public:
     void unlock() noexcept { taken_.store(false, std::memory_order_release); }
 
 private:
-    /// Gives the core away at once: its holder may have lost it.
-    void wait() const noexcept {
-        while (taken_.load(std::memory_order_relaxed)) std::this_thread::yield();
-    }
+    /// Until it looks free. Out of line: a call here would cost the fast path registers.
+    void wait() const noexcept;
 
     std::atomic<bool> taken_ = false;
 };

@@ -9,6 +9,7 @@
 #include <tensorpool/device/backend.hpp>
 
 #include "device/caching/block.hpp"
+#include "device/caching/growth_history.hpp"
 #include "device/caching/slab.hpp"
 #include "device/caching/spin_lock.hpp"
 #include "device/caching/stream_marks.hpp"
@@ -71,14 +72,16 @@ public:
         count_allocation(requested, block.bytes);
     }
     void count_allocation(std::size_t requested, std::size_t bytes) noexcept {
-        detail::add(counters_->allocations, 1);
-        detail::add(counters_->requested_bytes, requested);
-        detail::add(counters_->allocated_bytes, bytes);
+        statistics::DeviceStreamCounters& counters = *counters_;
+        detail::add(counters.allocations, 1);
+        detail::add(counters.requested_bytes, requested);
+        detail::add(counters.allocated_bytes, bytes);
     }
     void count_free(std::size_t requested, std::size_t bytes) noexcept {
-        detail::add_release(counters_->deallocations, 1);
-        detail::add_release(counters_->deallocated_bytes, bytes);
-        detail::add_release(counters_->deallocated_requested_bytes, requested);
+        statistics::DeviceStreamCounters& counters = *counters_;
+        detail::add_release(counters.deallocations, 1);
+        detail::add_release(counters.deallocated_bytes, bytes);
+        detail::add_release(counters.deallocated_requested_bytes, requested);
     }
     void park(Block& block) noexcept {
         block.set(BlockState::parked);
@@ -104,6 +107,7 @@ public:
         std::uint64_t searches[pool_count] = {};
         SlabList slabs;
         StreamMarks marks;
+        GrowthHistory growths;
         // Freed blocks that wait for this stream, in the order of their events.
         StreamUse* first_use = nullptr;
         StreamUse* last_use = nullptr;
