@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "device/caching/caching_device.hpp"
@@ -76,6 +78,36 @@ TEST_P(SteadyStep, AsksTheDeviceForNothingAndRecordsAtMostOneEventForEachCrossSt
         EXPECT_EQ(asked.waits, 2U) << seed << ": those of the step itself";
         EXPECT_LE(asked.events, uses) << seed;
         EXPECT_EQ(allocator.statistics().synchronizations, 0U) << seed;
+    }
+}
+
+/// Blocks are freed in any order, so that memory would go back and come again in each step.
+TEST_P(SteadyStep, ComesToRestWhateverTheOrderOfItsFrees) {
+    for (const unsigned seed : {1U, 2U, 3U}) {
+        SimulationOptions simulation = unwatched(device_with(GetParam(), 16384 * mib));
+        simulation.fill_patterns = false;
+        Simulated backend(simulation);
+        CachingAllocator allocator(backend, 0);
+        (void)Asked(backend);
+        for (int step = 0; step < 40; ++step) {
+            std::mt19937 random(seed);
+            std::uniform_real_distribution<double> log2(9, 23);
+            std::vector<void*> blocks;
+            (void)Asked(backend);
+            for (int call = 0; call < 400; ++call) {
+                if (blocks.empty() || random() % 100 < 55) {
+                    const auto bytes = static_cast<std::size_t>(std::exp2(log2(random)));
+                    blocks.push_back(allocator.allocate(bytes));
+                } else {
+                    std::swap(blocks[random() % blocks.size()], blocks.back());
+                    allocator.deallocate(blocks.back());
+                    blocks.pop_back();
+                }
+            }
+            for (void* block : blocks) allocator.deallocate(block);
+        }
+        const Asked last(backend);
+        EXPECT_EQ(last.memory + last.maps + last.given_back, 0U) << seed;
     }
 }
 
