@@ -21,10 +21,10 @@ struct MemoryRange {
 /// it touches beside its ranges is not seen. One that reads or writes memory which is not there is
 /// reported and not run.
 struct SimulatedKernel {
-    std::string label;  ///< by which hazards name it
-    std::vector<MemoryRange> reads;
-    std::vector<MemoryRange> writes;  ///< what it both reads and writes stands in both
-    std::function<void()> function;
+    std::string label = {};  ///< by which hazards name it
+    std::vector<MemoryRange> reads = {};
+    std::vector<MemoryRange> writes = {};  ///< what it both reads and writes stands in both
+    std::function<void()> function = {};
     std::uint64_t duration_ns = 0;  ///< on the simulation's clock
 };
 

@@ -37,8 +37,8 @@ struct SimulationOptions {
     bool late_free_size = false;
 
     Schedule schedule = Schedule::eager;
-    std::uint64_t seed = 1;         ///< of Schedule::random
-    std::vector<unsigned> choices;  ///< of Schedule::replayed
+    std::uint64_t seed = 1;              ///< of Schedule::random
+    std::vector<unsigned> choices = {};  ///< of Schedule::replayed
 
     /// A program that only polls gets on too: after so many answers of "not ready" in a row, what a
     /// query asks for is done. 0: never.
