@@ -12,9 +12,8 @@ namespace tensorpool::device {
 
 /// Addresses without memory and memory that moves there. Memory that is mapped nowhere waits in a
 /// home of its own, address space that it keeps, so that to unmap needs nothing new. It is private
-/// memory of the process, so the child of a fork has a copy, as of all other memory of a CPU, and
-/// the system gives it huge pages: a file in memory (memfd) has neither, and touching 2 MiB of it
-/// the first time took 2.6 ms where this took 0.4.
+/// memory of the process, so the child of a fork has a copy, as of all other memory of a CPU; a
+/// file in memory (memfd) would be one for both.
 ///
 /// What is wrong with a call is thrown as DeviceError. Any thread.
 class HostVirtualMemory {
