@@ -78,7 +78,6 @@ void BlockHeap::remove_slab(Slab& slab) noexcept {
     Block& block = *slab.first;
     if (block.is(BlockState::hole)) remove_hole(block);
     if (slab.is_expandable()) detail::add(totals_.address_bytes, 0 - slab.bytes);
-    map_.clear(block);
     detail::add(totals_.slabs, ~std::uint64_t{0});
     records_.give(block);
     slab.home->memory.slabs.erase(slab.home->memory.slabs.iterator_to(slab));

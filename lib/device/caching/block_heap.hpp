@@ -54,8 +54,12 @@ public:
     /// A taken block, freed by everybody, comes into the set of its stream and joins its
     /// neighbours. Counted as no more held where it was.
     void put_back(Block& block, std::uint64_t stamp) noexcept;
-    /// A free block is the caller's to give back to the device.
-    void take_out(Block& block) noexcept { remove_free(block); }
+    /// A free block that is a whole slab is the caller's to give back to the device. Nothing is
+    /// known at its address any more: the device may hand that out again before `remove_slab`.
+    void take_out(Block& block) noexcept {
+        remove_free(block);
+        map_.clear(block);
+    }
 
     // Parts of expandable slabs ------------------------------------------------------------------
 
