@@ -8,7 +8,7 @@ namespace tensorpool::device {
 namespace {
 
 // How much more than the most that was ever in use at once is held before free slabs are given back
-// for a new one, in sixteenths: perf/device/slabs_held.cpp.
+// for a new one, in sixteenths: tests/device/caching/slabs_held_test.cpp.
 constexpr unsigned slab_goal_sixteenths = 3;
 
 std::size_t preferred_bytes(const Request& request) noexcept {
