@@ -94,10 +94,25 @@ struct PoolRates {
     double rounding_ratio = 0;  ///< part of the allocated bytes meanwhile that nobody asked for
 };
 
+/// What a device allocator did between two snapshots, a second.
+struct DeviceRates {
+    std::uint64_t device = 0;  ///< its `id`
+    double seconds = 0;
+    double allocations = 0;
+    double deallocations = 0;
+    double allocated_bytes = 0;
+    double growths = 0;           ///< slabs made, or grown
+    double synchronizations = 0;  ///< times that it waited for the device
+    double failures = 0;
+    double hit_ratio =
+        0;  ///< of the allocations meanwhile, by parked or free blocks; 1 without any
+};
+
 struct ProcessRates {
     double seconds = 0;
     double minor_faults = 0;       ///< a second
     std::vector<PoolRates> pools;  ///< those that are in both snapshots
+    std::vector<DeviceRates> devices;
 };
 
 /// From the older to the newer, of the same process. Figures that went back, as those of a process

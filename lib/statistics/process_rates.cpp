@@ -13,12 +13,24 @@ namespace {
 using statistics::Sources;
 using statistics::sources_of;
 
+template <class Rates>
 struct RateField {
     const char* name;
-    double PoolRates::*value;
+    double Rates::*value;
 };
 
-constexpr RateField rate_fields[] = {
+constexpr RateField<DeviceRates> device_fields[] = {
+    {"seconds", &DeviceRates::seconds},
+    {"allocations", &DeviceRates::allocations},
+    {"deallocations", &DeviceRates::deallocations},
+    {"allocated_bytes", &DeviceRates::allocated_bytes},
+    {"growths", &DeviceRates::growths},
+    {"synchronizations", &DeviceRates::synchronizations},
+    {"failures", &DeviceRates::failures},
+    {"hit_ratio", &DeviceRates::hit_ratio},
+};
+
+constexpr RateField<PoolRates> pool_fields[] = {
     {"seconds", &PoolRates::seconds},
     {"allocations", &PoolRates::allocations},
     {"deallocations", &PoolRates::deallocations},
@@ -71,15 +83,53 @@ struct Interval {
         }
         return rates;
     }
+
+    DeviceRates rates(const DeviceStatistics& older, const DeviceStatistics& newer) const noexcept {
+        DeviceRates rates;
+        rates.device = newer.id;
+        rates.seconds = seconds;
+        rates.allocations = rate(older.allocations, newer.allocations);
+        rates.deallocations = rate(older.deallocations, newer.deallocations);
+        rates.allocated_bytes = rate(older.allocated_bytes, newer.allocated_bytes);
+        rates.growths = rate(older.growths, newer.growths);
+        rates.synchronizations = rate(older.synchronizations, newer.synchronizations);
+        rates.failures = rate(older.failures, newer.failures);
+        const double hits =
+            rate(older.parked_hits, newer.parked_hits) + rate(older.free_hits, newer.free_hits);
+        rates.hit_ratio = rates.allocations > 0 ? std::min(hits / rates.allocations, 1.0) : 1.0;
+        return rates;
+    }
+
+    /// Of those that are in both.
+    template <class Rates, class Statistics>
+    std::vector<Rates> rates_of_all(const std::vector<Statistics>& older,
+                                    const std::vector<Statistics>& newer) const {
+        std::vector<Rates> all;
+        for (const Statistics& now : newer) {
+            const auto before =
+                std::find_if(older.begin(), older.end(),
+                             [&](const Statistics& one) { return one.id == now.id; });
+            if (before != older.end()) all.push_back(rates(*before, now));
+        }
+        return all;
+    }
 };
 
-std::string json_of(const PoolRates& rates) {
-    std::string out = "{\"pool\":" + std::to_string(rates.pool);
-    for (const RateField& field : rate_fields) {
-        out += ',' + statistics::quoted(field.name) + ':' +
-               statistics::number_text(rates.*field.value);
+/// `[{"<of>":number,...},...]`.
+template <class Rates, std::size_t count>
+std::string json_of(const std::vector<Rates>& all, const char* of, std::uint64_t Rates::*number,
+                    const RateField<Rates> (&fields)[count]) {
+    std::string out = "[";
+    for (const Rates& rates : all) {
+        if (out.size() > 1) out += ',';
+        out += '{' + statistics::quoted(of) + ':' + std::to_string(rates.*number);
+        for (const RateField<Rates>& field : fields) {
+            out += ',' + statistics::quoted(field.name) + ':' +
+                   statistics::number_text(rates.*field.value);
+        }
+        out += '}';
     }
-    return out + '}';
+    return out + ']';
 }
 
 }  // namespace
@@ -89,24 +139,17 @@ ProcessRates difference(const ProcessSnapshot& older, const ProcessSnapshot& new
     ProcessRates rates;
     rates.seconds = interval.seconds;
     rates.minor_faults = interval.rate(older.minor_faults, newer.minor_faults);
-    for (const PoolStatistics& pool : newer.pools) {
-        const auto before =
-            std::find_if(older.pools.begin(), older.pools.end(),
-                         [&](const PoolStatistics& one) { return one.id == pool.id; });
-        if (before != older.pools.end()) rates.pools.push_back(interval.rates(*before, pool));
-    }
+    rates.pools = interval.rates_of_all<PoolRates>(older.pools, newer.pools);
+    rates.devices = interval.rates_of_all<DeviceRates>(older.devices, newer.devices);
     return rates;
 }
 
 std::string to_json(const ProcessRates& rates) {
-    std::string out = "{\"seconds\":" + statistics::number_text(rates.seconds) +
-                      ",\"minor_faults\":" + statistics::number_text(rates.minor_faults) +
-                      ",\"pools\":[";
-    for (const PoolRates& pool : rates.pools) {
-        if (&pool != &rates.pools.front()) out += ',';
-        out += json_of(pool);
-    }
-    return out + "]}";
+    return "{\"seconds\":" + statistics::number_text(rates.seconds) +
+           ",\"minor_faults\":" + statistics::number_text(rates.minor_faults) +
+           ",\"pools\":" + json_of(rates.pools, "pool", &PoolRates::pool, pool_fields) +
+           ",\"devices\":" + json_of(rates.devices, "device", &DeviceRates::device, device_fields) +
+           '}';
 }
 
 }  // namespace tensorpool

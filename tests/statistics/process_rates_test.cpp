@@ -72,6 +72,28 @@ TEST(Difference, HoldsPoolsThatAreInBothOnly) {
     EXPECT_EQ(rates.pools[0].pool, 3U);
 }
 
+TEST(Difference, TellsWhatDeviceAllocatorsDid) {
+    ProcessSnapshot older = snapshot_at(10, 0);
+    ProcessSnapshot newer = snapshot_at(12, 0);
+    older.devices = {DeviceStatistics{.id = 8}};
+    newer.devices = {DeviceStatistics{.id = 9}, DeviceStatistics{.id = 8,
+                                                                 .allocations = 100,
+                                                                 .parked_hits = 60,
+                                                                 .free_hits = 30,
+                                                                 .growths = 4,
+                                                                 .synchronizations = 2}};
+    const ProcessRates rates = difference(older, newer);
+    ASSERT_EQ(rates.devices.size(), 1U);
+    EXPECT_EQ(rates.devices[0].device, 8U);
+    EXPECT_DOUBLE_EQ(rates.devices[0].allocations, 50);
+    EXPECT_DOUBLE_EQ(rates.devices[0].growths, 2);
+    EXPECT_DOUBLE_EQ(rates.devices[0].synchronizations, 1);
+    EXPECT_DOUBLE_EQ(rates.devices[0].hit_ratio, 0.9);
+    EXPECT_NE(to_json(rates).find("\"devices\":[{\"device\":8,\"seconds\":2,\"allocations\":50,"),
+              std::string::npos);
+    EXPECT_DOUBLE_EQ(difference(newer, newer).devices[1].hit_ratio, 1);
+}
+
 TEST(RatesToJson, HoldsTheFieldsUnderTheirNames) {
     const std::string json = to_json(difference(snapshot_at(10, 1000), snapshot_at(14, 1001)));
     EXPECT_EQ(json,
@@ -79,11 +101,12 @@ TEST(RatesToJson, HoldsTheFieldsUnderTheirNames) {
               "\"allocations\":0.25,\"deallocations\":0,\"requested_bytes\":24,"
               "\"allocated_bytes\":32,\"from_magazines\":0,\"from_depots\":0,\"from_spans\":0,"
               "\"from_extents\":0,\"from_system\":0,\"failures\":0,\"hit_ratio\":0,"
-              "\"rounding_ratio\":0.25}]}");
+              "\"rounding_ratio\":0.25}],\"devices\":[]}");
 }
 
 TEST(RatesToJson, OfNothingIsAnEmptyList) {
-    EXPECT_EQ(to_json(ProcessRates()), "{\"seconds\":0,\"minor_faults\":0,\"pools\":[]}");
+    EXPECT_EQ(to_json(ProcessRates()),
+              "{\"seconds\":0,\"minor_faults\":0,\"pools\":[],\"devices\":[]}");
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ MIB = 1 << 20
 class Statistics(EnabledCase):
     def test_tell_of_all_that_holds_memory(self):
         figures = tensorpool.statistics()
-        self.assertEqual(sorted(figures), ["arenas", "pools", "scopes", "scratches", "version"])
+        self.assertEqual(sorted(figures),
+                         ["arenas", "devices", "pools", "scopes", "scratches", "version"])
         array = np.empty(MIB, np.uint8)
         pool = pool_figures()
         self.assertEqual(pool["name"], "global")
