@@ -63,7 +63,10 @@ CLI::App* add_ls(CLI::App& app, Settings& settings) {
         "NAME is the process's own as the system has it. POOLS and ARENAS count what is there "
         "now, scratches among the arenas. IN USE is what callers hold, CAPACITY what is "
         "committed, PEAK the sum of each one's own peak, which need not have been at the same "
-        "time; LIMIT is what all together may grow to, \"none\" where one of them has no limit.\n";
+        "time; LIMIT is what all together may grow to, \"none\" where one of them has no limit. "
+        "DEVICES "
+        "counts allocators of device memory and of pinned memory, DEV USE is what callers hold of "
+        "them, DEV CAP what their slabs take; the other sizes are without these.\n";
     command->callback([&settings] { settings.run = [&settings] { return list(settings); }; });
     return command;
 }

@@ -42,6 +42,10 @@ std::string statuses_of_program() {
                 "The program's. Where a signal ended it, the same one ends tensorpool.");
 }
 
+std::string pytorch_of(const FigureDescription& figure) {
+    return *figure.pytorch == '\0' ? "" : fmt::format(" PyTorch: {}.", figure.pytorch);
+}
+
 }  // namespace
 
 std::string overview_page(const CLI::App& app) {
@@ -79,13 +83,15 @@ std::string figures_page() {
     text += section("DESCRIPTION") +
             paragraphs(
                 "Names are those of the fields in JSON and in C++. A gauge goes up and "
-                "down, a total only grows, a peak is the highest so far.");
+                "down, a total only grows, a peak is the highest so far. Of devices, what PyTorch "
+                "calls a figure stands behind it: a key of torch.cuda.memory_stats(), or the state "
+                "of a block in its snapshots.");
     std::string_view of;
     for (const FigureDescription& figure : describe_figures()) {
         if (of != figure.of) text += section(fmt::format("OF A {}", figure.of));
         of = figure.of;
-        text += item(figure.name,
-                     fmt::format("({}, {}) {}", figure.kind, figure.unit, figure.sentence));
+        text += item(figure.name, fmt::format("({}, {}) {}{}", figure.kind, figure.unit,
+                                              figure.sentence, pytorch_of(figure)));
     }
     return text + section("SEE ALSO") + ".BR tensorpool (1)\n";
 }

@@ -21,15 +21,19 @@ std::vector<Cell> cells_of(const ListedProcess& listed, Sizes sizes) {
             {format_size(totals.in_use_bytes, sizes)},
             {format_size(totals.capacity_bytes, sizes)},
             {format_size(totals.peak_bytes, sizes)},
-            {limit}};
+            {limit},
+            {std::to_string(listed.snapshot->devices.size())},
+            {format_size(totals.device_in_use_bytes, sizes)},
+            {format_size(totals.device_capacity_bytes, sizes)}};
 }
 
 }  // namespace
 
 std::string list_text(const std::vector<ListedProcess>& processes, Sizes sizes, std::size_t width) {
     Table table;
-    table.columns = {{"NAME", Side::left}, {"PID"},      {"POOLS"}, {"ARENAS"},
-                     {"IN USE"},           {"CAPACITY"}, {"PEAK"},  {"LIMIT"}};
+    table.columns = {{"NAME", Side::left}, {"PID"},      {"POOLS"},  {"ARENAS"},
+                     {"IN USE"},           {"CAPACITY"}, {"PEAK"},   {"LIMIT"},
+                     {"DEVICES"},          {"DEV USE"},  {"DEV CAP"}};
     std::string refused;
     for (const ListedProcess& listed : processes) {
         if (listed.snapshot) {
@@ -57,10 +61,13 @@ std::string list_json(const ListedProcess& listed) {
         json["pools"] = listed.snapshot->pools.size();
         json["arenas"] = listed.snapshot->arenas.size();
         json["scratches"] = listed.snapshot->scratches.size();
+        json["devices"] = listed.snapshot->devices.size();
         json["in_use_bytes"] = totals.in_use_bytes;
         json["capacity_bytes"] = totals.capacity_bytes;
         json["peak_in_use_bytes"] = totals.peak_bytes;
         json["limit_bytes"] = totals.limit_bytes;
+        json["device_in_use_bytes"] = totals.device_in_use_bytes;
+        json["device_capacity_bytes"] = totals.device_capacity_bytes;
     }
     // A name that is no UTF-8 must not end the program.
     return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

@@ -19,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 struct StatOptions {
     Repetition repetition;
     std::string pool;
+    bool devices = false;
 };
 
 /// Lines for the same screen get the titles once.
@@ -31,13 +32,12 @@ public:
 
     /// Until the process ends, which AttachError tells, or all lines are printed.
     void follow(StatisticsReader& reader) {
-        const auto interval = std::chrono::duration_cast<Clock::duration>(
-            std::chrono::duration<double>(options_.repetition.interval));
+        if (options_.devices) return follow_devices(reader);
         Clock::time_point next = Clock::now();
         ProcessSnapshot older = take(reader);
         print(since_start(older, process_age(reader.process())));
         while (!is_done()) {
-            next += interval;
+            next += interval();
             pause_until(next, reader);
             ProcessSnapshot newer = take(reader);
             print(compare(older, newer));
@@ -49,6 +49,19 @@ public:
     }
 
 private:
+    void follow_devices(StatisticsReader& reader) {
+        Clock::time_point next = Clock::now();
+        for (;;) {
+            print(reader.snapshot());
+            if (is_done()) return;
+            next += interval();
+            pause_until(next, reader);
+        }
+    }
+    Clock::duration interval() const {
+        return std::chrono::duration_cast<Clock::duration>(
+            std::chrono::duration<double>(options_.repetition.interval));
+    }
     ProcessSnapshot take(StatisticsReader& reader) const {
         ProcessSnapshot snapshot = reader.snapshot();
         if (options_.pool.empty()) return snapshot;
@@ -58,6 +71,13 @@ private:
             finding, fmt::format("process {} has no pool named {}; `tensorpool top --pid {}` shows "
                                  "those it has",
                                  snapshot.process, options_.pool, snapshot.process));
+    }
+    void print(const ProcessSnapshot& snapshot) {
+        const std::string text = settings_.json
+                                     ? stat_devices_json(snapshot)
+                                     : stat_devices(snapshot, sizes_of(settings_), lines_ == 0);
+        print_line(text);
+        ++lines_;
     }
     void print(const StatLook& look) {
         const Sizes sizes = sizes_of(settings_);
@@ -98,12 +118,17 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
     const auto options = std::make_shared<StatOptions>();
     add_target_options(*command, settings);
     command->add_option("--pool", options->pool, "Only the pool of this name")->option_text("POOL");
+    command
+        ->add_flag("--devices", options->devices,
+                   "Allocators of device memory, PyTorch's words beside ours, in place of the line")
+        ->excludes("--pool");
     add_repetition_options(*command, options->repetition);
     add_output_options(*command, settings);
     command->footer(
         "Examples:\n"
         "  tensorpool stat --name train -i 5 -n 12   a minute, in steps of 5 s\n"
         "  tensorpool stat --pid 4711 --json >log    all figures, to work on later\n"
+        "  tensorpool stat --devices --name train -n 1   where the GPU's memory is\n"
         "\n"
         "The first line is the average since the process began. Ends with status 3\n"
         "when the process does.");
@@ -112,7 +137,10 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "what was in use, the part of the capacity that is in use (util), the part of the "
         "allocations that a thread's own cache served (hits), allocations, deallocations and "
         "minor page faults a second, and requests that could not be met since the beginning "
-        "(failures). Pools, arenas and scratches are added up; rates are those of pools.\n";
+        "(failures). Pools, arenas and scratches are added up; rates are those of pools.\n\n"
+        "With --devices there is a table for each allocator of device memory or of pinned memory. "
+        "Its second column is what torch.cuda.memory_stats() calls the same thing: now is its "
+        "current, total its allocated.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_statistics(settings, *options); };
     });

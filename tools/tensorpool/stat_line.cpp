@@ -3,8 +3,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "device_words.hpp"
+#include "printable.hpp"
+
 namespace tensorpool::command {
 namespace {
+
+/// Of sizes in bytes, which take more than a terminal's 80 columns.
+constexpr std::size_t table_width = 120;
 
 std::size_t size_width(Sizes sizes) {
     return sizes == Sizes::bytes ? 14 : 9;
@@ -58,23 +64,50 @@ std::string stat_line(const StatLook& look, Sizes sizes) {
 }
 
 std::string stat_json(const StatLook& look) {
-    const nlohmann::ordered_json json = {{"process", look.process},
-                                         {"time_unix_ns", look.time_unix_ns},
-                                         {"seconds", look.seconds},
-                                         {"in_use_bytes", look.totals.in_use_bytes},
-                                         {"capacity_bytes", look.totals.capacity_bytes},
-                                         {"peak_in_use_bytes", look.totals.peak_bytes},
-                                         {"limit_bytes", look.totals.limit_bytes},
-                                         {"allocations", look.totals.allocations},
-                                         {"deallocations", look.totals.deallocations},
-                                         {"failures", look.totals.failures},
-                                         {"checks", look.totals.checks},
-                                         {"allocations_rate", look.rates.allocations},
-                                         {"deallocations_rate", look.rates.deallocations},
-                                         {"allocated_bytes_rate", look.rates.allocated_bytes},
-                                         {"minor_faults_rate", look.rates.faults},
-                                         {"hit_ratio", look.rates.hit_ratio}};
+    const nlohmann::ordered_json json = {
+        {"process", look.process},
+        {"time_unix_ns", look.time_unix_ns},
+        {"seconds", look.seconds},
+        {"in_use_bytes", look.totals.in_use_bytes},
+        {"capacity_bytes", look.totals.capacity_bytes},
+        {"peak_in_use_bytes", look.totals.peak_bytes},
+        {"limit_bytes", look.totals.limit_bytes},
+        {"allocations", look.totals.allocations},
+        {"deallocations", look.totals.deallocations},
+        {"failures", look.totals.failures},
+        {"checks", look.totals.checks},
+        {"device_in_use_bytes", look.totals.device_in_use_bytes},
+        {"device_capacity_bytes", look.totals.device_capacity_bytes},
+        {"allocations_rate", look.rates.allocations},
+        {"deallocations_rate", look.rates.deallocations},
+        {"allocated_bytes_rate", look.rates.allocated_bytes},
+        {"minor_faults_rate", look.rates.faults},
+        {"hit_ratio", look.rates.hit_ratio}};
     return json.dump();
+}
+
+std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look) {
+    std::string text;
+    for (const DeviceStatistics& device : snapshot.devices) {
+        if (!first_look || !text.empty()) text += '\n';
+        text += fmt::format("{} on {}\n", printable(device.name), printable(device.device));
+        for (const std::string& line : lay_out(device_words_table(device, sizes), table_width)) {
+            text += line + '\n';
+        }
+    }
+    if (text.empty()) return "no allocator of device memory now";
+    text.pop_back();
+    return text;
+}
+
+std::string stat_devices_json(const ProcessSnapshot& snapshot) {
+    std::string text = fmt::format(R"({{"process":{},"time_unix_ns":{},"devices":[)",
+                                   snapshot.process, snapshot.time_unix_ns);
+    for (const DeviceStatistics& device : snapshot.devices) {
+        if (&device != &snapshot.devices.front()) text += ',';
+        text += to_json(device);
+    }
+    return text + "]}";
 }
 
 }  // namespace tensorpool::command

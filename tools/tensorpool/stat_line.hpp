@@ -30,4 +30,10 @@ std::string stat_titles(Sizes sizes);
 std::string stat_line(const StatLook& look, Sizes sizes);
 std::string stat_json(const StatLook& look);
 
+/// A table for each device allocator, PyTorch's words beside ours. An empty line comes before
+/// all but the first look. Without a newline at the end.
+std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look);
+/// `{"process":...,"time_unix_ns":...,"devices":[...]}`, the elements as `to_json` of each.
+std::string stat_devices_json(const ProcessSnapshot& snapshot);
+
 }  // namespace tensorpool::command

@@ -35,6 +35,10 @@ std::string arena_key(std::uint64_t arena) {
     return fmt::format("arena {}", arena);
 }
 
+std::string device_key(std::uint64_t device) {
+    return fmt::format("device {}", device);
+}
+
 std::string thread_key(std::uint64_t thread, std::uint64_t pool) {
     return fmt::format("thread {} {}", thread, pool);
 }
@@ -46,6 +50,9 @@ void take_look(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highe
         for (const ArenaStatistics& arena : *kind) {
             highest.see(arena_key(arena.id), arena.used_bytes);
         }
+    }
+    for (const DeviceStatistics& device : snapshot.devices) {
+        highest.see(device_key(device.id), device.in_use_bytes);
     }
     for (const ThreadStatistics& thread : snapshot.threads) {
         highest.see(thread_key(thread.thread, thread.pool), thread.parked_bytes);

@@ -36,6 +36,7 @@ std::string process_key(std::uint64_t process);
 std::string pool_key(std::uint64_t pool);
 std::string bucket_key(std::uint64_t pool, unsigned bucket);
 std::string arena_key(std::uint64_t arena);
+std::string device_key(std::uint64_t device);
 std::string thread_key(std::uint64_t thread, std::uint64_t pool);
 
 /// Takes a new look at a process: the last becomes the one before, and the highest rise.

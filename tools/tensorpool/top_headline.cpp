@@ -52,8 +52,9 @@ std::string rates_line(const WatchedProcess& watched, const Totals& totals) {
 std::string left_out_text(const LeftOut& left_out) {
     return fmt::format(
         "Without a place of their own in its segment, and added up under \"other\": "
-        "{} pools, {} arenas, {} threads, {} scopes.",
-        left_out.pools, left_out.arenas, left_out.slots, left_out.scopes);
+        "{} pools, {} arenas, {} threads, {} scopes, {} devices, {} streams.",
+        left_out.pools, left_out.arenas, left_out.slots, left_out.scopes, left_out.devices,
+        left_out.device_streams);
 }
 
 }  // namespace
@@ -86,7 +87,9 @@ std::vector<std::string> notes_of(const TopData& data) {
     }
     if (!watched.now) return notes;
     const LeftOut& out = watched.now->left_out;
-    if (out.pools + out.arenas + out.slots + out.scopes > 0) notes.push_back(left_out_text(out));
+    if (out.pools + out.arenas + out.slots + out.scopes + out.devices + out.device_streams > 0) {
+        notes.push_back(left_out_text(out));
+    }
     if (!watched.now->consistent) {
         notes.push_back("Pools or threads come and go all the time: figures may not fit together.");
     }
@@ -110,6 +113,15 @@ std::string awaited_text(const TopData& data) {
         return fmt::format("Waiting for a process named {}.", name);
     }
     return fmt::format("Several processes fit the name {}: press Enter on one of them.", name);
+}
+
+std::string device_text(const TopData& data, std::uint64_t device) {
+    if (!data.chosen || !data.chosen->now) return "";
+    const auto& devices = data.chosen->now->devices;
+    const auto found = std::ranges::find_if(devices, [&](const auto& d) { return d.id == device; });
+    if (found == devices.end()) return "an allocator that is gone; press d for the others";
+    return fmt::format("allocator {} of {}; d for the others", printable(found->name),
+                       printable(found->device));
 }
 
 std::string pool_text(const TopData& data, std::uint64_t pool) {

@@ -25,6 +25,7 @@ inline constexpr const char* nobody_text =
     "doctor` tells what hinders.";
 
 /// "all pools", or the pool's name.
+std::string device_text(const TopData& data, std::uint64_t device);
 std::string pool_text(const TopData& data, std::uint64_t pool);
 
 }  // namespace tensorpool::command

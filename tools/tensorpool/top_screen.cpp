@@ -16,8 +16,9 @@ namespace {
 
 using Lines = std::vector<ScreenLine>;
 
-constexpr std::array<const char*, view_count> view_names = {
-    "pr[o]cesses", "[p]ools", "[b]uckets", "[s]copes", "[t]hreads", "[a]renas", "[e]vents"};
+constexpr std::array<const char*, view_count> view_names = {"pr[o]cesses", "[p]ools",   "[b]uckets",
+                                                            "[s]copes",    "[t]hreads", "[a]renas",
+                                                            "[d]evices",   "[e]vents"};
 
 /// The views, each with its key, the present one in capitals.
 std::string tabs(const TopState& state) {
@@ -29,7 +30,7 @@ std::string tabs(const TopState& state) {
             std::ranges::transform(name, name.begin(),
                                    [](char c) { return static_cast<char>(std::toupper(c)); });
         }
-        text += (view == 0 ? "" : "  ") + name;
+        text += (view == 0 ? "" : " ") + name;
     }
     return text;
 }
@@ -75,6 +76,8 @@ std::string empty_text(const TopData& data, View view) {
             return "No thread has used a pool.";
         case View::arenas:
             return "This process has no arena and no scratch now.";
+        case View::devices:
+            return "This process has no allocator of device memory now.";
         case View::events:
             return "Nothing has happened yet.";
         default:
@@ -99,6 +102,7 @@ Lines table_lines(const Table& table, const TopState& state, std::size_t columns
 
 std::string sorting_text(const TopData& data, const TopState& state, const Table& table) {
     const Place& place = state.place();
+    if (state.device != 0) return device_text(data, state.device);
     std::string text = fmt::format("by {}{}", table.columns[place.column].title,
                                    place.inverted ? " (inverted)" : "");
     const bool of_pool = state.view == View::buckets || state.view == View::threads;
@@ -112,10 +116,12 @@ std::string sorting_text(const TopData& data, const TopState& state, const Table
 
 Lines help_screen() {
     static constexpr std::array text = {
-        "o p b s t a e   processes, pools, buckets, scopes, threads, arenas, events",
+        "o p b s t a     processes, pools, buckets, scopes, threads, arenas",
+        "d e             devices, events",
         "Tab             the next of these views; Shift-Tab the one before",
         "Up Down Home End PageUp PageDown    move the cursor",
-        "Enter           look into this process; of a pool: its buckets",
+        "Enter           look into this process; of a pool: its buckets; of a device",
+        "                allocator: its figures beside PyTorch's words",
         "Left Right      another pool, where buckets and threads are shown",
         "< >             sort by another column;  i  the other way round",
         "r               HIGHEST begins anew: the highest that this top has seen",

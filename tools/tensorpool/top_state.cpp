@@ -17,6 +17,7 @@ void move(Place& place, const Table& table, std::ptrdiff_t rows) {
 
 Wish change_view(TopState& state, View view) {
     state.view = view;
+    state.device = 0;
     return Wish::look;
 }
 
@@ -50,8 +51,13 @@ Wish enter(TopState& state, const Table& table) {
     if (state.view == View::processes) {
         state.process = number;
         state.pool = 0;
+        state.device = 0;
         state.view = View::pools;
         return Wish::choose_process;
+    }
+    if (state.view == View::devices && state.device == 0) {
+        state.device = number;
+        return Wish::look;
     }
     if (state.view != View::pools) return Wish::nothing;
     state.pool = number;
@@ -92,6 +98,8 @@ Wish press_character(TopState& state, char character, const Table& table) {
             return change_view(state, View::threads);
         case 'a':
             return change_view(state, View::arenas);
+        case 'd':
+            return change_view(state, View::devices);
         case 'e':
             return change_view(state, View::events);
         default:
@@ -112,6 +120,7 @@ TopState::TopState() {
     sort(View::scopes, 1);
     sort(View::threads, 3);
     sort(View::arenas, 2);
+    sort(View::devices, 2);
     sort(View::events, 0);
 }
 
@@ -158,6 +167,7 @@ Wish press(TopState& state, KeyPress key, const Table& table,
         case Key::back_tab:
             return turn_view(state, -1);
         case Key::escape:
+            if (state.device != 0) return change_view(state, View::devices);
             return change_view(state, View::processes);
     }
     return Wish::nothing;

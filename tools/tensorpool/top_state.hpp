@@ -12,8 +12,8 @@
 
 namespace tensorpool::command {
 
-enum class View : unsigned { processes, pools, buckets, scopes, threads, arenas, events };
-inline constexpr std::size_t view_count = 7;
+enum class View : unsigned { processes, pools, buckets, scopes, threads, arenas, devices, events };
+inline constexpr std::size_t view_count = 8;
 
 enum class Key {
     character,
@@ -54,6 +54,7 @@ struct TopState {
     bool plain_bytes = false;
     std::uint64_t process = 0;  ///< the one chosen by Wish::choose_process
     std::uint64_t pool = 0;     ///< whose buckets and threads are shown; 0: of all
+    std::uint64_t device = 0;  ///< whose figures stand beside PyTorch's words; 0: the list is shown
     std::array<Place, view_count> places;
 
     Place& place() { return places[static_cast<unsigned>(view)]; }

@@ -30,7 +30,8 @@ Table processes_table(const TopData& data, Sizes sizes) {
     table.columns = {text_column("NAME", 15),  {"PID", Side::right, 7}, {"POOLS"},
                      size_column("IN USE"),    size_column("CAPACITY"), size_column("PEAK"),
                      size_column("HIGHEST"),   part_column("UTIL"),     count_column("ALLOC/s"),
-                     count_column("FAULTS/s"), size_column("RESIDENT")};
+                     count_column("FAULTS/s"), size_column("RESIDENT"), size_column("DEV USE"),
+                     size_column("DEV CAP")};
     for (const WatchedProcess& watched : data.processes) {
         if (!watched.now) continue;
         const Totals totals = add_up(*watched.now);
@@ -42,7 +43,9 @@ Table processes_table(const TopData& data, Sizes sizes) {
              size_cell(totals.capacity_bytes, sizes), size_cell(totals.peak_bytes, sizes),
              size_cell(data.highest.get(process_key(number)), sizes),
              part_cell(totals.in_use_bytes, totals.capacity_bytes), count_cell(rates.allocations),
-             count_cell(rates.faults), size_cell(watched.now->resident_bytes, sizes)});
+             count_cell(rates.faults), size_cell(watched.now->resident_bytes, sizes),
+             size_cell(totals.device_in_use_bytes, sizes),
+             size_cell(totals.device_capacity_bytes, sizes)});
         table.keys.push_back(std::to_string(number));
     }
     return table;
@@ -159,12 +162,17 @@ Table table_of(const TopData& data, const TopState& state) {
                 return threads_table(data, state.pool, sizes);
             case View::arenas:
                 return arenas_table(data, sizes);
+            case View::devices:
+                return state.device == 0 ? devices_table(data, sizes)
+                                         : device_table(data, state.device, sizes);
             case View::events:
                 return events_table(data, sizes);
         }
         return {};
     };
     Table table = make();
+    if (state.view == View::devices && state.device != 0)
+        return table;  // in the order of the words
     sort_rows(table, state.place().column, state.place().inverted);
     return table;
 }

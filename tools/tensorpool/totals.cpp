@@ -49,6 +49,10 @@ Totals add_up(const ProcessSnapshot& snapshot) {
     for (const PoolStatistics& pool : snapshot.pools) add_pool(totals, pool);
     for (const ArenaStatistics& arena : snapshot.arenas) add_arena(totals, arena);
     for (const ArenaStatistics& scratch : snapshot.scratches) add_arena(totals, scratch);
+    for (const DeviceStatistics& device : snapshot.devices) {
+        totals.device_in_use_bytes += device.in_use_bytes;
+        totals.device_capacity_bytes += device.capacity_bytes;
+    }
     totals.limit_bytes = limit_of(snapshot);
     totals.checks = snapshot.failed_misuse + snapshot.failed_leaks + snapshot.failed_threads +
                     snapshot.failed_scope_orders;
@@ -87,6 +91,7 @@ void keep_pool(ProcessSnapshot& snapshot, const std::string& pool) {
     std::erase_if(snapshot.threads, [&](const auto& thread) { return !is_kept(thread.pool); });
     snapshot.arenas.clear();
     snapshot.scratches.clear();
+    snapshot.devices.clear();
 }
 
 }  // namespace tensorpool::command

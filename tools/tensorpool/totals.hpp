@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// A process as a whole: its pools, arenas and scratches added up.
+/// A process as a whole: its pools, arenas and scratches added up; and its device allocators, whose
+/// memory is another.
 
 #include <cstdint>
 #include <string>
@@ -18,8 +19,10 @@ struct Totals {
     std::uint64_t allocations = 0;
     std::uint64_t deallocations = 0;
     std::uint64_t cache_hits = 0;
-    std::uint64_t failures = 0;  ///< requests that could not be met
-    std::uint64_t checks = 0;    ///< that fired
+    std::uint64_t failures = 0;               ///< requests that could not be met
+    std::uint64_t checks = 0;                 ///< that fired
+    std::uint64_t device_in_use_bytes = 0;    ///< of blocks of device allocators
+    std::uint64_t device_capacity_bytes = 0;  ///< of their slabs
 };
 Totals add_up(const ProcessSnapshot& snapshot);
 

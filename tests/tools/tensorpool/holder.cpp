@@ -1,12 +1,14 @@
 /// @file
-/// A process to look at: holds pools, an arena and a scope, says "ready", and does what the lines
-/// of its standard input say until that ends.
+/// A process to look at: holds pools, an arena, a device allocator and a scope, says "ready", and
+/// does what the lines of its standard input say until that ends.
 
 #include <cstdio>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include <tensorpool/device/caching_allocator.hpp>
+#include <tensorpool/device/host_backend.hpp>
 #include <tensorpool/statistics_scope.hpp>
 #include <tensorpool/tensorpool.hpp>
 #include <tensorpool/timeline.hpp>
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::size_t block_bytes = 1000;
 constexpr std::size_t large_bytes = 8u << 20;
+constexpr std::size_t device_bytes = 3u << 20;
 
 class Holder {
 public:
@@ -22,6 +25,7 @@ public:
         hold(1000);
         large_ = second_.allocate(large_bytes);
         static_cast<void>(arena_.allocate(5000));
+        device_block_ = device_.allocate(device_bytes);
         tensorpool::StatisticsScope scope("forward");
         void* const block = first_.allocate(200);
         first_.deallocate(block, 200);
@@ -30,6 +34,7 @@ public:
     ~Holder() {
         for (void* const block : held_) first_.deallocate(block, block_bytes);
         second_.deallocate(large_, large_bytes);
+        device_.deallocate(device_block_);
     }
     Holder(const Holder&) = delete;
     Holder& operator=(const Holder&) = delete;
@@ -48,6 +53,11 @@ private:
         options.name = name;
         return options;
     }
+    static tensorpool::CachingOptions device_named(const char* name) {
+        tensorpool::CachingOptions options;
+        options.name = name;
+        return options;
+    }
     static tensorpool::ArenaOptions arena_named(const char* name) {
         tensorpool::ArenaOptions options;
         options.name = name;
@@ -57,6 +67,9 @@ private:
     tensorpool::MemoryPool first_;
     tensorpool::MemoryPool second_;
     tensorpool::Arena arena_;
+    tensorpool::HostBackend backend_;
+    tensorpool::CachingAllocator device_{backend_, 0, device_named("activations")};
+    void* device_block_ = nullptr;
     std::vector<void*> held_;
     void* large_ = nullptr;
 };

@@ -4,7 +4,8 @@
 
 namespace tensorpool::command {
 
-/// A process that holds the pools "first" and "second", an arena and a scope.
+/// A process that holds the pools "first" and "second", an arena, the device
+/// allocator "activations" with 3 MiB in use, and a scope.
 class HolderProcess {
 public:
     /// Returns when it holds them. Another name has to be a path that links to the program.

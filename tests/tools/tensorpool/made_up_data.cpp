@@ -50,6 +50,28 @@ ArenaStatistics made_up_arena(const char* name, ArenaStatistics::Kind kind, std:
     return arena;
 }
 
+DeviceStatistics made_up_device(const char* name, std::uint64_t id) {
+    DeviceStatistics device = {.device = "cuda:0", .id = id};
+    give_name(device, name);
+    device.in_use_bytes = 300 * mib;
+    device.peak_in_use_bytes = 500 * mib;
+    device.requested_in_use_bytes = 290 * mib;
+    device.deferred_bytes = 20 * mib;
+    device.peak_active_bytes = 510 * mib;
+    device.capacity_bytes = 640 * mib;
+    device.peak_capacity_bytes = 768 * mib;
+    device.free_bytes = 320 * mib;
+    device.split_bytes = 40 * mib;
+    device.slabs = 5;
+    device.streams = 2;
+    device.allocations = 1000;
+    device.deallocations = 900;
+    device.parked_hits = 950;
+    device.free_hits = 40;
+    device.pressures = 1;
+    return device;
+}
+
 }  // namespace
 
 ProcessSnapshot made_up_snapshot() {
@@ -62,6 +84,7 @@ ProcessSnapshot made_up_snapshot() {
     snapshot.pools[1].limit_bytes = 64 * mib;
     snapshot.arenas = {made_up_arena("phases", ArenaStatistics::Kind::growing, 3)};
     snapshot.scratches = {made_up_arena("scratch", ArenaStatistics::Kind::scratch, 4)};
+    snapshot.devices = {made_up_device("activations", 5)};
     ScopeStatistics scope;
     give_name(scope, "forward");
     scope.calls = 10;
@@ -77,6 +100,8 @@ ProcessSnapshot later(ProcessSnapshot snapshot, double seconds, std::uint64_t al
     snapshot.pools[0].allocations += allocations;
     snapshot.pools[0].cache_hits += allocations;
     snapshot.pools[0].buckets[4].allocations += allocations;
+    snapshot.devices[0].allocations += allocations;
+    snapshot.devices[0].parked_hits += allocations;
     snapshot.threads[0].allocations += allocations;
     return snapshot;
 }

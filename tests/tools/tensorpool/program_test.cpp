@@ -71,6 +71,8 @@ TEST_F(Program, ListsTheProcess) {
         found = true;
         EXPECT_EQ(process["pools"], 2);
         EXPECT_EQ(process["arenas"], 1);
+        EXPECT_EQ(process["devices"], 1);
+        EXPECT_EQ(process["device_in_use_bytes"], 3u << 20);
         EXPECT_GT(process["in_use_bytes"], 9'000'000);
     }
     EXPECT_TRUE(found);
@@ -115,6 +117,21 @@ TEST_F(Program, PrintsALineAnInterval) {
     EXPECT_EQ(Json::parse(pool.output)["allocations"], 1) << pool.output;
     const ProgramResult bytes = run({"stat", "--name", name_, "-n", "1", "--bytes"});
     EXPECT_EQ(bytes.output.find("MiB"), std::string::npos) << bytes.output;
+}
+
+TEST_F(Program, PrintsDeviceMemoryBesidePyTorchsWords) {
+    const HolderProcess holder(path());
+    const ProgramResult text = run({"stat", "--devices", "--name", name_, "-n", "1"});
+    EXPECT_EQ(text.exit_code, 0) << text.errors;
+    EXPECT_TRUE(text.output.starts_with("activations on cpu:0\nOURS ")) << text.output;
+    EXPECT_NE(text.output.find("allocated_bytes      3.00 MiB"), std::string::npos) << text.output;
+    const ProgramResult json =
+        run({"stat", "--devices", "--name", name_, "-n", "2", "-i", "0.02", "--json"});
+    ASSERT_EQ(lines_of(json.output).size(), 2u) << json.output << json.errors;
+    const Json device = Json::parse(lines_of(json.output)[1])["devices"][0];
+    EXPECT_EQ(device["name"], "activations");
+    EXPECT_EQ(device["in_use_bytes"], 3u << 20);
+    EXPECT_GE(device["capacity_bytes"], 3u << 20);
 }
 
 TEST_F(Program, PrintsWhatHappened) {

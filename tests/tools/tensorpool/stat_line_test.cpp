@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "made_up_data.hpp"
 
@@ -42,6 +43,28 @@ TEST(StatLine, JsonHasAllFigures) {
     EXPECT_EQ(json["process"], 4711);
     EXPECT_EQ(json["allocations_rate"], 2500);
     EXPECT_EQ(json["capacity_bytes"], 230u << 20);
+    EXPECT_EQ(json["device_in_use_bytes"], 300u << 20);
+    EXPECT_EQ(json["device_capacity_bytes"], 640u << 20);
+}
+
+TEST(StatDevices, ShowsPyTorchsWordsBesideOursWithin80Columns) {
+    const std::string text = stat_devices(made_up_snapshot(), Sizes::iec, true);
+    EXPECT_TRUE(text.starts_with("activations on cuda:0\nOURS ")) << text;
+    EXPECT_NE(text.find("\ncapacity       reserved_bytes        640 MiB  768 MiB"),
+              std::string::npos)
+        << text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+    EXPECT_TRUE(stat_devices(made_up_snapshot(), Sizes::iec, false).starts_with("\nactivations"));
+    EXPECT_EQ(stat_devices({}, Sizes::iec, true), "no allocator of device memory now");
+}
+
+TEST(StatDevices, JsonHasAllFiguresOfEach) {
+    const auto json = nlohmann::json::parse(stat_devices_json(made_up_snapshot()));
+    EXPECT_EQ(json["process"], 4711);
+    EXPECT_EQ(json["devices"][0]["name"], "activations");
+    EXPECT_EQ(json["devices"][0]["split_bytes"], 40u << 20);
+    EXPECT_TRUE(nlohmann::json::parse(stat_devices_json({}))["devices"].empty());
 }
 
 }  // namespace

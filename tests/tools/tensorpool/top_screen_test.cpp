@@ -56,6 +56,22 @@ TEST(TopScreen, ShowsOnEightyColumnsWhatMatters) {
     EXPECT_NE(text.find("q quit"), std::string::npos);
 }
 
+TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfDevices) {
+    TopState state = in(View::devices);
+    std::string text = text_of(draw(made_up_data(), state, {80, 24}));
+    EXPECT_NE(text.find("DEVICE   IN USE CAPACITY     FREE DEFERRED  HITS ALLOC/s FAIL"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("[a]renas DEVICES [e]vents\n"), std::string::npos) << text;
+    state.device = 5;
+    text = text_of(draw(made_up_data(), state, {80, 24}));
+    EXPECT_NE(text.find("allocator activations of cuda:0"), std::string::npos) << text;
+    EXPECT_NE(text.find("reserved_bytes"), std::string::npos) << text;
+    EXPECT_NE(text.find("num_ooms"), std::string::npos) << "all of it: " << text;
+    state.device = 77;
+    EXPECT_TRUE(shows(made_up_data(), state, "an allocator that is gone"));
+}
+
 TEST(TopScreen, TheLargestFiguresFitIntoEightyColumns) {
     TopData data = made_up_data();
     data.chosen->now->pools[0].in_use_bytes = std::uint64_t{1023} << 40;
@@ -113,6 +129,8 @@ TEST(TopScreen, SaysWhenThereIsNothingToShow) {
     data.chosen->now->scratches.clear();
     EXPECT_TRUE(shows(data, in(View::scopes), "No StatisticsScope has begun in this process."));
     EXPECT_TRUE(shows(data, in(View::pools), "This process has no pool now. "));
+    data.chosen->now->devices.clear();
+    EXPECT_TRUE(shows(data, in(View::devices), "This process has no allocator of device memory"));
     EXPECT_TRUE(shows(data, in(View::arenas), "This process has no arena and no scratch now."));
 }
 

@@ -63,6 +63,24 @@ TEST_F(TopKeys, EnterOnAPoolShowsItsBuckets) {
     EXPECT_EQ(state_.pool, 9u);
 }
 
+TEST_F(TopKeys, EnterOnADeviceAllocatorShowsItsFiguresAndEscapeTheList) {
+    type('d');
+    table_ = rows({"5", "6"});
+    press_key(Key::down);
+    EXPECT_EQ(press_key(Key::enter), Wish::look);
+    EXPECT_EQ(state_.view, View::devices);
+    EXPECT_EQ(state_.device, 6u);
+    EXPECT_EQ(press_key(Key::enter), Wish::nothing) << "there is nothing below";
+    press_key(Key::escape);
+    EXPECT_EQ(state_.view, View::devices);
+    EXPECT_EQ(state_.device, 0u);
+    press_key(Key::enter);
+    type('d');
+    EXPECT_EQ(state_.device, 0u);
+    press_key(Key::escape);
+    EXPECT_EQ(state_.view, View::processes);
+}
+
 TEST_F(TopKeys, LeftAndRightGoRoundThePools) {
     std::vector<std::uint64_t> seen;
     for (int i = 0; i < 4; ++i) {
@@ -87,7 +105,7 @@ TEST_F(TopKeys, ColumnsAreSortedByInTurn) {
 }
 
 TEST_F(TopKeys, EachViewHasALetterAndAPlaceInTheRound) {
-    const std::string letters = "opbstae";
+    const std::string letters = "opbstade";
     for (std::size_t i = 0; i < letters.size(); ++i) {
         EXPECT_EQ(type(letters[i]), Wish::look);
         EXPECT_EQ(static_cast<std::size_t>(state_.view), i);

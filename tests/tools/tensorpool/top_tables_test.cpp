@@ -24,6 +24,8 @@ TEST(TopTables, OfProcessesThatCanBeRead) {
     EXPECT_EQ(cell(table, 0, "PID"), "4711");
     EXPECT_EQ(cell(table, 0, "IN USE"), "116 MiB");
     EXPECT_EQ(cell(table, 0, "ALLOC/s"), "2500");
+    EXPECT_EQ(cell(table, 0, "DEV USE"), "300 MiB");
+    EXPECT_EQ(cell(table, 0, "DEV CAP"), "640 MiB");
     EXPECT_EQ(table.keys, (std::vector<std::string>{"4711"}));
 }
 
@@ -90,6 +92,36 @@ TEST(TopTables, OfArenasAndScratches) {
     EXPECT_EQ(cell(table, 1, "HIGHEST"), "3.00 MiB");
 }
 
+TEST(TopTables, OfDeviceAllocators) {
+    const Table table = devices_table(made_up_data(), Sizes::iec);
+    ASSERT_EQ(table.rows.size(), 1u);
+    EXPECT_EQ(cell(table, 0, "NAME"), "activations");
+    EXPECT_EQ(cell(table, 0, "DEVICE"), "cuda:0");
+    EXPECT_EQ(cell(table, 0, "IN USE"), "300 MiB");
+    EXPECT_EQ(cell(table, 0, "CAPACITY"), "640 MiB");
+    EXPECT_EQ(cell(table, 0, "FREE"), "320 MiB");
+    EXPECT_EQ(cell(table, 0, "DEFERRED"), "20.0 MiB");
+    EXPECT_EQ(cell(table, 0, "HITS"), "99.8%");
+    EXPECT_EQ(cell(table, 0, "ALLOC/s"), "2500");
+    EXPECT_EQ(cell(table, 0, "LIMIT"), "none");
+    EXPECT_EQ(cell(table, 0, "KIND"), "caching");
+    EXPECT_EQ(table.keys, (std::vector<std::string>{"5"}));
+}
+
+TEST(TopTables, OfOneDeviceAllocatorHavePyTorchsWordsBesideOurs) {
+    const Table table = device_table(made_up_data(), 5, Sizes::iec);
+    EXPECT_EQ(cell(table, 0, "OURS"), "in use");
+    EXPECT_EQ(cell(table, 0, "PYTORCH"), "allocated_bytes");
+    EXPECT_EQ(cell(table, 0, "NOW"), "300 MiB");
+    EXPECT_EQ(cell(table, 0, "PEAK"), "500 MiB");
+    EXPECT_EQ(cell(table, 2, "PYTORCH"), "active_bytes");
+    EXPECT_EQ(cell(table, 2, "NOW"), "320 MiB");
+    EXPECT_EQ(cell(table, 3, "PYTORCH"), "reserved_bytes");
+    EXPECT_EQ(cell(table, 3, "NOW"), "640 MiB");
+    for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
+    EXPECT_TRUE(device_table(made_up_data(), 9, Sizes::iec).rows.empty()) << "one that is gone";
+}
+
 TEST(TopTables, OfEventsTheNewestFirst) {
     TopState state;
     state.view = View::events;
@@ -105,10 +137,12 @@ TEST(TopTables, NamesOfAnotherProcessCannotDriveTheTerminal) {
     std::strcpy(data.chosen->now->pools[0].name, "\x1b[2J");
     std::strcpy(data.chosen->now->scopes[0].name, "\x1b[2J");
     data.chosen->now->threads[0].name = "\x1b[2J";
+    std::strcpy(data.chosen->now->devices[0].name, "\x1b[2J");
+    std::strcpy(data.chosen->now->devices[0].device, "\x1b[2J");
     data.entries[0].name = "\x1b[2J";
-    for (const Table& table :
-         {pools_table(data, Sizes::iec), scopes_table(data, Sizes::iec),
-          threads_table(data, 0, Sizes::iec), events_table(data, Sizes::iec)}) {
+    for (const Table& table : {pools_table(data, Sizes::iec), scopes_table(data, Sizes::iec),
+                               threads_table(data, 0, Sizes::iec), devices_table(data, Sizes::iec),
+                               events_table(data, Sizes::iec)}) {
         for (const std::string& line : lay_out(table, 200)) {
             EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
         }

@@ -16,6 +16,12 @@ TEST(Totals, PoolsArenasAndScratchesAreAddedUp) {
     EXPECT_EQ(totals.allocations, 2000u);
 }
 
+TEST(Totals, DeviceMemoryIsAddedUpApart) {
+    const Totals totals = add_up(made_up_snapshot());
+    EXPECT_EQ(totals.device_in_use_bytes, 300 * mib);
+    EXPECT_EQ(totals.device_capacity_bytes, 640 * mib);
+}
+
 TEST(Totals, AMeasuringArenaHoldsNothing) {
     ProcessSnapshot snapshot = made_up_snapshot();
     snapshot.arenas[0].kind = ArenaStatistics::Kind::measuring;
