@@ -105,6 +105,7 @@ test('a page opened late has a past, and a past of what ended', async () => {
     await show(page, child);
     await inState(page, 'live');
     await seesRounds(page, 4);
+    assert.match(await textOf(page, '#device-words'), /in use\s+allocated_bytes\s+5\.00 MiB/);
     await page.reload();
     await inState(page, 'live');
     await page.locator('#ladder .chart').focus();

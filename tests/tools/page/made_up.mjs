@@ -13,6 +13,7 @@ export function makeProcess(number, name, pools = ['tensors', 'batches', 'decode
     number, name, seconds: 0, faults: 0, entries: 0,
     pools: pools.map((one, index) => pool(index + 1, one, (420 - 130 * index) * mib, index * 2)),
     totals: pools.map(() => ({ allocations: 0, requested: 0, allocated: 0 })),
+    devices: [['activations', 'cuda:0', 38 * 1024 * mib], ['staging', 'cuda:0', 512 * mib]],
   };
 }
 
@@ -77,6 +78,24 @@ function poolRates(one, totals, seconds) {
   };
 }
 
+function device(id, name, on, scale, seconds) {
+  const in_use = Math.round(scale * wave(seconds, id));
+  const deferred = Math.round(in_use * 0.03);
+  const capacity = Math.round(scale * 1.1);
+  const calls = 4000 + seconds * 900;
+  return {
+    version: 1, name, kind: id % 2 ? 'caching' : 'pinned', device: on, id, in_use_bytes: in_use,
+    peak_in_use_bytes: scale, requested_in_use_bytes: Math.round(in_use * 0.98), deferred_bytes: deferred,
+    peak_active_bytes: Math.round(scale * 1.04), capacity_bytes: capacity, peak_capacity_bytes: capacity,
+    address_bytes: 0, free_bytes: capacity - in_use - deferred, split_bytes: Math.round(scale * 0.02),
+    parked_bytes: 12 * mib, captured_bytes: 0, limit_bytes: 0, soft_limit_bytes: 0, slabs: 31, free_blocks: 17,
+    deferred_blocks: 3, streams: 2, allocations: calls, deallocations: calls - 812, requested_bytes: calls * 900 * kib,
+    allocated_bytes: calls * mib, deallocated_bytes: calls * mib - in_use, parked_hits: Math.round(calls * 0.93),
+    free_hits: Math.round(calls * 0.06), growths: 40, grown_bytes: capacity * 2, give_backs: 9, given_back_bytes: capacity,
+    cross_stream_uses: 77, events: 77, synchronizations: 1, pressures: 2, failures: 0,
+  };
+}
+
 const arena = (id, name, kind, used, thread = 0) => ({
   version: 2, name, kind, id, thread, used_bytes: used, peak_used_bytes: used * 2,
   capacity_bytes: used * 3, peak_capacity_bytes: used * 3, reserved_bytes: 1024 * mib,
@@ -104,10 +123,11 @@ export function snapshotOf(made, time) {
       version: 1, process: made.number, process_name: made.name, library_version: '0.1.0',
       time_ns: seconds * 1e9, time_unix_ns: time * 1e9, consistent: true, committed_bytes: 1300 * mib,
       minor_faults: made.faults, resident_bytes: 1440 * mib, failed_misuse: 0, failed_leaks: 0,
-      failed_threads: 0, failed_scope_orders: 1, left_out: { pools: 0, arenas: 0, slots: 0, scopes: 0 },
+      failed_threads: 0, failed_scope_orders: 1, left_out: { pools: 0, arenas: 0, devices: 0, device_streams: 0, slots: 0, scopes: 0 },
       pools,
       arenas: [arena(11, 'batch', 'growing', Math.round(20 * mib * wave(seconds, 1))), arena(12, 'header', 'buffer', 14 * kib)],
       scratches: [arena(13, 'scratch', 'scratch', 3 * mib, made.number), arena(14, 'scratch', 'scratch', mib, made.number + 1)],
+      devices: made.devices.map(([name, on, scale], index) => device(21 + index, name, on, scale, seconds)),
       scopes: [scope('forward', 212 * mib, seconds * 4 + 3), scope('backward', 388 * mib, seconds * 4 + 2),
         scope('optimizer step', 17 * mib, seconds + 1), scope('decode jpeg', 44 * mib, seconds * 30)],
       threads: made.pools.flatMap(({ id }) => workers.map((name, index) => ({

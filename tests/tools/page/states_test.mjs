@@ -103,6 +103,31 @@ test('shows one pool or all added up', async () => {
   });
 });
 
+test('shows the figures of a device allocator beside PyTorch’s words', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    const row = (word) => page.locator('#device-words tr', { hasText: word }).first();
+    assert.match(await textOf(page, '#device-words h2'), /of activations on cuda:0/);
+    assert.match(await row('reserved_bytes').innerText(), /^capacity\s+reserved_bytes\s+41\.8 GiB\s+41\.8 GiB/);
+    assert.match(await row('num_alloc_retries').innerText(), /pressures\s+num_alloc_retries\s+2/);
+    await page.getByRole('button', { name: 'staging' }).click();
+    assert.match(await textOf(page, '#device-words h2'), /of staging on cuda:0/);
+    assert.match(await row('reserved_bytes').innerText(), /563 MiB/);
+  });
+});
+
+test('has no panel of devices where there are none', async () => {
+  const made = makeProcess(4711, 'train');
+  made.devices = [];
+  server.add(made);
+  await open({}, async (page) => {
+    await live(page);
+    assert.equal(await page.locator('#devices').isVisible(), false);
+    assert.equal(await page.locator('#device-words').isVisible(), false);
+  });
+});
+
 test('changes the process', async () => {
   server.add(makeProcess(4711, 'train'));
   server.add(makeProcess(815, 'infer', ['weights']));
@@ -276,7 +301,7 @@ test('shows where the focus is, in the order of the page', async () => {
   await open({}, async (page) => {
     await live(page);
     const seen = [];
-    for (let times = 0; times < 40; ++times) {
+    for (let times = 0; times < 60; ++times) {
       await page.keyboard.press('Tab');
       const [name, outline] = await page.evaluate(() => {
         const { activeElement: one } = document;

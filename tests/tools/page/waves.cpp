@@ -1,6 +1,6 @@
 // A process to look at: `page_waves NAME…` makes a pool of each name, the first with a limit, whose
-// blocks come and go in waves, each on a thread of its own. Says "ready" when all are there, and
-// works until its standard input ends.
+// blocks come and go in waves, each on a thread of its own, and an allocator of device memory. Says
+// "ready" when all are there, and works until its standard input ends.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include <tensorpool/device/caching_allocator.hpp>
+#include <tensorpool/device/host_backend.hpp>
 #include <tensorpool/tensorpool.hpp>
 
 namespace {
@@ -122,11 +124,15 @@ int main(int count, char** names) {
         threads.emplace_back(work, names[i], i == 1, 96 * mebibyte / static_cast<unsigned>(i),
                              std::cref(goes_on), std::ref(begun));
     }
+    tensorpool::HostBackend backend;
+    tensorpool::CachingAllocator device(backend, 0);
+    void* const held = device.allocate(5 * mebibyte);
     begun.wait();
     std::puts("ready");
     std::fflush(stdout);
     while (std::getchar() != EOF) {
     }
     goes_on = false;
+    device.deallocate(held);
     for (std::thread& thread : threads) thread.join();
 }

@@ -54,6 +54,21 @@ ArenaStatistics arena(const char* name, std::uint64_t id, ArenaStatistics::Kind 
     return made;
 }
 
+DeviceStatistics device(const char* name, std::uint64_t id, std::uint64_t limit) {
+    DeviceStatistics made;
+    set_name(made.name, name);
+    set_name(made.device, "cuda:0");
+    made.id = id;
+    made.in_use_bytes = 5 * mebibyte;
+    made.capacity_bytes = 8 * mebibyte;
+    made.limit_bytes = limit;
+    made.allocations = 1000;
+    made.parked_hits = 900;
+    made.free_hits = 90;
+    made.pressures = 1;
+    return made;
+}
+
 ScopeStatistics scope(const char* name) {
     ScopeStatistics made;
     set_name(made.name, name);
@@ -78,6 +93,8 @@ ProcessSnapshot process(std::uint64_t number, const char* name) {
     made.pools = {pool(name, 1, 0), pool("limited", 2, 16 * mebibyte), pool("limited", 3, 0)};
     made.arenas = {arena(name, 4, ArenaStatistics::Kind::growing)};
     made.scratches = {arena(name, 5, ArenaStatistics::Kind::scratch)};
+    made.devices = {device(name, 6, 0), device("limited", 7, 16 * mebibyte),
+                    device("limited", 8, 0)};
     made.scopes = {scope(name), scope("forward")};
     return made;
 }

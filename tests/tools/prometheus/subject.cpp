@@ -1,11 +1,13 @@
-// A process to look at: a pool with a limit and one without, scopes, an arena and a scratch, work
-// all the time, and a request now and then that no limit allows. Says "ready" and works until its
-// standard input ends.
+// A process to look at: a pool with a limit and one without, scopes, an arena and a scratch, an
+// allocator of device memory, work all the time, and a request now and then that no limit allows.
+// Says "ready" and works until its standard input ends.
 #include <atomic>
 #include <cstdio>
 #include <thread>
 #include <vector>
 
+#include <tensorpool/device/caching_allocator.hpp>
+#include <tensorpool/device/host_backend.hpp>
 #include <tensorpool/tensorpool.hpp>
 
 namespace {
@@ -23,9 +25,11 @@ void forward(tensorpool::MemoryPool& pool, std::vector<void*>& kept) {
 }
 
 void one_round(tensorpool::MemoryPool& limited, tensorpool::MemoryPool& free,
-               tensorpool::Arena& arena, std::vector<void*>& kept) {
+               tensorpool::Arena& arena, tensorpool::CachingAllocator& device,
+               std::vector<void*>& kept) {
     forward(limited, kept);
     free.deallocate(free.allocate(5000));
+    device.deallocate(device.allocate(mebibyte));
     const tensorpool::ArenaScope phase(arena);
     arena.allocate(mebibyte);
     // More than they may hold.
@@ -47,14 +51,20 @@ int main() {
     arena_options.max_capacity = 16 * mebibyte;
     tensorpool::Arena arena(arena_options);
 
+    tensorpool::HostBackend backend;
+    tensorpool::CachingOptions device_options;
+    device_options.name = "device";
+    device_options.hard_limit = 0.5;
+    tensorpool::CachingAllocator device(backend, 0, device_options);
+
     std::atomic<bool> goes_on = true;
     std::vector<void*> kept;
-    one_round(limited, free, arena, kept);
+    one_round(limited, free, arena, device, kept);
     std::puts("ready");
     std::fflush(stdout);
     std::thread worker([&] {
         while (goes_on) {
-            one_round(limited, free, arena, kept);
+            one_round(limited, free, arena, device, kept);
             // So that the machine can do more than this.
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }

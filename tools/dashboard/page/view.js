@@ -2,6 +2,7 @@
 
 import { Buckets } from './panels/buckets.js';
 import { makeCharts } from './panels/charts.js';
+import { Devices } from './panels/devices.js';
 import { makeAbout, makeLarge } from './panels/facts.js';
 import { Headline } from './panels/headline.js';
 import { makeArenas, makePools, makeScopes, makeThreads } from './panels/tables.js';
@@ -26,6 +27,7 @@ export class View {
   #about = makeAbout();
   #scopes = makeScopes();
   #arenas = makeArenas();
+  #devices = new Devices();
   #threads = makeThreads();
   #pools;
   seconds = kept_seconds;
@@ -55,6 +57,7 @@ export class View {
     this.#pools.update([...all, ...pools], ({ id }) => id === choice);
     this.#scopes.update(snapshot?.scopes ?? []);
     this.#arenas.update([...(snapshot?.arenas ?? []), ...(snapshot?.scratches ?? [])]);
+    this.#devices.update(snapshot?.devices ?? []);
     this.#threads.update(chosenThreads(snapshot, choice));
   }
 }
