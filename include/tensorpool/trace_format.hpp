@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// What a trace file holds: every call on pools, arenas and scratches of one process or several.
+/// What a trace file holds: every call on pools, arenas, scratches and device allocators of one
+/// process or several.
 ///
 ///     header | chunk | chunk | …        a chunk: its header, then `stored_bytes` of payload
 ///
@@ -119,9 +120,17 @@ enum class TraceAction : std::uint8_t {
     scope_begin = 11,
     scope_end = 12,
     frames = 13,  ///< up to three more frames of the stack of the entry before: see TraceFrames
-    gone = 14,    ///< the pool, arena or scratch ended, with all that was left in it
+    gone =
+        14,  ///< the pool, arena, scratch or device allocator ended, with all that was left in it
     scratch_mark = 15,  ///< address: the offset at which the next block is taken
-    capacity = 16,      ///< bytes: what the pool, arena or scratch holds from here on
+    capacity = 16,      ///< bytes: what the source holds from here on
+    // Of device allocators, beside allocate, deallocate and refuse:
+    stream = 17,    ///< address: the handle of the stream that the thread's next allocate is for;
+                    ///< where none is told it is the default one, 0
+    defer = 18,     ///< address, bytes of the block: its owner freed it, and it is held back until
+                    ///< streams have passed; then it is deallocated
+    slab = 19,      ///< address, bytes: memory that came from the device
+    slab_end = 20,  ///< address, bytes: memory that went back to it
 };
 
 struct TraceEntry {

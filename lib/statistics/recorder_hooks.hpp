@@ -9,8 +9,8 @@
 
 namespace tensorpool::statistics {
 
-/// What a recorder of calls sets, and what pools, arenas and scratches look at. The layer `trace`
-/// implements it.
+/// What a recorder of calls sets, and what pools, arenas, scratches and device allocators look at.
+/// The layer `trace` implements it.
 ///
 /// While nobody records, calls that take no slow path see nothing of this. While somebody does, all
 /// take it: caches and arenas hide what their inline paths need.
@@ -20,7 +20,8 @@ struct RecorderHooks {
     using Name = void (*)(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;
     /// Null: nobody records.
     std::atomic<Record> record = nullptr;
-    /// Told of pools, arenas, scratches and scopes that come to be while somebody records.
+    /// Told of pools, arenas, scratches, device allocators and scopes that come to be while
+    /// somebody records.
     std::atomic<Name> name = nullptr;
 
     /// How often recording was asked for or asked to end, by this process or by another one, and
@@ -73,6 +74,15 @@ inline void record_place(TraceAction action, std::uint64_t source, const std::by
 /// As `record`, for a place in a scratch, whose chunks lie anywhere.
 inline void record_offset(TraceAction action, std::uint64_t source, std::size_t offset) noexcept {
     record(action, source, reinterpret_cast<const void*>(offset), 0);
+}
+
+/// As `record`, of a block that a device's allocator made for work on the stream of this handle.
+inline void record_device_block(std::uint64_t source, const void* stream, const void* address,
+                                std::size_t bytes) noexcept {
+    if (!is_recording()) [[likely]]
+        return;
+    if (stream != nullptr) record(TraceAction::stream, source, stream, 0);
+    record(TraceAction::allocate, source, address, bytes);
 }
 
 }  // namespace tensorpool::statistics

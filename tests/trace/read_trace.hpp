@@ -17,6 +17,7 @@ namespace tensorpool::testing {
 struct ReadTrace {
     std::vector<TraceProcess> processes;
     std::map<std::string, std::uint64_t> sources;  // by name
+    std::map<std::string, TraceSource> kinds;      // of those
     std::map<std::uint64_t, std::string> modules;
     std::map<std::uint32_t, std::vector<TraceEntry>> rings;
     std::map<std::uint32_t, std::uint64_t> dropped;
@@ -29,7 +30,10 @@ struct ReadTrace {
                 for (const auto& one : all<TraceProcess>(payload)) processes.push_back(one);
                 break;
             case TraceChunkKind::names:
-                for (const auto& one : all<TraceName>(payload)) sources[one.text] = one.source;
+                for (const auto& one : all<TraceName>(payload)) {
+                    sources[one.text] = one.source;
+                    kinds[one.text] = one.kind;
+                }
                 break;
             case TraceChunkKind::modules:
                 for (const auto& one : all<TraceModule>(payload)) modules[one.number] = one.path;

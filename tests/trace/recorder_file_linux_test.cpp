@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "device/device_place.hpp"
+#include "statistics/recorder_hooks.hpp"
 #include "support/child_process.hpp"
 #include "trace/held_writes.hpp"
 #include "trace/read_trace.hpp"
@@ -104,6 +106,30 @@ TEST_F(RecorderFile, HoldsTheFirstAllocationFromAnArena) {
     ASSERT_EQ(allocations.size(), 2U);
     EXPECT_EQ(allocations[0].bytes, 1000U);
     EXPECT_LT(allocations[0].address, allocations[1].address);
+}
+
+TEST_F(RecorderFile, NamesADevicesAllocatorAndTellsWhatItHoldsAndDoes) {
+    const ReadTrace read = record([] {
+        device::DevicePlace place("weights", DeviceStatistics::Kind::caching, {});
+        int block = 0;
+        int stream = 0;
+        place.totals().count_growth(4096);
+        place.note_capacity();
+        statistics::record_device_block(place.id(), &stream, &block, 100);
+        statistics::record_device_block(place.id(), nullptr, &block, 200);
+    });
+    const auto held = read.entries(TraceAction::capacity);
+    ASSERT_EQ(held.size(), 1U);
+    EXPECT_EQ(held[0].bytes, 4096U);
+    EXPECT_EQ(read.entries(TraceAction::gone).size(), 1U);
+    const auto streams = read.entries(TraceAction::stream);
+    ASSERT_EQ(streams.size(), 1U) << "the default one is not told";
+    const auto blocks = read.entries(TraceAction::allocate);
+    ASSERT_EQ(blocks.size(), 2U);
+    EXPECT_EQ(blocks[0].bytes, 100U);
+    EXPECT_EQ(blocks[0].source, held[0].source);
+    EXPECT_EQ(read.sources.at("weights"), held[0].source);
+    EXPECT_EQ(read.kinds.at("weights"), TraceSource::device);
 }
 
 // The writing of the file's first bytes is held up meanwhile.

@@ -87,7 +87,7 @@ void AllocatorWatch::keep_profile() noexcept {
 void AllocatorWatch::handed_out(const Seen& block, Memory memory) noexcept {
     const bool fresh = memory == Memory::fresh;
     note(BlockNote::Kind::allocated, block);
-    statistics::record(TraceAction::allocate, place_.id(), block.address, block.requested);
+    statistics::record_device_block(place_.id(), block.stream, block.address, block.requested);
     keep(fresh ? TimelineSet::allocations : TimelineSet::recycles,
          fresh ? EntryKind::allocation : EntryKind::recycle, block.bytes);
     keep_profile();
@@ -95,7 +95,8 @@ void AllocatorWatch::handed_out(const Seen& block, Memory memory) noexcept {
 }
 
 void AllocatorWatch::freed(const Seen& block) noexcept {
-    statistics::record(TraceAction::deallocate, place_.id(), block.address, block.bytes);
+    statistics::record(block.deferred ? TraceAction::defer : TraceAction::deallocate, place_.id(),
+                       block.address, block.bytes);
     note(BlockNote::Kind::freed, block);
     keep(TimelineSet::releases, EntryKind::release, block.bytes);
     tell(AllocatorEvent::Kind::freed, block);
@@ -106,7 +107,22 @@ void AllocatorWatch::used(const Seen& block) noexcept {
 }
 
 void AllocatorWatch::reusable(const Seen& block) noexcept {
+    if (block.requested != 0) {
+        statistics::record(TraceAction::deallocate, place_.id(), block.address, block.bytes);
+    }
     note(BlockNote::Kind::reusable, block);
+}
+
+void AllocatorWatch::gained(const void* address, std::size_t bytes) const noexcept {
+    statistics::record(TraceAction::slab, place_.id(), address, bytes);
+}
+
+void AllocatorWatch::losing(const void* address, std::size_t bytes) const noexcept {
+    statistics::record(TraceAction::slab_end, place_.id(), address, bytes);
+}
+
+void AllocatorWatch::refused(std::size_t bytes) const noexcept {
+    statistics::record(TraceAction::refuse, place_.id(), nullptr, bytes);
 }
 
 void AllocatorWatch::released(void* address, std::size_t bytes, StreamHandle stream) noexcept {

@@ -34,6 +34,7 @@ public:
         std::size_t bytes = 0;
         std::size_t requested = 0;
         StreamHandle stream = nullptr;
+        bool deferred = false;  // freed, and held back until other streams have passed
     };
     enum class Memory : bool { fresh, recycled };
     /// After a block became a caller's.
@@ -42,8 +43,13 @@ public:
     void freed(const Seen& block) noexcept;
     /// Another stream uses it.
     void used(const Seen& block) noexcept;
-    /// All of those have passed.
+    /// All of those have passed. Of a block of scalars, which nobody had whole, 0 were requested.
     void reusable(const Seen& block) noexcept;
+    /// Memory came from the device, or goes back to it in a moment. For a recorder only.
+    void gained(const void* address, std::size_t bytes) const noexcept;
+    void losing(const void* address, std::size_t bytes) const noexcept;
+    /// A request was not met.
+    void refused(std::size_t bytes) const noexcept;
     /// Before it goes back to the device.
     void released(void* address, std::size_t bytes, StreamHandle stream) noexcept;
     void failing(std::size_t bytes, StreamHandle stream) noexcept;

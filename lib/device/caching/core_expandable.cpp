@@ -168,6 +168,7 @@ DeviceStatus CachingCore::move_granules(Granules& granules) noexcept {
 void CachingCore::unmap(Granules& granules) noexcept {
     for (Block* const block : granules.moved) {
         const DeviceStatus status = backend_.unmap_memory(device_, block->address, block->bytes);
+        if (status == DeviceStatus::ok) watch_.losing(block->address, block->bytes);
         block->link = status == DeviceStatus::ok ? nullptr : block;
         if (status != DeviceStatus::ok) continue;
         for (std::byte* at = block->address; at != block->end(); at += granule_) {
@@ -187,6 +188,7 @@ DeviceStatus CachingCore::map_missing(Granules& granules) noexcept {
             const MemoryHandle handle = granules.handles.back();
             const DeviceStatus status = backend_.map_memory(device_, at, granule_, handle);
             if (status != DeviceStatus::ok) return status;
+            watch_.gained(at, granule_);
             place.slab->granule_at(at) = handle;
             granules.handles.pop_back();
             granules.mapped_end = at + granule_;
@@ -202,6 +204,7 @@ void CachingCore::undo(Granules& granules) noexcept {
         for (std::byte* at = block->address; block->link != nullptr && at != block->end();
              at += granule_) {
             if (at >= granules.mapped_end) break;
+            watch_.losing(at, granule_);
             (void)backend_.unmap_memory(device_, at, granule_);
             granules.handles.push_back(place.slab->granule_at(at));
             place.slab->granule_at(at) = nullptr;

@@ -85,6 +85,7 @@ void CachingCore::explain(const Outcome& outcome, const Request& request,
     }
     const bool own = failure.cause == Cause::limit || failure.cause == Cause::request;
     detail::add(totals_.failures, 1);
+    watch_.refused(request.bytes);
     watch_.write(own ? EntryKind::limit : EntryKind::failure, request.bytes,
                  failure.cause == Cause::limit     ? LimitKind::capacity
                  : failure.cause == Cause::request ? LimitKind::request

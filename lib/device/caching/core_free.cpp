@@ -61,8 +61,9 @@ void CachingCore::deallocate(void* address) noexcept {
     }
     if (is_watched()) {
         const StreamHandle stream = block->home.load(std::memory_order_relaxed)->stream();
+        const bool deferred = block->uses != nullptr;
         lock.unlock();
-        watch_.freed({block->address, block->bytes, block->requested, stream});
+        watch_.freed({block->address, block->bytes, block->requested, stream, deferred});
         lock.lock();
     }
     if (!deferred_.is_empty()) {

@@ -158,10 +158,12 @@ DeviceStatus CachingCore::return_to_device(Block& block) noexcept {
     Slab& slab = *block.slab;
     block.link = nullptr;
     if (!slab.is_expandable()) {
+        watch_.losing(block.address, block.bytes);
         return backend_.deallocate(device_, block.address, block.bytes, options_.storage);
     }
     const DeviceStatus status = backend_.unmap_memory(device_, block.address, block.bytes);
     if (status != DeviceStatus::ok) return status;
+    watch_.losing(block.address, block.bytes);
     for (std::byte* at = block.address; at != block.end(); at += slab.granule) {
         MemoryHandle& granule = slab.granule_at(at);
         (void)backend_.destroy_memory(device_, granule);

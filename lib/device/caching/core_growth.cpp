@@ -111,6 +111,7 @@ void CachingCore::keep_slab(StreamCache& cache, Pool pool, void* memory, std::si
     }
     totals_.count_growth(bytes);
     place_.note_capacity();
+    watch_.gained(memory, bytes);
     const bool captured = cache.capture() != 0 || &cache == &reserved_;
     if (captured) detail::add(totals_.captured_bytes, bytes);
     watch_.write(EntryKind::growth, bytes);

@@ -63,6 +63,7 @@ void CachingCore::open_page(StreamCache& cache, Block& block, ScalarPage& page) 
     page.next = cache.memory.pages;
     cache.memory.pages = &page;
     block.page = &page;
+    block.requested = 0;
     block.set(BlockState::scalars);
 }
 

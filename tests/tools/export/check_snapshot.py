@@ -23,7 +23,7 @@ def check_frames(frames):
 def check_segment(segment):
     """The sums that _memory_viz.py's segsum asserts; blocks tile the segment."""
     address = segment['address']
-    allocated = free_internal = free_external = 0
+    allocated = free_internal = free_external = pending = 0
     for block in segment['blocks']:
         assert block['address'] == address, (block, address)
         assert block['size'] > 0
@@ -33,11 +33,14 @@ def check_segment(segment):
             assert 0 <= block['requested_size'] <= block['size']
             allocated += block['requested_size']
             free_internal += block['size'] - block['requested_size']
+        elif block['state'] == 'active_pending_free':
+            pending += block['size']
         else:
             free_external += block['size']
         address += block['size']
     assert address == segment['address'] + segment['total_size']
-    assert free_internal + free_external + allocated == segment['total_size']
+    assert free_internal + free_external + allocated + pending == segment['total_size']
+    assert segment['active_size'] == allocated + free_internal + pending
     assert segment['requested_size'] == allocated
     assert segment['allocated_size'] == allocated + free_internal
     for key in ('device', 'stream', 'segment_type', 'segment_pool_id', 'is_expandable',
@@ -46,24 +49,33 @@ def check_segment(segment):
     return allocated, free_internal, free_external
 
 
-def segment_of(segments, device, address):
-    for segment in segments:
-        begin = segment['address']
-        if segment['device'] == device and begin <= address < begin + segment['total_size']:
-            return segment
-    return None
+def pieces_without(pieces, begin, end):
+    """What is left of pieces of addresses where one goes."""
+    left = []
+    for first, last in pieces:
+        left += [piece for piece in ((first, min(last, begin)), (max(first, end), last))
+                 if piece[0] < piece[1]]
+    return left
 
 
 def work_back(snapshot, device):
     """As MemoryViz.js's simulate_memory: from the blocks at the moment to before the history. What
     was there then, and how many allocations are of no block, as where blocks were cut."""
     unmatched = 0
-    blocks = {block['address']: False for segment in snapshot['segments']
+    blocks = {block['address']: block['state'] == 'active_pending_free' for segment in snapshot['segments']
               if segment['device'] == device for block in segment['blocks']
-              if block['state'] == 'active_allocated'}
+              if block['state'] != 'inactive'}
+    pieces = [(segment['address'], segment['address'] + segment['total_size'])
+              for segment in snapshot['segments'] if segment['device'] == device]
     for event in reversed(snapshot['device_traces'][device]):
         address = event['addr']
-        assert segment_of(snapshot['segments'], device, address) is not None, event
+        if event['action'] in ('segment_alloc', 'segment_map'):
+            pieces = pieces_without(pieces, address, address + event['size'])
+            continue
+        if event['action'] in ('segment_free', 'segment_unmap'):
+            pieces.append((address, address + event['size']))
+            continue
+        assert any(first <= address < last for first, last in pieces), event
         if event['action'] == 'free_completed':
             blocks[address] = True
         elif event['action'] == 'free_requested':
@@ -87,7 +99,8 @@ def main(path):
     sums = [check_segment(segment) for segment in snapshot['segments']]
     for trace in snapshot['device_traces']:
         for event in trace:
-            assert event['action'] in ('alloc', 'free_requested', 'free_completed')
+            assert event['action'] in ('alloc', 'free_requested', 'free_completed', 'segment_alloc',
+                                       'segment_free', 'segment_map', 'segment_unmap')
             assert {'addr', 'size', 'stream', 'time_us', 'frames'} <= set(event)
             check_frames(event['frames'])
     print(json.dumps({

@@ -80,5 +80,20 @@ TEST(RmmExport, KeepsSizesWithinAddresses) {
     EXPECT_EQ(read_back(log_of(made)).calls.size(), 1U);
 }
 
+TEST(RmmExport, KeepsBlocksOfDevicesApartAndTellsTheirStreams) {
+    MadeRecording made;
+    const std::uint32_t device = made.source(TraceSource::device, "weights");
+    made.allocate(0x10000, 1000);
+    made.recording().streams.push_back(0x7f40);
+    made.allocate(0x10000, 2000, device).stream = 1;
+    made.deallocate(0x10000, 2048, device);
+    const std::string log = log_of(made);
+    EXPECT_NE(log.find("allocate,0x1000000010000,2000,0x7f40\n"), std::string::npos) << log;
+    EXPECT_NE(log.find("free,0x1000000010000,2000,0x7f40\n"), std::string::npos) << log;
+    const auto lives = trace::lives_of(read_back(log));
+    ASSERT_EQ(lives.size(), 2U);
+    EXPECT_EQ(lives[0].end, Life::none);
+}
+
 }  // namespace
 }  // namespace tensorpool::command::export_

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "tools/export/exported.hpp"
 #include "tools/inspect/made_recording.hpp"
@@ -168,6 +170,118 @@ TEST_F(Snapshot, OfNothingAliveIsWhole) {
     const auto told = check(made, At::peak);
     EXPECT_EQ(told["segments"].size(), 0U);
     EXPECT_EQ(told["traces"][0].size(), 0U);
+}
+
+constexpr auto from_device = TraceSource::device;
+
+TEST_F(Snapshot, MakesEachAllocatorOfDeviceMemoryADeviceBehindTheProcesses) {
+    MadeRecording made;
+    const auto weights = made.source(from_device, "weights");
+    const auto pinned = made.source(from_device, "pinned");
+    made.recording().streams.push_back(0x7f40);
+    made.allocate(0x10000, 64);
+    made.allocate(0x10000, 1000, weights).stream = 1;
+    made.allocate(0x10000, 2000, pinned);
+    const auto told = check(made, At::end);
+    ASSERT_EQ(told["segments"].size(), 3U);
+    EXPECT_EQ(told["segments"][0]["device"], 0);
+    EXPECT_EQ(told["segments"][1]["device"], 1);
+    EXPECT_EQ(told["segments"][1]["stream"], 0x7f40);
+    EXPECT_EQ(told["segments"][1]["tensorpool_source"], "weights");
+    EXPECT_EQ(told["segments"][2]["device"], 2);
+    ASSERT_EQ(told["traces"].size(), 3U);
+    EXPECT_EQ(told["traces"][1][0]["stream"], 0x7f40);
+    EXPECT_EQ(told["traces"][2][0]["size"], 2000);
+}
+
+TEST_F(Snapshot, HoldsTheSlabsOfADeviceAsSegments) {
+    MadeRecording made;
+    const auto device = made.source(from_device, "weights");
+    made.call(TraceAction::slab, 0x200000, 0x200000, device);
+    made.allocate(0x200000, 1000, device);
+    made.call(TraceAction::slab, 0x800000, 0x200000, device);
+    made.allocate(0x800000, 1000, device);
+    made.deallocate(0x800000, 1024, device);
+    made.call(TraceAction::slab_end, 0x800000, 0x200000, device);
+    const auto told = check(made, At::end);
+    ASSERT_EQ(told["segments"].size(), 1U) << "the other went back";
+    const auto& segment = told["segments"][0];
+    EXPECT_EQ(segment["address"], 0x200000);
+    EXPECT_EQ(segment["total_size"], 0x200000);
+    EXPECT_EQ(segment["is_expandable"], false);
+    EXPECT_EQ(segment["blocks"].size(), 2U);
+    std::vector<std::string> actions;
+    for (const auto& event : told["traces"][1]) actions.push_back(event["action"]);
+    EXPECT_EQ(actions,
+              (std::vector<std::string>{"segment_alloc", "alloc", "segment_alloc", "alloc",
+                                        "free_requested", "free_completed", "segment_free"}));
+    EXPECT_EQ(told["before"][1]["blocks"].size(), 0U);
+    EXPECT_EQ(told["before"][1]["unmatched"], 0);
+}
+
+TEST_F(Snapshot, TheSlabsOfAnAllocatorThatWentAreFreedBehindItsBlocks) {
+    MadeRecording made;
+    const auto device = made.source(from_device, "weights");
+    made.call(TraceAction::slab, 0x200000, 0x200000, device);
+    made.allocate(0x200000, 1000, device);
+    made.call(TraceAction::gone, 0, 0, device);
+    const auto told = check(made, At::end);
+    EXPECT_EQ(told["segments"].size(), 0U);
+    std::vector<std::string> actions;
+    for (const auto& event : told["traces"][1]) actions.push_back(event["action"]);
+    EXPECT_EQ(actions, (std::vector<std::string>{"segment_alloc", "alloc", "free_requested",
+                                                 "free_completed", "segment_free"}));
+}
+
+TEST_F(Snapshot, ASlabThatGrewIsAnExpandableSegment) {
+    MadeRecording made;
+    const auto device = made.source(from_device, "weights");
+    made.call(TraceAction::slab, 0x200000, 0x200000, device);
+    made.call(TraceAction::slab, 0x400000, 0x200000, device);
+    made.allocate(0x300000, 0x200000, device);
+    made.call(TraceAction::slab, 0x600000, 0x200000, device);
+    made.call(TraceAction::slab_end, 0x600000, 0x200000, device);
+    const auto told = check(made, At::end);
+    ASSERT_EQ(told["segments"].size(), 1U);
+    EXPECT_EQ(told["segments"][0]["total_size"], 0x400000);
+    EXPECT_EQ(told["segments"][0]["is_expandable"], true);
+    EXPECT_EQ(told["segments"][0]["blocks"][1]["size"], 0x200000) << "over both pieces";
+    EXPECT_EQ(told["traces"][1][0]["action"], "segment_map");
+    EXPECT_EQ(told["traces"][1][4]["action"], "segment_unmap");
+}
+
+TEST_F(Snapshot, HoldsWhatIsDeferredAsPending) {
+    MadeRecording made;
+    const auto device = made.source(from_device, "weights");
+    made.call(TraceAction::slab, 0x200000, 0x200000, device);
+    made.allocate(0x200000, 1000, device);
+    made.allocate(0x300000, 3000, device);
+    made.call(TraceAction::defer, 0x200000, 1024, device);
+    made.call(TraceAction::defer, 0x300000, 3072, device);
+    made.deallocate(0x300000, 3072, device);
+    const auto told = check(made, At::end);
+    const auto& segment = told["segments"][0];
+    EXPECT_EQ(segment["blocks"][0]["state"], "active_pending_free");
+    EXPECT_EQ(segment["allocated_size"], 0);
+    EXPECT_EQ(segment["active_size"], 1000);
+    std::vector<std::string> actions;
+    for (const auto& event : told["traces"][1]) actions.push_back(event["action"]);
+    EXPECT_EQ(actions,
+              (std::vector<std::string>{"segment_alloc", "alloc", "alloc", "free_requested",
+                                        "free_requested", "free_completed"}));
+    EXPECT_EQ(told["before"][1]["blocks"].size(), 0U);
+}
+
+TEST_F(Snapshot, WhatADeviceHeldBeforeTheRecordingIsWhereItsBlocksLay) {
+    MadeRecording made;
+    const auto device = made.source(from_device, "weights");
+    made.allocate(0x10000, 1000, device);
+    made.call(TraceAction::slab, 0x200000, 0x200000, device);
+    made.allocate(0x200000, 1000, device);
+    const auto told = check(made, At::end);
+    ASSERT_EQ(told["segments"].size(), 2U);
+    EXPECT_EQ(told["segments"][0]["total_size"], 1000);
+    EXPECT_EQ(told["segments"][1]["total_size"], 0x200000);
 }
 
 }  // namespace

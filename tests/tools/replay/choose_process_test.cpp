@@ -36,6 +36,13 @@ TEST(ChooseProcess, SaysWhichThereAre) {
     }
 }
 
+TEST(ChooseProcess, LeavesOutMemoryOfDevices) {
+    trace::Recording recording = two();
+    recording.sources.push_back({.process = 1, .kind = TraceSource::device, .name = "weights"});
+    recording.calls[1].source = static_cast<std::uint32_t>(recording.sources.size() - 1);
+    EXPECT_EQ(choose_process(recording, 0), 0u);
+}
+
 TEST(ChooseProcess, NeedsAnAllocation) {
     MadeRecording made(1);
     made.deallocate(0, 64);

@@ -58,12 +58,14 @@ void check_calls(const Recording& recording) {
     for (const Call& call : recording.calls) {
         demand(call.time_ns >= last_ns, "time went back");
         last_ns = call.time_ns;
+        demand(call.stream < recording.streams.size(), "a call of no stream");
         demand(call.thread < recording.threads.size(), "a call of no thread");
         demand(call.source < recording.sources.size(), "a call on no source");
         demand(call.stack < recording.stacks.size(), "a call of no stack");
         demand(call.alignment_log2 < 64, "an alignment beyond all addresses");
-        demand(call.action > TraceAction::none && call.action <= TraceAction::scratch_mark &&
-                   call.action != TraceAction::thread && call.action != TraceAction::frames,
+        demand(call.action > TraceAction::none && call.action <= TraceAction::slab_end &&
+                   call.action != TraceAction::thread && call.action != TraceAction::frames &&
+                   call.action != TraceAction::capacity && call.action != TraceAction::stream,
                "an action that is no call");
     }
 }
@@ -75,6 +77,10 @@ void check_lives(const Recording& recording) {
         demand(life.begin != Life::none || life.end != Life::none, "a life without any call");
         demand(life.end == Life::none || life.end < recording.calls.size(), "an end by no call");
         demand(life.bytes <= UINT64_MAX - life.address, "a block beyond all addresses");
+        demand(life.stream < recording.streams.size(), "a block of no stream");
+        demand(life.deferred == Life::none ||
+                   (life.begin < life.deferred && life.deferred < recording.calls.size()),
+               "a deferral before the beginning");
         if (life.begin == Life::none) {
             demand(!has_begun, "an earlier block behind a later one");
             continue;

@@ -145,5 +145,38 @@ TEST(Lives, RefusalsScopesAndMarksAreNone) {
                     .empty());
 }
 
+// It may have taken its memory from a pool, or another device may have the same addresses.
+TEST(Lives, OfADevicesBlocksDoNotEndWhatLiesAtTheSameAddress) {
+    Recording recording = with({call(allocate, 0x100, 100, 1), call(allocate, 0x100, 90, 4),
+                                call(deallocate, 0x100, 90, 4), call(deallocate, 0x100, 128, 1)});
+    recording.sources[4].kind = TraceSource::device;
+    const auto lives = lives_of(recording);
+    ASSERT_EQ(lives.size(), 2U);
+    EXPECT_EQ(lives[0].end, 3U);
+    EXPECT_EQ(lives[1].begin, 1U);
+    EXPECT_EQ(lives[1].end, 2U);
+}
+
+TEST(Lives, OfADevicesBlocksGoOnWhileTheyAreDeferred) {
+    Recording recording = with({call(allocate, 0x100, 100, 4), call(defer, 0x100, 512, 4),
+                                call(deallocate, 0x100, 512, 4), call(defer, 0x900, 1, 4)});
+    recording.sources[4].kind = TraceSource::device;
+    recording.calls[0].stream = 3;
+    const auto lives = lives_of(recording);
+    ASSERT_EQ(lives.size(), 1U);
+    EXPECT_EQ(lives[0].deferred, 1U);
+    EXPECT_EQ(lives[0].end, 2U);
+    EXPECT_EQ(lives[0].stream, 3U);
+}
+
+TEST(Lives, OfADevicesBlocksEndWithItsAllocator) {
+    Recording recording =
+        with({call(allocate, 0x100, 100, 4), call(gone, 0, 0, 4), call(allocate, 0x100, 100, 1)});
+    recording.sources[4].kind = TraceSource::device;
+    const auto lives = lives_of(recording);
+    EXPECT_EQ(lives.at(0).end, 1U);
+    EXPECT_EQ(lives.at(1).end, never);
+}
+
 }  // namespace
 }  // namespace tensorpool::command::trace

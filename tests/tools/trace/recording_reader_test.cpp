@@ -244,6 +244,36 @@ TEST(ReadRecording, WhatHasNoNameIsToldApartAllTheSame) {
     EXPECT_EQ(recording.sources.at(source(1)).name, "?");
 }
 
+TEST(ReadRecording, AStreamIsThatOfTheNextAllocationOfItsRing) {
+    MadeTrace trace;
+    trace.process().name(5, TraceSource::device, "weights");
+    trace.entries({thread_entry(70), entry(stream, 2000, 0x7f40, 0, 5),
+                   entry(allocate, 2000, 1, 10, 5), entry(allocate, 2001, 2, 10, 5),
+                   entry(stream, 2002, 0x7f50, 0, 5), entry(deallocate, 2003, 1, 10, 5),
+                   entry(allocate, 2004, 3, 10, 5)});
+    const Recording recording = read(trace);
+    EXPECT_EQ(addresses(recording), (std::vector<std::uint64_t>{1, 2, 1, 3}));
+    EXPECT_EQ(recording.sources.at(recording.calls[0].source).kind, TraceSource::device);
+    EXPECT_EQ(recording.streams, (std::vector<std::uint64_t>{0, 0x7f40, 0x7f50}));
+    EXPECT_EQ(recording.calls[0].stream, 1U);
+    EXPECT_EQ(recording.calls[1].stream, 0U);
+    EXPECT_EQ(recording.calls[2].stream, 0U);
+    EXPECT_EQ(recording.calls[3].stream, 0U) << "it was not the next";
+}
+
+TEST(ReadRecording, WhatOnlyADeviceDoesTellsThatItIsOne) {
+    MadeTrace trace;
+    trace.process().entries({thread_entry(70), entry(slab, 2000, 0x1000, 4096, 5),
+                             entry(defer, 2001, 0x1000, 256, 6), entry(stream, 2002, 1, 0, 7),
+                             entry(slab_end, 2003, 0x1000, 4096, 5)});
+    const Recording recording = read(trace);
+    ASSERT_EQ(recording.calls.size(), 3U);
+    for (std::size_t source = 1; source < recording.sources.size(); ++source) {
+        EXPECT_EQ(recording.sources[source].kind, TraceSource::device) << source;
+    }
+    EXPECT_EQ(recording.sources.size(), 4U);
+}
+
 TEST(ReadRecording, CountsWhatRingsDropped) {
     MadeTrace trace;
     trace.process();
@@ -320,7 +350,7 @@ TEST(ReadRecording, RefusesWhatCannotBe) {
         EXPECT_NE(problem.find(what), std::string::npos) << problem;
     };
     expect(MadeTrace().entries({thread_entry(1)}), 0, "a chunk of process 7; expected before it");
-    expect(MadeTrace().process().name(1, TraceSource{9}, "x"), 1, "kind 9; expected 1 to 4");
+    expect(MadeTrace().process().name(1, TraceSource{9}, "x"), 1, "kind 9; expected 1 to 5");
     expect(MadeTrace().process().entries({entry(allocate, 1, 1, 1, 1, 64)}), 1,
            "2^64; expected 2^63");
     expect(MadeTrace().process().entries({entry(allocate, 1, 0x1000, UINT64_MAX - 5)}), 1,

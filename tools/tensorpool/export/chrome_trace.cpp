@@ -182,6 +182,8 @@ private:
                 return " (arena)";
             case TraceSource::scratch:
                 return " (scratch)";
+            case TraceSource::device:
+                return " (device)";
             default:
                 return " (pool)";
         }

@@ -142,11 +142,14 @@ CLI::App* add_export(CLI::App& app, Settings& settings) {
     settings.details["export"] =
         "torch is a memory snapshot: each process is a device, and segments are the addresses that "
         "blocks of a pool, an arena or a scratch had so far, for the trace does not tell what they "
-        "held. Its history ends at the moment.\n\n"
+        "held. Behind the processes each allocator of device memory is a device of its own, with "
+        "its slabs as segments and its streams. Its history ends at the moment.\n\n"
         "heap is a profile of gperftools: by call stacks where they were sampled, else by pool and "
         "scope. chrome holds the bytes alive of each pool, thinned, scopes, and requests that were "
         "not met. rmm is the log of RMM's logging_resource_adaptor, which knows no processes: "
-        "addresses of the second one are moved by 2^48, of the third by twice that, and so on.\n";
+        "addresses of the second one are moved by 2^48, of the third by twice that, and so on; "
+        "then "
+        "those of each allocator of device memory.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return export_file(settings, *options); };
     });

@@ -13,8 +13,9 @@ namespace tensorpool::command::export_ {
 using inspect::WrittenFile;
 
 /// A memory snapshot of PyTorch (torch.cuda.memory._snapshot) for memory_viz: each process is a
-/// device, what pools took are segments, and the last `most_entries` calls up to the moment are its
-/// history. Returns how many calls were left out of that.
+/// device, and behind those each allocator of device memory is one. What pools took are segments,
+/// and so are slabs; the last `most_entries` calls up to the moment are a device's history. Returns
+/// how many calls were left out of that.
 std::uint64_t write_snapshot(const History& history, Moment moment, std::uint64_t most_entries,
                              WrittenFile& file);
 
@@ -23,13 +24,14 @@ std::uint64_t write_snapshot(const History& history, Moment moment, std::uint64_
 /// names stand in it then.
 void write_heap_profile(const History& history, Moment moment, WrittenFile& file);
 
-/// A trace for Chrome's and Perfetto's viewers: bytes alive of each pool, arena and scratch,
-/// scopes, and requests that were not met.
+/// A trace for Chrome's and Perfetto's viewers: bytes alive of each pool, arena, scratch and
+/// device, scopes, and requests that were not met.
 void write_chrome_trace(const History& history, WrittenFile& file);
 
 /// A log as RMM's logging_resource_adaptor writes it: each block's beginning and end. Those made
 /// before the recording begin in its first lines, and one that is resized ends and begins again.
-/// Addresses of the second process are moved by 2^48, of the third by twice that, and so on.
+/// Addresses of the second process are moved by 2^48, of the third by twice that, and so on; those
+/// of each device's allocator likewise, behind the processes.
 void write_rmm_log(const History& history, WrittenFile& file);
 
 }  // namespace tensorpool::command::export_

@@ -23,6 +23,10 @@ struct Moment {
     bool has_ended(const Life& life) const noexcept {
         return life.end != Life::none && life.end < calls;
     }
+    /// Its owner has freed it; while it is alive, streams have not passed.
+    bool is_deferred(const Life& life) const noexcept {
+        return life.deferred != Life::none && life.deferred < calls;
+    }
     bool is_alive(const Life& life) const noexcept { return has_begun(life) && !has_ended(life); }
 };
 

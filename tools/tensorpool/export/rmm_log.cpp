@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "export/formats.hpp"
 
@@ -19,20 +20,36 @@ std::uint32_t known(std::uint32_t call) noexcept {
     return call == Life::none ? 0 : call;
 }
 
-/// The log knows no processes, and blocks of two may lie at the same address: each process but the
-/// first has addresses of its own, beyond those that systems give.
-std::uint64_t address_of(const Life& life) noexcept {
-    constexpr unsigned address_bits = 48;
-    return life.address + (std::uint64_t{life.process} << address_bits);
-}
+/// The log knows neither processes nor devices, and blocks of two may lie at the same address: each
+/// process but the first, and each device's allocator, has addresses of its own, beyond those that
+/// systems give.
+class Addresses {
+public:
+    explicit Addresses(const Recording& recording) {
+        std::uint64_t spaces = recording.processes.size();
+        for (const trace::RecordedSource& source : recording.sources) {
+            const bool of_device = source.kind == TraceSource::device;
+            space_of_source_.push_back(of_device ? spaces++ : source.process);
+        }
+    }
+    std::uint64_t of(const Life& life) const noexcept {
+        constexpr unsigned address_bits = 48;
+        const bool of_source = space_of_source_[life.source] != 0;
+        const std::uint64_t space = of_source ? space_of_source_[life.source] : life.process;
+        return life.address + (space << address_bits);
+    }
+
+private:
+    std::vector<std::uint64_t> space_of_source_;
+};
 
 std::string line_of(const History& history, std::uint32_t call, const char* action,
-                    std::uint64_t address, std::uint64_t bytes) {
+                    std::uint64_t address, std::uint64_t bytes, std::uint16_t stream = 0) {
     const Recording& recording = history.recording();
     const trace::Call& from = recording.calls[known(call)];
-    return fmt::format("{},{},{},{:#x},{},0x0\n", recording.threads[from.thread].number,
+    return fmt::format("{},{},{},{:#x},{},{:#x}\n", recording.threads[from.thread].number,
                        time_of_day(recording.begun_unix_ns + from.time_ns), action, address,
-                       std::min(bytes, UINT64_MAX - address));
+                       std::min(bytes, UINT64_MAX - address), recording.streams[stream]);
 }
 
 }  // namespace
@@ -40,6 +57,7 @@ std::string line_of(const History& history, std::uint32_t call, const char* acti
 void write_rmm_log(const History& history, WrittenFile& file) {
     const Recording& recording = history.recording();
     file.write("Thread,Time,Action,Pointer,Size,Stream\n");
+    const Addresses addresses(recording);
     std::uint32_t told = 0;  // calls, of which refusals were written
     const auto refusals_before = [&](std::uint32_t call) {
         for (; told < known(call); ++told) {
@@ -52,12 +70,14 @@ void write_rmm_log(const History& history, WrittenFile& file) {
         [&](std::uint32_t i) {
             const Life& life = history.lives()[i];
             refusals_before(life.begin);
-            file.write(line_of(history, life.begin, "allocate", address_of(life), life.bytes));
+            file.write(line_of(history, life.begin, "allocate", addresses.of(life), life.bytes,
+                               life.stream));
         },
         [&](std::uint32_t i) {
             const Life& life = history.lives()[i];
             refusals_before(life.end);
-            file.write(line_of(history, life.end, "free", address_of(life), life.bytes));
+            file.write(
+                line_of(history, life.end, "free", addresses.of(life), life.bytes, life.stream));
         });
     refusals_before(static_cast<std::uint32_t>(recording.calls.size()));
 }

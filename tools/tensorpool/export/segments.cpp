@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "inspect/ranges_used.hpp"
 
@@ -19,11 +20,13 @@ Range place_of(const History& history, std::size_t life) {
 
 /// By each source, of which there are few.
 std::map<std::uint32_t, RangesUsed> used_by(const History& history,
-                                            std::span<const std::uint32_t> lives, Moment moment) {
+                                            std::span<const std::uint32_t> lives, Moment moment,
+                                            const Slabs& slabs) {
     std::map<std::uint32_t, RangesUsed> used;
     for (const std::uint32_t i : lives) {
         const Life& life = history.lives()[i];
-        if (moment.has_begun(life)) used[life.source].add(place_of(history, i));
+        if (!moment.has_begun(life) || slabs.has_known(life.address)) continue;
+        used[life.source].add(place_of(history, i));
     }
     return used;
 }
@@ -31,29 +34,34 @@ std::map<std::uint32_t, RangesUsed> used_by(const History& history,
 struct Piece {
     Range range;
     std::uint32_t source;
+    bool is_slab = false;
 };
 
-std::vector<Piece> pieces_of(const std::map<std::uint32_t, RangesUsed>& used) {
+std::vector<Piece> pieces_of(const std::map<std::uint32_t, RangesUsed>& used,
+                             const std::vector<Range>& slabs, std::uint32_t of_slabs) {
     std::vector<Piece> pieces;
     for (const auto& [source, ranges] : used) {
-        for (const Range range : ranges.all()) pieces.push_back({range, source});
+        for (const Range range : ranges.all()) pieces.push_back({range, source, false});
     }
+    for (const Range range : slabs) pieces.push_back({range, of_slabs, true});
     std::ranges::stable_sort(pieces, {}, [](const Piece& piece) { return piece.range.begin; });
     return pieces;
 }
 
 std::vector<Segment> join(const std::vector<Piece>& pieces) {
     std::vector<Segment> segments;
+    bool last_is_slab = false;
     for (Piece piece : pieces) {
         Segment* const last = segments.empty() ? nullptr : &segments.back();
         const std::uint64_t taken = last == nullptr ? 0 : last->address + last->bytes;
         piece.range.begin = std::max(piece.range.begin, taken);
         if (piece.range.begin >= piece.range.end) continue;
-        if (last != nullptr && last->source == piece.source &&
+        if (last != nullptr && last->source == piece.source && !last_is_slab && !piece.is_slab &&
             piece.range.begin - taken < growth_bytes) {
             last->bytes = piece.range.end - last->address;
         } else {
-            segments.push_back({piece.range.begin, piece.range.bytes(), piece.source, {}});
+            segments.push_back({piece.range.begin, piece.range.bytes(), piece.source, 0, {}});
+            last_is_slab = piece.is_slab;
         }
     }
     return segments;
@@ -64,15 +72,17 @@ class Filling {
 public:
     explicit Filling(std::vector<Segment>& segments) : segments_(segments) {}
 
-    void add(Range range, std::uint64_t requested_bytes, std::uint32_t stack) {
+    void add(Range range, std::uint64_t requested_bytes, std::uint32_t stack,
+             std::uint16_t stream = 0, bool is_deferred = false) {
         while (now_ < segments_.size() && end_of(now_) <= range.begin) end_segment();
         if (now_ == segments_.size()) return;
         const std::uint64_t begin = std::max(range.begin, filled());
         const std::uint64_t end = std::min(range.end, end_of(now_));
         if (begin >= end) return;
         leave_free_up_to(begin);
+        if (!std::exchange(has_stream_, true)) segments_[now_].stream = stream;
         segments_[now_].blocks.push_back(
-            {begin, end - begin, std::min(requested_bytes, end - begin), stack, true});
+            {begin, end - begin, std::min(requested_bytes, end - begin), stack, true, is_deferred});
     }
     void finish() {
         while (now_ < segments_.size()) end_segment();
@@ -90,22 +100,25 @@ private:
     void leave_free_up_to(std::uint64_t address) {
         const std::uint64_t begin = filled();
         if (begin < address)
-            segments_[now_].blocks.push_back({begin, address - begin, 0, 0, false});
+            segments_[now_].blocks.push_back({begin, address - begin, 0, 0, false, false});
     }
     void end_segment() {
         leave_free_up_to(end_of(now_));
+        has_stream_ = false;
         ++now_;
     }
 
     std::vector<Segment>& segments_;
     std::size_t now_ = 0;
+    bool has_stream_ = false;  // of the segment: that of its first block
 };
 
 }  // namespace
 
 std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lives,
-                                 Moment moment) {
-    std::vector<Segment> segments = join(pieces_of(used_by(history, lives, moment)));
+                                 Moment moment, const Slabs& slabs, std::uint32_t source) {
+    std::vector<Segment> segments =
+        join(pieces_of(used_by(history, lives, moment, slabs), slabs.all(), source));
     std::vector<std::size_t> alive;
     for (const std::uint32_t i : lives) {
         if (moment.is_alive(history.lives()[i])) alive.push_back(i);
@@ -113,7 +126,9 @@ std::vector<Segment> segments_of(const History& history, std::span<const std::ui
     std::ranges::stable_sort(alive, {}, [&](std::size_t i) { return history.lives()[i].address; });
     Filling filling(segments);
     for (const std::size_t i : alive) {
-        filling.add(place_of(history, i), history.lives()[i].bytes, history.facts(i).stack);
+        const Life& life = history.lives()[i];
+        filling.add(place_of(history, i), life.bytes, history.facts(i).stack, life.stream,
+                    moment.is_deferred(life));
     }
     filling.finish();
     return segments;

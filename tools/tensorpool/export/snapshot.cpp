@@ -9,6 +9,7 @@
 #include "export/formats.hpp"
 #include "export/pickle_writer.hpp"
 #include "export/segments.hpp"
+#include "export/slabs.hpp"
 #include "inspect/frame_names.hpp"
 
 namespace tensorpool::command::export_ {
@@ -21,9 +22,11 @@ public:
           moment_(moment),
           names_(history.recording()),
           pickle_(file),
-          lives_(processes()),
-          steps_(processes()) {
-        part_by_process();
+          parts_(processes()) {
+        find_devices();
+        part_lives();
+        follow_slabs();
+        for (std::size_t i = processes(); i < parts_.size(); ++i) order_steps(parts_[i]);
     }
 
     std::uint64_t write(std::uint64_t most_entries) {
@@ -42,63 +45,138 @@ public:
     }
 
 private:
-    /// The beginning or the end of a block.
+    /// What happened to a block, or to a slab.
     struct Step {
-        std::uint32_t life;
+        enum class Kind : std::uint8_t { begin, defer, end, slab };
+        Kind kind;
+        std::uint32_t number;  // of a life, or in Part::changes
+    };
+    struct SlabChange {
+        std::uint32_t call;
+        inspect::Range range;
         bool begins;
+    };
+    /// What is a device to PyTorch: a process, or an allocator of device memory.
+    struct Part {
+        std::vector<std::uint32_t> lives;
+        std::vector<Step> steps;  // up to the moment, by time
+        Slabs slabs;
+        std::vector<SlabChange> changes;
+        std::uint32_t source = 0;  // 0: a process's
     };
 
     std::uint32_t processes() const {
         return static_cast<std::uint32_t>(history_.recording().processes.size());
     }
 
+    void find_devices() {
+        const auto& sources = history_.recording().sources;
+        for (std::uint32_t source = 0; source < sources.size(); ++source) {
+            part_of_source_.push_back(sources[source].process);
+            if (sources[source].kind != TraceSource::device) continue;
+            part_of_source_.back() = static_cast<std::uint32_t>(parts_.size());
+            parts_.emplace_back().source = source;
+        }
+    }
+    /// Calls without a source are their process's.
+    Part& part_of(const Life& life) {
+        return parts_[life.source == 0 ? life.process : part_of_source_[life.source]];
+    }
+
     /// In one go, for there may be thousands of processes.
-    void part_by_process() {
+    void part_lives() {
         const std::vector<Life>& lives = history_.lives();
-        for (std::uint32_t i = 0; i < lives.size(); ++i) lives_[lives[i].process].push_back(i);
+        for (std::uint32_t i = 0; i < lives.size(); ++i) part_of(lives[i]).lives.push_back(i);
         history_.walk(
             [&](std::uint32_t i) {
                 const bool is_told = lives[i].begin != Life::none && moment_.has_begun(lives[i]);
-                if (is_told) steps_[lives[i].process].push_back({i, true});
+                if (is_told) part_of(lives[i]).steps.push_back({Step::Kind::begin, i});
+                if (is_told && moment_.is_deferred(lives[i])) {
+                    part_of(lives[i]).steps.push_back({Step::Kind::defer, i});
+                }
             },
             [&](std::uint32_t i) {
-                if (moment_.has_ended(lives[i])) steps_[lives[i].process].push_back({i, false});
+                if (moment_.has_ended(lives[i])) {
+                    part_of(lives[i]).steps.push_back({Step::Kind::end, i});
+                }
             });
+    }
+
+    void follow_slabs() {
+        const auto& calls = history_.recording().calls;
+        for (std::uint32_t i = 0; i < moment_.calls; ++i) {
+            Part& part = parts_[part_of_source_[calls[i].source]];
+            if (part.source != 0) follow_slabs(part, i, calls[i]);
+        }
+    }
+    void follow_slabs(Part& part, std::uint32_t i, const trace::Call& call) {
+        const inspect::Range range = inspect::range_of(call.address, call.bytes);
+        if (call.action == TraceAction::slab) {
+            part.slabs.add(range);
+            add_change(part, {i, range, true});
+        } else if (call.action == TraceAction::slab_end) {
+            part.slabs.remove(range);
+            add_change(part, {i, range, false});
+        } else if (call.action == TraceAction::gone) {
+            for (const inspect::Range all : part.slabs.all()) {
+                part.slabs.remove(all);
+                add_change(part, {i, all, false});
+            }
+        }
+    }
+    static void add_change(Part& part, SlabChange change) {
+        part.steps.push_back({Step::Kind::slab, static_cast<std::uint32_t>(part.changes.size())});
+        part.changes.push_back(change);
+    }
+
+    std::uint32_t call_of(Step step, const Part& part) const {
+        if (step.kind == Step::Kind::slab) return part.changes[step.number].call;
+        const Life& life = history_.lives()[step.number];
+        if (step.kind == Step::Kind::begin) return life.begin;
+        return step.kind == Step::Kind::defer ? life.deferred : life.end;
+    }
+    void order_steps(Part& part) const {
+        std::ranges::stable_sort(part.steps, {}, [&](Step step) { return call_of(step, part); });
     }
 
     void write_segments() {
         pickle_.text("segments");
         pickle_.begin_list();
-        for (std::uint32_t process = 0; process < processes(); ++process) {
-            for (const Segment& segment : segments_of(history_, lives_[process], moment_)) {
-                write_segment(segment, process);
+        for (std::uint32_t device = 0; device < parts_.size(); ++device) {
+            const Part& part = parts_[device];
+            for (const Segment& segment :
+                 segments_of(history_, part.lives, moment_, part.slabs, part.source)) {
+                write_segment(segment, device);
                 pickle_.end_item();
             }
         }
         pickle_.end_list();
     }
-    void write_segment(const Segment& segment, std::uint32_t process) {
+    void write_segment(const Segment& segment, std::uint32_t device) {
+        std::uint64_t active = 0;
         std::uint64_t allocated = 0;
         std::uint64_t requested = 0;
         for (const SegmentBlock& block : segment.blocks) {
-            allocated += block.is_alive ? block.bytes : 0;
+            active += block.is_alive ? block.bytes : 0;
+            if (!block.is_alive || block.is_deferred) continue;
+            allocated += block.bytes;
             requested += block.requested_bytes;
         }
         const trace::RecordedSource& source = history_.recording().sources[segment.source];
         pickle_.begin_dictionary();
-        pickle_.entry("device", process);
+        pickle_.entry("device", device);
         pickle_.entry("address", segment.address);
         pickle_.entry("total_size", segment.bytes);
-        pickle_.entry("stream", 0);
+        pickle_.entry("stream", history_.recording().streams[segment.stream]);
         pickle_.entry("segment_type", "large");
         pickle_.text("segment_pool_id");
         pickle_.number(static_cast<std::uint64_t>(source.kind));
         pickle_.number(source.number);
         pickle_.make_pair();
         pickle_.text("is_expandable");
-        pickle_.boolean(false);
+        pickle_.boolean(parts_[device].slabs.have_grown());
         pickle_.entry("allocated_size", allocated);
-        pickle_.entry("active_size", allocated);
+        pickle_.entry("active_size", active);
         pickle_.entry("requested_size", requested);
         pickle_.entry("tensorpool_source", source.name);
         write_frames(0);
@@ -113,12 +191,17 @@ private:
             pickle_.entry("address", block.address);
             pickle_.entry("size", block.bytes);
             pickle_.entry("requested_size", block.requested_bytes);
-            pickle_.entry("state", block.is_alive ? "active_allocated" : "inactive");
+            pickle_.entry("state", state_of(block));
             write_frames(block.stack);
             pickle_.end_dictionary();
             pickle_.end_item();
         }
         pickle_.end_list();
+    }
+
+    static const char* state_of(const SegmentBlock& block) {
+        if (!block.is_alive) return "inactive";
+        return block.is_deferred ? "active_pending_free" : "active_allocated";
     }
 
     // The same list of frames is written once.
@@ -148,37 +231,51 @@ private:
         std::uint64_t left_out = 0;
         pickle_.text("device_traces");
         pickle_.begin_list();
-        for (std::uint32_t process = 0; process < processes(); ++process) {
-            left_out += write_trace(process, most_entries);
+        for (const Part& part : parts_) {
+            left_out += write_trace(part, most_entries);
             pickle_.end_item();
         }
         pickle_.end_list();
         return left_out;
     }
     /// The viewer works back from the blocks at the moment, so the history ends there.
-    std::uint64_t write_trace(std::uint32_t process, std::uint64_t most_entries) {
-        const std::span<const Step> steps = steps_[process];
+    std::uint64_t write_trace(const Part& part, std::uint64_t most_entries) {
+        const std::span<const Step> steps = part.steps;
         const std::size_t left_out = steps.size() > most_entries ? steps.size() - most_entries : 0;
         pickle_.begin_list();
-        for (const Step step : steps.subspan(left_out)) write_step(step);
+        for (const Step step : steps.subspan(left_out)) write_step(step, part);
         pickle_.end_list();
         return left_out;
     }
-    void write_step(Step step) {
-        const Life& life = history_.lives()[step.life];
-        if (step.begins) return write_step("alloc", step.life, life.begin);
-        write_step("free_requested", step.life, life.end);
-        write_step("free_completed", step.life, life.end);
+    void write_step(Step step, const Part& part) {
+        if (step.kind == Step::Kind::slab) return write_slab(part.changes[step.number], part);
+        const Life& life = history_.lives()[step.number];
+        const auto write = [&](const char* action) {
+            write_event(action, life.address, life.bytes, life.stream, call_of(step, part),
+                        history_.facts(step.number).stack);
+        };
+        if (step.kind == Step::Kind::begin) return write("alloc");
+        if (step.kind == Step::Kind::defer) return write("free_requested");
+        if (life.deferred == Life::none) write("free_requested");
+        write("free_completed");
     }
-    void write_step(std::string_view action, std::uint32_t life, std::uint32_t call) {
+    void write_slab(const SlabChange& change, const Part& part) {
+        const bool grow = part.slabs.have_grown();
+        const char* const made = grow ? "segment_map" : "segment_alloc";
+        const char* const gone = grow ? "segment_unmap" : "segment_free";
+        write_event(change.begins ? made : gone, change.range.begin, change.range.bytes(), 0,
+                    change.call, history_.recording().calls[change.call].stack);
+    }
+    void write_event(std::string_view action, std::uint64_t address, std::uint64_t bytes,
+                     std::uint16_t stream, std::uint32_t call, std::uint32_t stack) {
         const std::uint64_t time = history_.recording().begun_unix_ns + history_.time_of(call);
         pickle_.begin_dictionary();
         pickle_.entry("action", action);
-        pickle_.entry("addr", history_.lives()[life].address);
-        pickle_.entry("size", history_.lives()[life].bytes);
-        pickle_.entry("stream", 0);
+        pickle_.entry("addr", address);
+        pickle_.entry("size", bytes);
+        pickle_.entry("stream", history_.recording().streams[stream]);
         pickle_.entry("time_us", time / 1000);
-        write_frames(history_.facts(life).stack);
+        write_frames(stack);
         pickle_.end_dictionary();
         pickle_.end_item();
     }
@@ -187,8 +284,8 @@ private:
     Moment moment_;
     inspect::FrameNames names_;
     PickleWriter pickle_;
-    std::vector<std::vector<std::uint32_t>> lives_;  // of each process
-    std::vector<std::vector<Step>> steps_;           // the same: up to the moment, by time
+    std::vector<Part> parts_;  // the processes, then the allocators of device memory
+    std::vector<std::uint32_t> part_of_source_;
     std::map<std::uint32_t, std::uint32_t> stacks_;  // what the pickle remembers them by
 };
 

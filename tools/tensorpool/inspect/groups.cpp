@@ -16,6 +16,8 @@ const char* kind_name(TraceSource kind) noexcept {
             return "scratch";
         case TraceSource::scope:
             return "scope";
+        case TraceSource::device:
+            return "device";
     }
     return "?";
 }

@@ -11,16 +11,19 @@
 namespace tensorpool::command::replay {
 namespace {
 
-bool allocates(TraceAction action) {
-    return action == TraceAction::allocate || action == TraceAction::arena_allocate ||
-           action == TraceAction::scratch_allocate;
+/// What can be replayed: a device's memory cannot.
+bool allocates(const trace::Recording& recording, const trace::Call& call) {
+    if (recording.sources[call.source].kind == TraceSource::device) return false;
+    return call.action == TraceAction::allocate || call.action == TraceAction::arena_allocate ||
+           call.action == TraceAction::scratch_allocate;
 }
 
 std::vector<std::uint64_t> allocated_by(const trace::Recording& recording) {
     std::vector<std::uint64_t> bytes(recording.processes.size());
     for (const trace::Call& call : recording.calls) {
         // One more, so that calls of no bytes count too.
-        if (allocates(call.action)) bytes[recording.threads[call.thread].process] += call.bytes + 1;
+        if (!allocates(recording, call)) continue;
+        bytes[recording.threads[call.thread].process] += call.bytes + 1;
     }
     return bytes;
 }

@@ -34,7 +34,9 @@ LifeOrder::LifeOrder(const trace::Recording& recording, std::uint32_t process) {
     for (const Life& life : trace::lives_of(recording)) {
         // What ends by the call that made it was never anybody's.
         const bool lived = life.begin == Life::none || life.begin < life.end;
-        if (life.process != process || !lived) continue;
+        // A device's memory is not to be had here.
+        const bool of_device = recording.sources[life.source].kind == TraceSource::device;
+        if (life.process != process || !lived || of_device) continue;
         check(recording, life);
         lives_.push_back(life);
         if (life.end != Life::none) ends_.push_back(lives_.size() - 1);

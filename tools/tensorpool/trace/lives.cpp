@@ -18,6 +18,9 @@ struct Holdings {
     std::vector<std::uint32_t> blocks;   // of a pool, all there ever were
     std::priority_queue<Placed> placed;  // the last place on top
     std::uint64_t offset = 0;            // of a scratch: where the next block is taken
+    // Of a device's allocator, by address: it may lie over what others have, as when it takes its
+    // memory from a pool, and two devices may have the same addresses.
+    std::unordered_map<std::uint64_t, std::uint32_t> alive;
 };
 
 class Lives {
@@ -39,6 +42,14 @@ private:
         return recording_.threads[call(i).thread].process;
     }
     Holdings& holdings(std::uint32_t i) { return held_[call(i).source]; }
+    std::unordered_map<std::uint64_t, std::uint32_t>& alive(std::uint32_t source,
+                                                            std::uint32_t process) {
+        const bool of_device = recording_.sources[source].kind == TraceSource::device;
+        return of_device ? held_[source].alive : alive_[process];
+    }
+    std::unordered_map<std::uint64_t, std::uint32_t>& alive(std::uint32_t i) {
+        return alive(call(i).source, process_of(i));
+    }
 
     void look_at(std::uint32_t i) {
         switch (call(i).action) {
@@ -48,6 +59,8 @@ private:
                 return end_one(i);
             case TraceAction::resize:
                 return resize(i);
+            case TraceAction::defer:
+                return defer(i);
             case TraceAction::arena_allocate:
                 return holdings(i).placed.emplace(call(i).address, begin(i));
             case TraceAction::arena_release:
@@ -70,8 +83,7 @@ private:
 
     std::uint32_t begin(std::uint32_t i) {
         const auto number = static_cast<std::uint32_t>(lives_.size());
-        auto& alive = alive_[process_of(i)];
-        const auto [at, is_new] = alive.try_emplace(call(i).address, number);
+        const auto [at, is_new] = alive(i).try_emplace(call(i).address, number);
         if (!is_new) {  // its end was dropped
             lives_[at->second].end = i;
             at->second = number;
@@ -81,7 +93,7 @@ private:
     }
 
     void end_one(std::uint32_t i) {
-        auto& alive = alive_[process_of(i)];
+        auto& alive = this->alive(i);
         const auto found = alive.find(call(i).address);
         if (found == alive.end()) {
             earlier_.push_back(life(i, Life::none, i));
@@ -89,6 +101,11 @@ private:
         }
         lives_[found->second].end = i;
         alive.erase(found);
+    }
+
+    void defer(std::uint32_t i) {
+        const auto found = alive(i).find(call(i).address);
+        if (found != alive(i).end()) lives_[found->second].deferred = i;
     }
 
     void resize(std::uint32_t i) {
@@ -116,7 +133,7 @@ private:
         Life& life = lives_[number];
         if (life.end != Life::none) return;
         life.end = i;
-        alive_[life.process].erase(life.address);
+        alive(life.source, life.process).erase(life.address);
     }
 
     Life life(std::uint32_t i, std::uint32_t begin, std::uint32_t end) const {
@@ -126,7 +143,9 @@ private:
                 .source = call(i).source,
                 .address = call(i).address,
                 .bytes = call(i).bytes,
-                .continues = false};
+                .continues = false,
+                .deferred = Life::none,
+                .stream = call(i).stream};
     }
 
     const Recording& recording_;

@@ -30,7 +30,7 @@ struct RecordedThread {
     std::uint64_t number = 0;   ///< as the system counts threads; 0: not known
 };
 
-/// A pool, an arena, a scratch or a scope.
+/// A pool, an arena, a scratch, a device allocator or a scope.
 struct RecordedSource {
     std::uint32_t process = 0;
     TraceSource kind = TraceSource::pool;
@@ -59,9 +59,10 @@ struct Call {
     std::uint32_t stack = 0;   ///< index into Recording::stacks; 0: none was sampled
     TraceAction action = TraceAction::none;
     std::uint8_t alignment_log2 = 0;
+    std::uint16_t stream = 0;  ///< of a device's block: index into Recording::streams
 };
 
-/// What a pool, an arena or a scratch holds from a moment on.
+/// What a source holds from a moment on.
 struct CapacityChange {
     std::uint64_t time_ns = 0;  ///< as Call::time_ns
     std::uint64_t bytes = 0;
@@ -75,9 +76,12 @@ struct Recording {
     std::vector<RecordedSource> sources;
     /// The first is "?": of frames that are no file's code, and whose offset is the address.
     std::vector<RecordedModule> modules;
+    /// Handles of a device's streams. The first is the default one's, which is 0, and that of all
+    /// beyond the 65,535th too.
+    std::vector<std::uint64_t> streams = {0};
     std::vector<std::vector<RecordedFrame>> stacks;  ///< innermost frame first; the first is empty
-    /// By time; those of one thread in their order. None are `none`, `thread`, `frames` or
-    /// `capacity`.
+    /// By time; those of one thread in their order. None are `none`, `thread`, `frames`,
+    /// `capacity` or `stream`.
     std::vector<Call> calls;
     /// By time; 0 where a source went. Empty where the recorder does not tell them.
     std::vector<CapacityChange> capacities;
@@ -103,6 +107,8 @@ struct Life {
     std::uint64_t bytes = 0;  ///< asked for; of one made before the recording: of its block
     /// Resized where it stands: the life before ended by the same call.
     bool continues = false;
+    std::uint32_t deferred = none;  ///< the call by which its owner freed it, where it lived on
+    std::uint16_t stream = 0;       ///< as Call::stream
 };
 
 /// The lives of a recording's blocks in the order of their beginnings, those made before it first.

@@ -33,6 +33,7 @@ private:
         std::uint32_t thread = no_thread;
         std::uint64_t cycles = 0;  // of its last entry
         std::uint64_t dropped = 0;
+        std::uint16_t stream = 0;           // of its next allocation
         std::vector<RecordedFrame> frames;  // of the last call's stack, so far
     };
     /// Numbers that mean something in this process only, and what they stand for.
@@ -60,6 +61,7 @@ private:
     void end_stack(Ring& ring);
     std::uint32_t thread_of(Process& process, std::uint64_t number);
     std::uint32_t unknown_thread(const Process& process);
+    std::uint16_t stream_of(std::uint64_t handle);
     std::uint32_t source_of(Process& process, const TraceEntry& entry);
 
     std::string path_;
@@ -67,6 +69,7 @@ private:
     StackTable stacks_;
     CapacityChanges capacities_;
     TraceClock clock_;
+    std::unordered_map<std::uint64_t, std::uint16_t> streams_ = {{0, 0}};
     std::uint64_t begun_cycles_ = 0;  // of the first process
     std::uint64_t calls_ = 0;
     std::deque<Process> processes_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "trace/recording_builder.hpp"
 
@@ -25,6 +26,9 @@ bool has_block(TraceAction action) {
         case TraceAction::resize:
         case TraceAction::arena_allocate:
         case TraceAction::scratch_allocate:
+        case TraceAction::defer:
+        case TraceAction::slab:
+        case TraceAction::slab_end:
             return true;
         default:
             return false;
@@ -45,6 +49,11 @@ TraceSource kind_of(TraceAction action) {
         case TraceAction::scope_begin:
         case TraceAction::scope_end:
             return TraceSource::scope;
+        case TraceAction::stream:
+        case TraceAction::defer:
+        case TraceAction::slab:
+        case TraceAction::slab_end:
+            return TraceSource::device;
         default:
             return TraceSource::pool;
     }
@@ -98,20 +107,28 @@ void RecordingBuilder::add_call(Process& process, Ring& ring, const TraceEntry& 
         return;
     }
     // Of a later version, or none at all.
-    if (entry.action == TraceAction::none || entry.action > TraceAction::capacity) return;
+    if (entry.action == TraceAction::none || entry.action > TraceAction::slab_end) return;
     ring.cycles = std::max(ring.cycles, entry.cycles);
     if (entry.action == TraceAction::capacity) {
         return capacities_.add(ring.cycles, source_of(process, entry), entry.bytes);
     }
+    if (entry.action == TraceAction::stream) {
+        (void)source_of(process, entry);  // of a device, whatever it is called
+        ring.stream = stream_of(entry.address);
+        return;
+    }
     if (ring.thread == no_thread) ring.thread = unknown_thread(process);
     if (entry.action == TraceAction::gone) capacities_.end(ring.cycles, source_of(process, entry));
-    ring.runs.back().push_back({.time_ns = ring.cycles,
-                                .address = entry.address,
-                                .bytes = entry.bytes,
-                                .thread = ring.thread,
-                                .source = source_of(process, entry),
-                                .action = entry.action,
-                                .alignment_log2 = entry.alignment_log2});
+    const std::uint16_t stream = std::exchange(ring.stream, std::uint16_t{0});
+    ring.runs.back().push_back(
+        {.time_ns = ring.cycles,
+         .address = entry.address,
+         .bytes = entry.bytes,
+         .thread = ring.thread,
+         .source = source_of(process, entry),
+         .action = entry.action,
+         .alignment_log2 = entry.alignment_log2,
+         .stream = entry.action == TraceAction::allocate ? stream : std::uint16_t{0}});
 }
 
 void RecordingBuilder::add_frames(const Process& process, Ring& ring, const TraceEntry& entry) {
@@ -149,6 +166,16 @@ std::uint32_t RecordingBuilder::unknown_thread(const Process& process) {
     return static_cast<std::uint32_t>(recording_.threads.size() - 1);
 }
 
+std::uint16_t RecordingBuilder::stream_of(std::uint64_t handle) {
+    constexpr std::size_t most_streams = 0x10000;
+    const auto [at, is_new] =
+        streams_.try_emplace(handle, static_cast<std::uint16_t>(recording_.streams.size()));
+    if (!is_new) return at->second;
+    if (recording_.streams.size() == most_streams) return at->second = 0;
+    recording_.streams.push_back(handle);
+    return at->second;
+}
+
 std::uint32_t RecordingBuilder::source_of(Process& process, const TraceEntry& entry) {
     if (entry.source == 0) return 0;
     const auto [at, is_new] = process.sources.try_emplace(
@@ -159,7 +186,7 @@ std::uint32_t RecordingBuilder::source_of(Process& process, const TraceEntry& en
                                       .number = entry.source,
                                       .name = "?"});
     }
-    // What a pool, an arena or a scratch holds comes before what it does.
+    // What a source holds comes before what it does.
     RecordedSource& source = recording_.sources[at->second];
     const TraceSource kind = kind_of(entry.action);
     if (kind != TraceSource::pool && source.name == "?") source.kind = kind;

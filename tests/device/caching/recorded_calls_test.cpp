@@ -1,0 +1,154 @@
+// What a recorder is told of a caching allocator.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include <tensorpool/device/caching_allocator.hpp>
+
+#include "device/caching/caching_device.hpp"
+#include "statistics/recorder_hooks.hpp"
+
+namespace tensorpool {
+namespace {
+
+using test::device_with;
+using test::mib;
+using test::Slabs;
+using test::unwatched;
+using Simulated = test::Device;
+
+struct Told {
+    TraceAction action;
+    std::uint64_t source;
+    const void* address;
+    std::size_t bytes;
+};
+
+std::vector<Told>& told() {
+    static std::vector<Told> all;
+    return all;
+}
+
+/// While it lives, calls are recorded into `told()`.
+class Recording {
+public:
+    Recording() {
+        told().clear();
+        statistics::recorder_hooks.record.store([](TraceAction action, std::uint64_t source,
+                                                   const void* address, std::size_t bytes,
+                                                   std::size_t) noexcept {
+            told().push_back({action, source, address, bytes});
+        });
+    }
+    ~Recording() { statistics::recorder_hooks.record.store(nullptr); }
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+
+    std::vector<Told> of(TraceAction action) const {
+        std::vector<Told> found;
+        for (const Told& one : told()) {
+            if (one.action == action) found.push_back(one);
+        }
+        return found;
+    }
+    std::string actions() const {
+        std::string text;
+        for (const Told& one : told()) {
+            text += std::to_string(static_cast<unsigned>(one.action)) + ' ';
+        }
+        return text;
+    }
+};
+
+class RecordedCalls : public ::testing::TestWithParam<Slabs> {
+protected:
+    RecordedCalls() : backend(unwatched(device_with(GetParam()))), allocator(backend, 0) {
+        // What comes first sets up the hooks, and leaves a block for the stream to be parked.
+        allocator.deallocate(allocator.allocate(4096));
+    }
+
+    Simulated backend;
+    CachingAllocator allocator;
+};
+INSTANTIATE_TEST_SUITE_P(Plain, RecordedCalls, ::testing::Values(Slabs::plain));
+INSTANTIATE_TEST_SUITE_P(Expandable, RecordedCalls, ::testing::Values(Slabs::expandable));
+
+TEST_P(RecordedCalls, AreAllToldThoughTheFastPathWasOpen) {
+    const Recording recording;
+    void* const block = allocator.allocate(4000);
+    allocator.deallocate(block);
+    ASSERT_EQ(told().size(), 2U) << recording.actions();
+    EXPECT_EQ(told()[0].action, TraceAction::allocate);
+    EXPECT_EQ(told()[0].source, allocator.statistics().id);
+    EXPECT_EQ(told()[0].address, block);
+    EXPECT_EQ(told()[0].bytes, 4000U);
+    EXPECT_EQ(told()[1].action, TraceAction::deallocate);
+    EXPECT_EQ(told()[1].bytes, 4096U);
+}
+
+TEST_P(RecordedCalls, TellTheStreamWhereItIsNotTheDefaultOne) {
+    const StreamHandle stream = backend.stream();
+    const Recording recording;
+    allocator.deallocate(allocator.allocate(4096, stream));
+    const auto streams = recording.of(TraceAction::stream);
+    ASSERT_EQ(streams.size(), 1U);
+    EXPECT_EQ(streams[0].address, static_cast<const void*>(stream));
+}
+
+TEST_P(RecordedCalls, TellWhatIsHeldBackWhenItIsFreedAndWhenItMayBeUsed) {
+    const StreamHandle user = backend.stream();
+    const Recording recording;
+    void* const block = allocator.allocate(4096);
+    allocator.record_use(block, user);
+    allocator.deallocate(block);
+    EXPECT_EQ(recording.of(TraceAction::defer).size(), 1U);
+    EXPECT_EQ(recording.of(TraceAction::deallocate).size(), 0U);
+    backend.synchronize(user);
+    allocator.trim();
+    const auto freed = recording.of(TraceAction::deallocate);
+    ASSERT_EQ(freed.size(), 1U) << recording.actions();
+    EXPECT_EQ(freed[0].address, block);
+}
+
+TEST_P(RecordedCalls, TellMemoryThatComesAndGoes) {
+    const Recording recording;
+    void* const block = allocator.allocate(40 * mib);
+    allocator.deallocate(block);
+    const std::size_t held = allocator.statistics().capacity_bytes;
+    std::size_t gained = 0;
+    for (const Told& slab : recording.of(TraceAction::slab)) gained += slab.bytes;
+    EXPECT_GE(gained, 40 * mib);
+    EXPECT_GE(recording.of(TraceAction::capacity).size(), 1U);
+    EXPECT_EQ(recording.of(TraceAction::capacity).back().bytes, held);
+    backend.synchronize(nullptr);
+    allocator.trim();
+    std::size_t lost = 0;
+    for (const Told& slab : recording.of(TraceAction::slab_end)) lost += slab.bytes;
+    EXPECT_EQ(lost, held - allocator.statistics().capacity_bytes);
+    EXPECT_GE(lost, gained);
+}
+
+TEST_P(RecordedCalls, TellARequestThatCannotBeMet) {
+    const Recording recording;
+    EXPECT_EQ(allocator.try_allocate(std::size_t{1} << 50), nullptr);
+    const auto refused = recording.of(TraceAction::refuse);
+    ASSERT_EQ(refused.size(), 1U);
+    EXPECT_EQ(refused[0].bytes, std::size_t{1} << 50);
+}
+
+TEST_P(RecordedCalls, TellNoBlockOfScalarsAsOneThatSomebodyHad) {
+    const StreamHandle user = backend.stream();
+    const Recording recording;
+    void* const scalar = allocator.allocate_scalar(8);
+    allocator.record_use(scalar, user);
+    allocator.deallocate(scalar);
+    backend.synchronize(user);
+    allocator.trim();
+    EXPECT_EQ(recording.of(TraceAction::allocate).size(), 1U);
+    EXPECT_EQ(recording.of(TraceAction::deallocate).size(), 1U) << recording.actions();
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "inspect/pages_in_use.hpp"
+
+namespace tensorpool::command::export_ {
+
+using inspect::Range;
+
+/// The slabs of a device's allocator, followed through time. Those that touch are one.
+class Slabs {
+public:
+    void add(Range range);
+    void remove(Range range);
+
+    /// Now, by address.
+    std::vector<Range> all() const;
+    /// Whether it lay in a slab at any time.
+    bool has_known(std::uint64_t address) const;
+    /// Whether one grew at its end or its beginning.
+    bool have_grown() const noexcept { return have_grown_; }
+
+private:
+    using Ends = std::map<std::uint64_t, std::uint64_t>;  // by begin
+    static bool join(Ends& ends, Range range);
+
+    Ends now_;
+    Ends ever_;
+    bool have_grown_ = false;
+};
+
+}  // namespace tensorpool::command::export_
