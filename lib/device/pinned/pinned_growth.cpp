@@ -80,6 +80,7 @@ PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t byte
     }
     totals_.count_growth(bytes);
     place_.note_capacity();
+    statistics::record(TraceAction::slab, place_.id(), memory, bytes);
     statistics::write_entry(EntryKind::growth, LimitKind::none, bytes, options_.name);
     return {heap_.take_best(slabs_, request), DeviceStatus::ok};
 }
@@ -128,9 +129,11 @@ std::size_t PinnedCore::give_back(Lock& lock) noexcept {
     std::size_t given = 0;
     while (Slab* const slab = take_free_slab()) {
         lock.unlock();
+        statistics::record(TraceAction::slab_end, place_.id(), slab->base, slab->bytes);
         const DeviceStatus status = backend_.deallocate_pinned(device_, slab->base, slab->bytes);
         lock.lock();
         if (status != DeviceStatus::ok) {
+            statistics::record(TraceAction::slab, place_.id(), slab->base, slab->bytes);
             heap_.put_back(*slab->first, idle_stamp);
             break;
         }

@@ -7,6 +7,7 @@
 #include "device/runtime/check_status.hpp"
 #include "platform/fail.hpp"
 #include "statistics/failed_checks.hpp"
+#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::device {
 
@@ -32,6 +33,7 @@ HostBlocks::~HostBlocks() {
 }
 
 void* HostBlocks::allocate(std::size_t bytes, StreamHandle stream) {
+    statistics::look_for_recorder();
     if (held_.holds_any()) held_.collect();
     void* const memory = take(bytes);
     if (memory == nullptr) return nullptr;
@@ -66,6 +68,7 @@ void HostBlocks::enter(void* memory, std::size_t bytes, StreamHandle stream) {
     add(counters.requested_bytes, bytes);
     add(counters.allocated_bytes, bytes);
     place_.note_capacity();
+    statistics::record_device_block(place_.id(), stream, memory, bytes);
 }
 
 HostBlocks::Stream& HostBlocks::stream_of(StreamHandle stream) {
@@ -122,6 +125,7 @@ std::span<const StreamHandle> HostBlocks::all_streams(Block& block) noexcept {
 void HostBlocks::give_at_once(void* memory, Block& block) noexcept {
     {
         const std::lock_guard guard(mutex_);
+        statistics::record(TraceAction::deallocate, place_.id(), memory, block.bytes);
         place_.totals().let_go(block.bytes);
         place_.totals().count_give_back(block.bytes);
         place_.note_capacity();
@@ -135,6 +139,7 @@ void HostBlocks::hold_back(void* memory, Block& block,
     {
         // Before it is held, for then it may be given at any moment.
         const std::lock_guard guard(mutex_);
+        statistics::record(TraceAction::defer, place_.id(), memory, block.bytes);
         place_.totals().defer(block.bytes);
     }
     const std::size_t events = held_.hold(memory, block.bytes, busy);
@@ -152,6 +157,7 @@ void HostBlocks::leave(Block& block) noexcept {
 void HostBlocks::give(const HeldBlocks::Block& block) noexcept {
     {
         const std::lock_guard guard(mutex_);
+        statistics::record(TraceAction::deallocate, place_.id(), block.memory, block.bytes);
         place_.totals().end_deferral(block.bytes);
         place_.totals().count_give_back(block.bytes);
         place_.note_capacity();
