@@ -58,7 +58,7 @@ const char* explanation(Cause cause) noexcept {
 const char* remedy(Cause cause) noexcept {
     switch (cause) {
         case Cause::request:
-            return "smaller blocks, or a larger max_allocation";
+            return "smaller blocks: max_allocation and the size of the device bound them";
         case Cause::limit:
             return "a larger hard_limit, or fewer blocks in use";
         case Cause::fragmentation:

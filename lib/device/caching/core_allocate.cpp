@@ -55,10 +55,13 @@ Request CachingCore::request_of(std::size_t bytes, const StreamCache& cache) con
     return request;
 }
 
+/// Also what the device can never have, for which no tables of granules are made. Managed storage
+/// may exceed the device: the rest of it lies on the host.
 bool CachingCore::is_too_large(std::size_t bytes) const noexcept {
     const auto exceeds = [&](std::size_t limit) { return limit != 0 && bytes > limit; };
     return bytes > most_bytes || exceeds(options_.max_allocation) ||
-           exceeds(abilities_.largest_allocation);
+           exceeds(abilities_.largest_allocation) ||
+           (options_.storage != StorageKind::managed && exceeds(total_bytes_));
 }
 
 /// From the sets of the stream, after everything that it has parked went there.

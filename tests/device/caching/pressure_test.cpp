@@ -69,6 +69,15 @@ TEST_P(Pressure, TakesEachStepInOrderAndThenFails) {
     EXPECT_NE(allocator.try_allocate(100 * mib), nullptr);
 }
 
+TEST_P(Pressure, RequestBeyondTheDeviceAsksNothingOfIt) {
+    CachingAllocator allocator(backend, 0, options);
+    backend.reset_calls();
+    const DeviceAllocationFailure failure = failure_of(allocator, std::size_t{1} << 45);
+    EXPECT_EQ(failure.cause, DeviceAllocationFailure::Cause::request);
+    const Asked asked(backend);
+    EXPECT_EQ(asked.memory + asked.maps + asked.waits, 0U);
+}
+
 TEST_P(Pressure, WhatAnotherStreamHasParkedIsGivenBackForARequest) {
     CachingAllocator allocator(backend, 0, options);
     const StreamHandle stream = backend.stream();
