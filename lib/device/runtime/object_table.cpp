@@ -7,7 +7,7 @@
 
 namespace tensorpool::device {
 
-ObjectTable::~ObjectTable() {
+void ObjectTable::end() noexcept {
     while (Entry* const entry = last_.load(std::memory_order_relaxed)) {
         last_.store(entry->next, std::memory_order_relaxed);
         entry->destroy(entry->object);

@@ -15,8 +15,7 @@ public:
     using Recipe = Runtime::ObjectRecipe;
 
     ObjectTable() = default;
-    /// Those made last first. One that asks for another meanwhile gets it, made anew if need be.
-    ~ObjectTable();
+    ~ObjectTable() { end(); }
     ObjectTable(const ObjectTable&) = delete;
     ObjectTable& operator=(const ObjectTable&) = delete;
 
@@ -25,6 +24,9 @@ public:
     /// The one there is, or a new one. Throws what making it throws, std::logic_error where a type
     /// is being made already by the calling thread, and std::bad_alloc.
     void* make(Runtime& runtime, const Recipe& recipe);
+    /// Destroys all, those made last first. One that asks for another meanwhile gets it, made anew
+    /// if need be: the runtime still has its table then.
+    void end() noexcept;
 
 private:
     struct Entry {

@@ -19,7 +19,7 @@ Runtime::~Runtime() {
     if (core_->is_ours()) {
         // A device that is lost cannot be waited for, and needs not.
         core_->backend().synchronize_device(core_->index());
-        objects_.reset();
+        objects_->end();
     } else {
         (void)objects_.release();
     }

@@ -76,6 +76,21 @@ TEST_F(RuntimeObjects, MayAskForOthersAndEndBeforeThose) {
     EXPECT_EQ(ended(), (std::vector<std::string>{"third", "second", "first"}));
 }
 
+struct AsksAtItsEnd {
+    explicit AsksAtItsEnd(Runtime& its_runtime)
+        : runtime(its_runtime), first(runtime.object<First>()) {}
+    ~AsksAtItsEnd() { ended().push_back(&runtime.object<First>() == &first ? "same" : "another"); }
+    Runtime& runtime;
+    First& first;
+};
+
+TEST_F(RuntimeObjects, MayAskForOthersWhileTheyEnd) {
+    ended().clear();
+    (void)runtime_->object<AsksAtItsEnd>();
+    runtime_.reset();
+    EXPECT_EQ(ended(), (std::vector<std::string>{"same", "first"}));
+}
+
 struct ThrowsOnce {
     explicit ThrowsOnce(Runtime& runtime) {
         (void)runtime.object<First>();
