@@ -132,7 +132,7 @@ DeviceStatus HostBackend::elapsed_ms(int device, EventHandle from, EventHandle t
             State::refuse(
                 "an event that was never recorded, or in a capture, expected two that were");
         }
-        if (!begin.mark.is_reached() || !end.mark.is_reached()) return DeviceStatus::not_ready;
+        if (!begin.is_reached || !end.is_reached) return DeviceStatus::not_ready;
         *ms =
             static_cast<float>((static_cast<double>(end.ns) - static_cast<double>(begin.ns)) / 1e6);
         return DeviceStatus::ok;

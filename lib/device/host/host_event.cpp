@@ -55,7 +55,8 @@ HostMark HostEvent::mark() const noexcept {
 
 HostEvent::Time HostEvent::time() const noexcept {
     const std::lock_guard guard(mutex_);
-    return {mark_, timing_, time_ns_};
+    // The stamp takes our lock before the mark is reached.
+    return {mark_, timing_, mark_.is_reached(), time_ns_};
 }
 
 }  // namespace tensorpool::device

@@ -39,7 +39,8 @@ public:
     struct Time {
         HostMark mark;
         EventTiming timing;
-        std::uint64_t ns;
+        bool is_reached;   // as of when the rest was read
+        std::uint64_t ns;  // where it is reached
     };
     Time time() const noexcept;
 

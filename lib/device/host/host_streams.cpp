@@ -9,10 +9,10 @@
 namespace tensorpool::device {
 namespace {
 
-[[noreturn]] void refuse(StreamHandle handle) {
-    throw DeviceError(DeviceStatus::invalid_argument,
-                      "stream " + to_text(handle) + ": expected nullptr, the default stream, or " +
-                          "one that was created and not destroyed");
+[[noreturn]] void refuse(StreamHandle handle, const char* or_else = "") {
+    throw DeviceError(DeviceStatus::invalid_argument, "stream " + to_text(handle) + ": expected " +
+                                                          or_else +
+                                                          "one that was created and not destroyed");
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ StreamHandle HostStreams::create() {
 HostStream& HostStreams::find(StreamHandle handle) {
     if (handle == nullptr) return default_stream_;
     if (HostStream* const stream = streams_.find(handle)) return *stream;
-    refuse(handle);
+    refuse(handle, "nullptr, the default stream, or ");
 }
 
 void HostStreams::destroy(StreamHandle handle) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "contracts/backend_contract.hpp"
@@ -149,6 +150,34 @@ TEST(HostBackend, StampOfARecordThatIsOutOfDateIsNotTaken) {
     float ms = -1;
     ASSERT_EQ(backend.elapsed_ms(device, begin, end, &ms), DeviceStatus::ok);
     EXPECT_GE(ms, 0);  // the stamp of the first record would make it negative
+}
+
+TEST(HostBackend, TellsNoTimeOfAnEventThatIsReachedWhileItIsAsked) {
+    HostBackend backend;
+    const StreamHandle stream = make_stream(backend);
+    EventHandle begin = make_event(backend, EventTiming::on);
+    EventHandle end = make_event(backend, EventTiming::on);
+    ASSERT_EQ(backend.record_event(device, begin, stream), DeviceStatus::ok);
+    for (int round = 0; round < 20000; ++round) {
+        ASSERT_EQ(backend.launch_host_function(
+                      device, stream, [](void*) {}, nullptr),
+                  DeviceStatus::ok);
+        ASSERT_EQ(backend.record_event(device, end, stream), DeviceStatus::ok);
+        float ms = -1;
+        DeviceStatus status = DeviceStatus::not_ready;
+        while (status == DeviceStatus::not_ready)
+            status = backend.elapsed_ms(device, begin, end, &ms);
+        ASSERT_EQ(status, DeviceStatus::ok);
+        ASSERT_GE(ms, 0) << "in round " << round;
+        std::swap(begin, end);
+    }
+}
+
+TEST(HostBackend, SaysOfTheDefaultStreamThatItIsNotDestroyed) {
+    HostBackend backend;
+    EXPECT_EQ(backend.destroy_stream(device, nullptr), DeviceStatus::invalid_argument);
+    EXPECT_EQ(backend.last_error(),
+              "destroy_stream: stream nullptr: expected one that was created and not destroyed");
 }
 
 TEST(HostBackend, RefusesStreamOrderedAllocationInAStreamThatIsCaptured) {
