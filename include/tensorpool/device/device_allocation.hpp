@@ -65,12 +65,13 @@ public:
     /// streams that do.
     void* host_pointer() const noexcept;
 
-    /// Copies the caller's bytes to the memory from `offset` on. Done when it returns. Throws
-    /// std::out_of_range for what does not lie in the memory.
+    /// Waits for the stream, then copies the caller's bytes to the memory from `offset` on. Done
+    /// when it returns. Throws std::out_of_range for what does not lie in the memory.
     void set(std::size_t offset, std::span<const std::byte> bytes);
     /// The other way.
     void get(std::size_t offset, std::span<std::byte> bytes) const;
-    /// Sets each byte, in the stream's order. Does not wait.
+    /// Sets each byte, in the stream's order. Does not wait. Pinned and host memory are filled by a
+    /// function of the host, which no captured stream takes.
     void fill(std::uint8_t byte);
     /// Copies all of `other`, of any device and kind. Throws std::invalid_argument unless it is of
     /// the same size. On one device, and between peers, it is given to the stream and does not

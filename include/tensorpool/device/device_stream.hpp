@@ -41,8 +41,10 @@ public:
     /// Work given to it from now on waits for what the event stands for now. Throws DeviceError for
     /// an event of a device of another backend.
     void wait(const DeviceEvent& event) const;
-    /// Calls the function on some thread, in the stream's order. It may not throw, nor call
-    /// anything of a device. Throws std::bad_alloc.
+    /// Calls the function on some thread, in the stream's order, and then destroys it there, with
+    /// what it captured. Neither may throw, nor call anything of a device: it keeps no stream and
+    /// no memory alive. Throws std::bad_alloc, and DeviceError while the stream is captured: it is
+    /// called once, and a graph may be launched often (Backend::launch_host_function is for that).
     void launch(std::function<void()> function) const;
 
 private:

@@ -38,7 +38,7 @@ class ObjectTable;
 class TENSORPOOL_API Runtime {
 public:
     /// For the backend's device of this index; `device.type` need not be the backend's. Throws
-    /// std::invalid_argument, naming what was found, for a device that is not there.
+    /// std::invalid_argument, naming what was found, for a device that is not there or no backend.
     Runtime(std::shared_ptr<Backend> backend, Device device, const RuntimeOptions& options = {});
     /// Waits for the device, then destroys the program's objects, those made last first.
     ~Runtime();

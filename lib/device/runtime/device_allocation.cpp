@@ -99,8 +99,8 @@ void DeviceAllocation::set(std::size_t offset, std::span<const std::byte> bytes)
     if (bytes.empty()) return;
     const CopyKind kind =
         core_->is_host_memory(kind_) ? CopyKind::host_to_host : CopyKind::host_to_device;
-    core_->copy(kind, static_cast<std::byte*>(data_) + offset, bytes.data(), bytes.size(), stream_);
-    core_->synchronize_stream(stream_);
+    core_->wait_and_copy(kind, static_cast<std::byte*>(data_) + offset, bytes.data(), bytes.size(),
+                         stream_);
 }
 
 void DeviceAllocation::get(std::size_t offset, std::span<std::byte> bytes) const {
@@ -108,8 +108,8 @@ void DeviceAllocation::get(std::size_t offset, std::span<std::byte> bytes) const
     if (bytes.empty()) return;
     const CopyKind kind =
         core_->is_host_memory(kind_) ? CopyKind::host_to_host : CopyKind::device_to_host;
-    core_->copy(kind, bytes.data(), static_cast<std::byte*>(data_) + offset, bytes.size(), stream_);
-    core_->synchronize_stream(stream_);
+    core_->wait_and_copy(kind, bytes.data(), static_cast<std::byte*>(data_) + offset, bytes.size(),
+                         stream_);
 }
 
 void DeviceAllocation::fill(std::uint8_t byte) {

@@ -61,8 +61,7 @@ void DeviceStream::launch(std::function<void()> function) const {
             static_cast<std::function<void()>*>(argument));
         (*taken)();
     };
-    core_->check(core_->backend().launch_host_function(core_->index(), stream_, call, stored.get()),
-                 "launch_host_function");
+    core_->call_once(stream_, call, stored.get(), "launch");
     (void)stored.release();
 }
 

@@ -83,8 +83,7 @@ void copy_alone(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
     }
     // Streams of one backend cannot wait for those of another, but we can.
     other.core.synchronize_stream(other.stream);
-    worker.core.copy(kind_of(to, from), to.memory, from.memory, bytes, worker.stream);
-    worker.core.synchronize_stream(worker.stream);
+    worker.core.wait_and_copy(kind_of(to, from), to.memory, from.memory, bytes, worker.stream);
 }
 
 /// A pinned buffer, and when its content has arrived.
@@ -93,8 +92,8 @@ public:
     StagingBuffer(RuntimeCore& core, std::size_t bytes)
         : core_(core),
           allocator_(core.allocator(MemoryKind::pinned)),
-          memory_(allocator_.allocate(bytes)),
-          arrived_(core) {}
+          arrived_(core),
+          memory_(allocator_.allocate(bytes)) {}
     ~StagingBuffer() {
         core_.backend().synchronize_event(core_.index(), arrived_.handle());
         allocator_.deallocate(memory_);
@@ -113,8 +112,8 @@ public:
 private:
     RuntimeCore& core_;
     DeviceAllocator& allocator_;
-    void* memory_;
     PassingEvent arrived_;
+    void* memory_;  // last: where it throws, nothing else is left
 };
 
 /// Two buffers, so that one piece leaves while the one before it arrives.
@@ -145,8 +144,7 @@ void fill_by_host(const CopyEnd& end, std::uint8_t byte, std::size_t bytes) {
         std::memset(taken->memory, taken->byte, taken->bytes);
     };
     RuntimeCore& core = end.core;
-    core.check(core.backend().launch_host_function(core.index(), end.stream, call, work.get()),
-               "fill of host memory", bytes);
+    core.call_once(end.stream, call, work.get(), "fill of host memory");
     (void)work.release();
 }
 

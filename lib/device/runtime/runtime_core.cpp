@@ -11,6 +11,10 @@ namespace tensorpool::device {
 namespace {
 
 std::shared_ptr<Backend> check_device(std::shared_ptr<Backend> backend, Device device) {
+    if (backend == nullptr) {
+        throw std::invalid_argument("tensorpool: a runtime of " + to_string(device) +
+                                    " without a backend, expected one");
+    }
     const int count = backend->device_count();
     if (device.index >= 0 && device.index < count) return backend;
     throw std::invalid_argument("tensorpool: there is no device " + to_string(device) +
@@ -100,6 +104,26 @@ void RuntimeCore::copy(CopyKind kind, void* to, const void* from, std::size_t by
     const DeviceStatus status = backend_->copy_async(index(), kind, to, from, bytes, stream);
     if (status != DeviceStatus::ok) [[unlikely]]
         check(status, (std::string("copy ") + to_string(kind) + " in a stream").c_str(), bytes);
+}
+
+void RuntimeCore::wait_and_copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
+                                StreamHandle stream) {
+    synchronize_stream(stream);
+    copy(kind, to, from, bytes);
+}
+
+void RuntimeCore::call_once(StreamHandle stream, void (*function)(void*), void* argument,
+                            const char* call) {
+    CaptureState state;
+    check(backend_->capture_state(index(), stream, state), call);
+    if (state.capturing) {
+        throw DeviceError(DeviceStatus::in_capture,
+                          std::string("tensorpool: ") + call + " on " + to_string(device_) +
+                              ": not allowed during capture: its function is called once, and a "
+                              "graph may be launched often; expected a stream that is not "
+                              "captured, or Backend::launch_host_function");
+    }
+    check(backend_->launch_host_function(index(), stream, function, argument), call);
 }
 
 void RuntimeCore::synchronize_stream(StreamHandle stream) {

@@ -49,6 +49,13 @@ public:
 
     void copy(CopyKind kind, void* to, const void* from, std::size_t bytes);
     void copy(CopyKind kind, void* to, const void* from, std::size_t bytes, StreamHandle stream);
+    /// After all that the stream was given so far; done when it returns. Nothing of it is left in
+    /// a graph, or for later, where it throws.
+    void wait_and_copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
+                       StreamHandle stream);
+    /// Calls the function once, in the stream's order, and then owns the argument. Throws
+    /// DeviceError where the stream is captured: a graph may be launched often, or never.
+    void call_once(StreamHandle stream, void (*function)(void*), void* argument, const char* call);
     void synchronize_stream(StreamHandle stream);
 
     /// Throws DeviceError unless the call that has just returned this succeeded.

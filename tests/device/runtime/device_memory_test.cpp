@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <tensorpool/device/device_stream.hpp>
+#include <tensorpool/device/host_backend.hpp>
 #include <tensorpool/device/runtime.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -118,6 +120,59 @@ TEST_F(DeviceMemoryTest, RefusesWhatDoesNotLieInIt) {
     }
     EXPECT_THROW(memory.get(SIZE_MAX, bytes), std::out_of_range);
     EXPECT_THROW(memory.get(101, {}), std::out_of_range);
+}
+
+// A graph would read and write the caller's bytes long after the call.
+TEST_F(DeviceMemoryTest, LeavesNothingOfTheCallersInAGraph) {
+    Runtime cpu(std::make_shared<HostBackend>(), {DeviceType::cpu, 0});
+    const DeviceStream stream(cpu);
+    DeviceMemory memory(cpu, 100, stream);
+    DeviceMemory of_another(runtime_, 100);
+    memory.fill(1);
+    of_another.fill(2);
+    stream.synchronize();
+    std::vector<std::byte> bytes(100, std::byte{3});
+    ASSERT_EQ(cpu.backend().begin_capture(0, stream), DeviceStatus::ok);
+    EXPECT_THROW(memory.get(0, bytes), DeviceError);
+    EXPECT_THROW(memory.set(0, bytes), DeviceError);
+    EXPECT_THROW(memory.copy_from(of_another), DeviceError);
+    EXPECT_THROW(of_another.copy_from(memory), DeviceError);
+    GraphHandle graph = nullptr;
+    ASSERT_EQ(cpu.backend().end_capture(0, stream, &graph), DeviceStatus::ok);
+    ASSERT_EQ(cpu.backend().launch_graph(0, graph, stream), DeviceStatus::ok);
+    stream.synchronize();
+    EXPECT_EQ(bytes, std::vector<std::byte>(100, std::byte{3}));
+    EXPECT_EQ(content_of(memory), std::vector<std::byte>(100, std::byte{1}));
+    EXPECT_EQ(content_of(of_another), std::vector<std::byte>(100, std::byte{2}));
+    EXPECT_EQ(cpu.backend().destroy_graph(0, graph), DeviceStatus::ok);
+}
+
+// Nothing of it may run later, on bytes that the caller has no more.
+TEST_F(DeviceMemoryTest, RefusedWhileItsThreadCapturesCopiesNothing) {
+    Runtime cpu(std::make_shared<HostBackend>(), {DeviceType::cpu, 0});
+    const DeviceStream captured(cpu);
+    DeviceMemory memory(cpu, 100);
+    memory.fill(1);
+    cpu.synchronize();
+    ASSERT_EQ(cpu.backend().begin_capture(0, captured), DeviceStatus::ok);
+    EXPECT_THROW(memory.set(0, std::vector<std::byte>(100)), DeviceError);
+    GraphHandle graph = nullptr;
+    ASSERT_EQ(cpu.backend().end_capture(0, captured, &graph), DeviceStatus::ok);
+    EXPECT_EQ(content_of(memory), std::vector<std::byte>(100, std::byte{1}));
+    EXPECT_EQ(cpu.backend().destroy_graph(0, graph), DeviceStatus::ok);
+}
+
+// The record of such a fill goes with it, and a graph does its work again and again.
+TEST_F(DeviceMemoryTest, OfTheHostIsNotFilledInACapture) {
+    for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::host}) {
+        const DeviceStream stream(runtime_);
+        DeviceMemory memory(runtime_, 100, stream, kind);
+        ASSERT_EQ(runtime_.backend().begin_capture(0, stream), DeviceStatus::ok);
+        EXPECT_THROW(memory.fill(1), DeviceError) << to_string(kind);
+        GraphHandle graph = nullptr;
+        ASSERT_EQ(runtime_.backend().end_capture(0, stream, &graph), DeviceStatus::ok);
+        EXPECT_EQ(runtime_.backend().destroy_graph(0, graph), DeviceStatus::ok);
+    }
 }
 
 TEST_F(DeviceMemoryTest, HasAHostPointerWhereTheHostCanReachIt) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tensorpool/device/host_backend.hpp>
 #include <tensorpool/device/runtime.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
@@ -99,6 +100,32 @@ TEST(DeviceStream, MovesAndLeavesNothingBehind) {
     DeviceStream third(get_runtime({DeviceType::simulated, 0}));
     third = std::move(second);
     EXPECT_EQ(third.handle(), handle);
+}
+
+// A graph would call the function each time that it is launched.
+TEST(DeviceStream, TakesNoFunctionWhileItIsCaptured) {
+    Runtime cpu(std::make_shared<HostBackend>(), {DeviceType::cpu, 0});
+    const DeviceStream stream(cpu);
+    const auto held = std::make_shared<int>(0);
+    ASSERT_EQ(cpu.backend().begin_capture(0, stream), DeviceStatus::ok);
+    try {
+        stream.launch([held] { ++*held; });
+        ADD_FAILURE();
+    } catch (const DeviceError& error) {
+        EXPECT_EQ(error.status(), DeviceStatus::in_capture);
+        EXPECT_NE(std::string(error.what())
+                      .find("tensorpool: launch on cpu:0: not allowed during "
+                            "capture: "),
+                  std::string::npos)
+            << error.what();
+    }
+    EXPECT_EQ(held.use_count(), 1);
+    GraphHandle graph = nullptr;
+    ASSERT_EQ(cpu.backend().end_capture(0, stream, &graph), DeviceStatus::ok);
+    EXPECT_EQ(cpu.backend().launch_graph(0, graph, stream), DeviceStatus::ok);
+    stream.synchronize();
+    EXPECT_EQ(*held, 0);
+    EXPECT_EQ(cpu.backend().destroy_graph(0, graph), DeviceStatus::ok);
 }
 
 TEST(DeviceStream, KeepsItsFunctionOnlyUntilItWasCalled) {

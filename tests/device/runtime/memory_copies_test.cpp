@@ -173,5 +173,16 @@ TEST_F(MemoryCopies, ThatFailHalfwayGiveTheirBuffersBack) {
     EXPECT_EQ(content_of(to), made_bytes(5500));
 }
 
+TEST_F(MemoryCopies, WithoutAnEventForABufferGiveItBack) {
+    DeviceMemory from = make(lonely_, 5500, nullptr);
+    DeviceMemory to(other_lonely_, 5500);
+    SimulationFaults faults;
+    faults.failing = {{SimulatedCall::create_event, 1, 1}};
+    strangers_->set_faults(faults);
+    EXPECT_THROW(to.copy_from(from), DeviceError);
+    strangers_->set_faults({});
+    EXPECT_EQ(other_lonely_.pinned_allocator().statistics().in_use_bytes, 0u);
+}
+
 }  // namespace
 }  // namespace tensorpool

@@ -50,6 +50,10 @@ TEST_F(RuntimeTest, OfADeviceThatIsNotThereIsRefused) {
     }
 }
 
+TEST_F(RuntimeTest, WithoutABackendIsRefused) {
+    EXPECT_THROW(Runtime(nullptr, {DeviceType::cpu, 0}), std::invalid_argument);
+}
+
 TEST_F(RuntimeTest, CopiesInAllDirections) {
     const std::vector<std::byte> source = made_bytes(1000);
     std::vector<std::byte> between(1000);
