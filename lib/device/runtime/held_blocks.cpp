@@ -122,25 +122,36 @@ std::size_t HeldBlocks::collect() noexcept {
     return bytes;
 }
 
+std::size_t HeldBlocks::count_waiting(const Queue& queue) noexcept {
+    const std::lock_guard guard(mutex_);
+    return queue.waiting.size();
+}
+
+// REQUIRES, with the two that follow: `collecting_`. It stays where it is: others only add behind
+// it. nullptr for none.
+HeldBlocks::Waiting* HeldBlocks::first_of(Queue& queue) noexcept {
+    const std::lock_guard guard(mutex_);
+    return queue.waiting.empty() ? nullptr : &queue.waiting.front();
+}
+
 std::size_t HeldBlocks::collect(Queue& queue) noexcept {
     std::size_t bytes = 0;
-    while (true) {
-        Waiting* first = nullptr;
-        {
-            // It stays where it is: others only add behind it.
-            const std::lock_guard guard(mutex_);
-            if (queue.waiting.empty()) return bytes;
-            first = &queue.waiting.front();
-        }
-        if (!has_passed(queue, first->event)) return bytes;
-        const Waiting passed = *first;
-        {
-            const std::lock_guard guard(mutex_);
-            queue.waiting.pop_front();
-        }
-        keep_event(passed.event);
-        bytes += pass(passed.block);
+    while (Waiting* const first = first_of(queue)) {
+        if (!has_passed(queue, first->event)) break;
+        bytes += pass_first(queue);
     }
+    return bytes;
+}
+
+// Its bytes where the stream was the last.
+std::size_t HeldBlocks::pass_first(Queue& queue) noexcept {
+    const Waiting passed = *first_of(queue);
+    {
+        const std::lock_guard guard(mutex_);
+        queue.waiting.pop_front();
+    }
+    keep_event(passed.event);
+    return pass(passed.block);
 }
 
 bool HeldBlocks::has_passed(Queue& queue, EventHandle& event) noexcept {
@@ -171,12 +182,12 @@ std::size_t HeldBlocks::wait_and_collect() noexcept {
     const std::lock_guard only_one(collecting_);
     std::size_t waits = 0;
     for (std::size_t place = 0; Queue* const queue = queue_at(place); ++place) {
-        {
-            const std::lock_guard guard(mutex_);
-            if (queue->waiting.empty()) continue;
-        }
-        backend_.synchronize_stream(device_, queue->stream);
+        std::size_t waiting = count_waiting(*queue);
+        if (waiting == 0) continue;
+        const DeviceStatus status = backend_.synchronize_stream(device_, queue->stream);
         ++waits;
+        // All that waited before is passed, whatever the events say by now.
+        for (; status == DeviceStatus::ok && waiting != 0; --waiting) pass_first(*queue);
         collect(*queue);
     }
     return waits;
@@ -188,7 +199,7 @@ DeviceStatus HeldBlocks::end_stream(StreamHandle stream) noexcept {
     if (status != DeviceStatus::ok) return status;
     for (std::size_t place = 0; Queue* const queue = queue_at(place); ++place) {
         if (queue->stream != stream) continue;
-        collect(*queue);
+        while (first_of(*queue) != nullptr) pass_first(*queue);
         const std::lock_guard guard(mutex_);
         queues_.erase(queues_.begin() + static_cast<std::ptrdiff_t>(place));
         break;

@@ -67,7 +67,10 @@ private:
     bool enqueue(StreamHandle stream, Waiting waiting) noexcept;
     Queue& queue_of(StreamHandle stream);
     Queue* queue_at(std::size_t place) noexcept;
+    std::size_t count_waiting(const Queue& queue) noexcept;
+    Waiting* first_of(Queue& queue) noexcept;
     std::size_t collect(Queue& queue) noexcept;
+    std::size_t pass_first(Queue& queue) noexcept;
     bool has_passed(Queue& queue, EventHandle& event) noexcept;
     std::size_t pass(Block* block) noexcept;
 

@@ -185,6 +185,23 @@ TEST_F(HostAllocatorTest, BlocksOfAStreamThatEndedAreTheDefaultStreams) {
     EXPECT_EQ(backend_.hazard_count(), 0u) << backend_.hazard_report();
 }
 
+TEST_F(HostAllocatorTest, SlowEventsOfAStreamThatWasWaitedForHoldNothingBack) {
+    SimulationFaults faults;
+    faults.slow_event_queries = 1000;
+    backend_.set_faults(faults);
+    const StreamHandle stream = make_stream();
+    void* block = allocator_.allocate(300, stream);
+    keep_busy(stream);
+    allocator_.deallocate(block);
+    source_->limit = 400;
+    block = allocator_.allocate(200, stream);
+    keep_busy(stream);
+    allocator_.deallocate(block);
+    allocator_.end_stream(stream);
+    EXPECT_EQ(source_->given, 0u);
+    EXPECT_EQ(allocator_.statistics().deferred_bytes, 0u);
+}
+
 TEST_F(HostAllocatorTest, BlockFreedWhileItsStreamIsCapturedStaysAndPutsNothingIntoTheGraph) {
     const StreamHandle stream = make_stream();
     void* const block = allocator_.allocate(1000, stream);
