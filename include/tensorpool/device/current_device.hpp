@@ -26,6 +26,7 @@ public:
 
 private:
     Device before_;
+    bool was_set_;  // by the program
 };
 
 }  // namespace tensorpool

@@ -43,8 +43,8 @@ public:
     /// Work given from now on to a stream of its device waits for what it stands for now.
     /// DeviceStream::wait takes events of other devices too.
     void make_wait(StreamHandle stream) const;
-    /// Milliseconds from `start` to this one. Both were made with timing, recorded and reached; it
-    /// throws DeviceError otherwise.
+    /// Milliseconds from `start`, an event of the same backend, to this one. Both were made with
+    /// timing, recorded and reached; it throws DeviceError otherwise.
     float elapsed_ms_since(const DeviceEvent& start) const;
 
 private:

@@ -53,13 +53,14 @@ void set_current_device(Device device) {
     current = {device, true, changes};
 }
 
-CurrentDeviceScope::CurrentDeviceScope(Device device) : before_(current_device()) {
+CurrentDeviceScope::CurrentDeviceScope(Device device)
+    : before_(current_device()), was_set_(current.was_set) {
     set_current_device(device);
 }
 
 CurrentDeviceScope::~CurrentDeviceScope() {
     current.device = before_;
-    current.was_set = true;
+    current.was_set = was_set_;
     // Whether it is still there is looked up at the next question.
     current.changes = 0;
 }

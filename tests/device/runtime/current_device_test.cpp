@@ -91,6 +91,14 @@ TEST(CurrentDevice, IsTheOneBeforeAgainAfterAScope) {
     EXPECT_EQ(current_device().index, 0);
 }
 
+TEST(CurrentDevice, OfAThreadThatSetNoneIsStillChosenAfterAScope) {
+    on_another_thread([] {
+        { const CurrentDeviceScope scope({DeviceType::cpu, 0}); }
+        const PutInBackend cuda(eager_devices(1), DeviceType::cuda);
+        EXPECT_EQ(current_device(), (Device{DeviceType::cuda, 0}));
+    });
+}
+
 TEST(CurrentDevice, IsMadeCurrentByItsRuntime) {
     const PutInBackend simulated(eager_devices(2));
     set_current_device({DeviceType::simulated, 0});

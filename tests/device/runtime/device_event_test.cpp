@@ -6,6 +6,7 @@
 #include <tensorpool/device/runtime.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -80,6 +81,25 @@ TEST_F(DeviceEventTest, WithoutTimingTellsNoTime) {
         EXPECT_EQ(
             std::string(error.what()).find("tensorpool: elapsed_ms on simulated:0: invalid arg"),
             0u);
+    }
+}
+
+TEST_F(DeviceEventTest, OfAnotherBackendTellsNoTime) {
+    Runtime other(std::make_shared<SimulatedBackend>(lazy_devices()), {DeviceType::simulated, 0});
+    DeviceEvent start(other, EventTiming::on);
+    DeviceEvent end(runtime_, EventTiming::on);
+    start.record();
+    end.record();
+    start.synchronize();
+    end.synchronize();
+    try {
+        (void)end.elapsed_ms_since(start);
+        ADD_FAILURE();
+    } catch (const DeviceError& error) {
+        EXPECT_EQ(error.status(), DeviceStatus::invalid_argument);
+        EXPECT_STREQ(error.what(),
+                     "tensorpool: elapsed_ms_since on simulated:0: the other event is one of "
+                     "simulated:0 of another backend: expected two of one backend");
     }
 }
 
