@@ -2,10 +2,12 @@
 
 #include <tensorpool/device/runtimes.hpp>
 
+#include <cstdio>
 #include <exception>
 #include <stdexcept>
 
 #include "adaptors/last_error.hpp"
+#include "device/call_errors.hpp"
 #include "device/runtime/runtime_registry.hpp"
 
 namespace tensorpool::adaptors {
@@ -40,15 +42,19 @@ DeviceAllocator& allocator_of(const void* memory) {
         DeviceAllocator& allocator = runtime->allocator();
         if (allocator.usable_size(memory) != 0) return allocator;
     }
-    throw std::invalid_argument("no block in use of a CUDA device begins at this address");
+    throw std::invalid_argument("no block in use of a CUDA device begins at " +
+                                device::to_text(memory));
 }
 
 void set_memory_fraction(double fraction, int device) {
+    if (!(fraction > 0 && fraction <= 1)) {
+        char text[80];
+        std::snprintf(text, sizeof text, "the fraction is %g, expected above 0 and at most 1",
+                      fraction);
+        throw std::invalid_argument(text);
+    }
     RuntimeOptions options = get_runtime_options(DeviceType::cuda);
     options.caching.hard_limit = fraction;
-    if (!(fraction > 0 && fraction <= 1)) {
-        throw std::invalid_argument("the fraction is not above 0 and at most 1");
-    }
     set_runtime_options(Device{DeviceType::cuda, device}, options);
 }
 
