@@ -161,6 +161,7 @@ public:
                                            std::size_t bytes) noexcept = 0;
     /// Optional; default: not_supported. Pins memory of the caller's until it is unregistered.
     virtual DeviceStatus register_pinned(int device, void* memory, std::size_t bytes) noexcept;
+    /// Optional, as that. At the address where it was registered.
     virtual DeviceStatus unregister_pinned(int device, void* memory) noexcept;
 
     // Streams ------------------------------------------------------------------------------------
