@@ -172,6 +172,7 @@ private:
     StreamCache& new_cache(StreamHandle stream, std::uint64_t capture);
     void move_all(StreamCache& from, StreamCache& to) noexcept;
     void retire(StreamCache& cache) noexcept;
+    void end_captures_of(StreamHandle stream) noexcept;
     void synchronize_stream(StreamHandle stream, const char* call);
 
     // core_free.cpp

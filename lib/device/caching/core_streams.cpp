@@ -105,6 +105,7 @@ void CachingCore::end_stream(StreamHandle stream) {
     }
     synchronize_stream(stream, "end_stream");
     Lock lock(mutex_);
+    end_captures_of(stream);
     StreamCache* const cache = streams_.find(stream);
     if (cache == nullptr || cache->memory.ended) return;
     detail::add(totals_.synchronizations, 1);
@@ -124,6 +125,16 @@ void CachingCore::end_stream(StreamHandle stream) {
     }
     move_all(*cache, cache_of(nullptr, 0));
     retire(*cache);
+}
+
+/// What graphs hold that were captured in it goes to the default stream one day: the handle leads
+/// nowhere then, or to another stream.
+void CachingCore::end_captures_of(StreamHandle stream) noexcept {
+    for (const auto& cache : caches_) {
+        if (cache->capture() == 0 || cache->stream() != stream) continue;
+        const std::lock_guard guard(*cache);
+        cache->begin_again(nullptr, cache->capture());
+    }
 }
 
 // Captures ---------------------------------------------------------------------------------------
