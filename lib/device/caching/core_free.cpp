@@ -83,7 +83,9 @@ void CachingCore::park_again(Block& block) noexcept {
 /// Throws DeviceError where there is none.
 Block& CachingCore::block_in_use(void* address, const char* call) const {
     Block* const block = heap_.find(address);
-    if (block != nullptr && block->is(BlockState::scalars)) return *block;
+    if (block != nullptr && block->is(BlockState::scalars) && has_scalar(*block, address)) {
+        return *block;
+    }
     const bool in_use = block != nullptr && block->address == address &&
                         (block->is(BlockState::in_use) || block->is(BlockState::shared));
     if (in_use) return *block;
@@ -100,7 +102,11 @@ void CachingCore::record_use(void* address, StreamHandle stream) {
     if (home.stream() == stream) return;
     const bool is_new = deferred_.add_use(block, cache_of(stream, 0));
     detail::add(totals_.cross_stream_uses, 1);
-    if (block.is(BlockState::scalars)) return close_page(block);
+    if (block.is(BlockState::scalars)) {
+        close_page(block);
+        lock.unlock();
+        return watch_.used({address, ScalarPage::place_bytes, ScalarPage::place_bytes, stream});
+    }
     {
         const std::lock_guard guard(home);
         block.set(BlockState::shared);

@@ -197,6 +197,26 @@ TEST_F(CrossStream, ScalarsAreEightBytesApartInOneBlock) {
     EXPECT_EQ(allocator.trim(), 2 * mib);
 }
 
+TEST_F(CrossStream, AScalarThatAnotherStreamReadsMayBeFreedMeanwhile) {
+    const StreamHandle user = backend.stream();
+    void* const scalar = allocator.allocate_scalar(8);
+    backend.writes(nullptr, scalar, "write", 8);
+    backend.orders(nullptr, user);
+    backend.reads(user, scalar, "read", 8);
+    allocator.record_use(scalar, user);
+    allocator.deallocate(scalar);
+    EXPECT_EQ(backend.hazard_report(), "");
+}
+
+TEST_F(CrossStream, AUseOfAScalarThatIsNotInUseIsRefused) {
+    void* const scalar = allocator.allocate_scalar(8);
+    const StreamHandle user = backend.stream();
+    EXPECT_THROW(allocator.record_use(static_cast<char*>(scalar) + 8, user), DeviceError);
+    EXPECT_THROW(allocator.record_use(static_cast<char*>(scalar) + 1, user), DeviceError);
+    allocator.deallocate(scalar);
+    EXPECT_THROW(allocator.record_use(scalar, user), DeviceError);
+}
+
 TEST_F(CrossStream, AScalarThatAnotherStreamUsesIsNotUsedAgainBeforeThatHasPassed) {
     const StreamHandle user = backend.stream();
     void* const scalar = allocator.allocate_scalar(8);
