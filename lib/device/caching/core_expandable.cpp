@@ -26,6 +26,7 @@ struct CachingCore::Granules {
     std::vector<Block*> moved;  // where they come from; `link` to itself: still mapped there
     std::vector<MemoryHandle> handles;      // neither here nor there
     const std::byte* mapped_end = nullptr;  // of the place, as far as it got
+    std::size_t fresh_bytes = 0;            // that may be made
     std::size_t created_bytes = 0;
     std::size_t destroyed_bytes = 0;
 };
@@ -101,6 +102,7 @@ CachingCore::Outcome CachingCore::map_place(const BlockHeap::Place& place, const
         return failed(DeviceStatus::out_of_memory, Cause::limit);
     }
     growing_bytes_ += fresh;
+    granules.fresh_bytes = fresh;
     lock.unlock();
     const DeviceStatus status = move_granules(granules);
     lock.lock();
@@ -154,6 +156,11 @@ DeviceStatus CachingCore::move_granules(Granules& granules) noexcept {
     DeviceStatus status = DeviceStatus::ok;
     const std::size_t needed = granules.place.missing / granule_;
     while (granules.handles.size() < needed && status == DeviceStatus::ok) {
+        // Not instead of what could not be unmapped: the limit would not hold.
+        if (granules.created_bytes == granules.fresh_bytes) {
+            status = DeviceStatus::out_of_memory;
+            break;
+        }
         MemoryHandle handle = nullptr;
         status = backend_.create_memory(device_, granule_, &handle);
         if (status != DeviceStatus::ok) break;

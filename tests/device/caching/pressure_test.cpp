@@ -294,5 +294,22 @@ TEST(HeldBack, StreamsAreNamedWithWhatTheyHold) {
     }
 }
 
+TEST(HardLimit, HoldsWhereFreeMemoryCannotBeUnmapped) {
+    Simulated backend(device_with(Slabs::expandable, 64 * mib));
+    CachingOptions options;
+    options.hard_limit = 0.25;
+    CachingAllocator allocator(backend, 0, options);
+    const StreamHandle one = backend.stream();
+    void* const free = allocator.allocate(16 * mib, one);
+    allocator.deallocate(free);
+    SimulationFaults faults;
+    faults.failing = {{SimulatedCall::unmap_memory, 1, 1}};
+    backend.set_faults(faults);
+    void* const block = allocator.try_allocate(16 * mib, backend.stream());
+    EXPECT_NE(block, nullptr) << "the second try succeeds";
+    EXPECT_EQ(allocator.statistics().capacity_bytes, 16 * mib);
+    allocator.deallocate(block);
+}
+
 }  // namespace
 }  // namespace tensorpool
