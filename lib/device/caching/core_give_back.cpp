@@ -37,6 +37,9 @@ std::uint64_t mean_age(const std::vector<Block*>& blocks) noexcept {
 /// Asks how far the stream has come, and leaves a mark in it if it is still at work.
 void CachingCore::look_at_marks(StreamCache& cache) noexcept {
     StreamMarks& marks = cache.memory.marks;
+    CaptureState state;
+    (void)backend_.capture_state(device_, cache.stream(), state);
+    if (state.capturing) return;  // it may not be asked, and an event would be part of the graph
     if (backend_.query_stream(device_, cache.stream()) == DeviceStatus::ok) {
         if (marks.is_waiting()) events_.give(marks.reach());
         return marks.pass_all();
@@ -45,9 +48,6 @@ void CachingCore::look_at_marks(StreamCache& cache) noexcept {
         if (backend_.query_event(device_, marks.event()) != DeviceStatus::ok) return;
         events_.give(marks.reach());
     }
-    CaptureState state;
-    (void)backend_.capture_state(device_, cache.stream(), state);
-    if (state.capturing) return;  // an event would be part of the graph
     try {
         const EventHandle event = events_.take();
         if (event == nullptr) return;

@@ -97,6 +97,8 @@ Block* DeferredFrees::next(StreamCache& stream) noexcept {
 }
 
 bool DeferredFrees::has_passed(const StreamUse& use) noexcept {
+    // A stream that is captured may not be asked.
+    if (use.event == nullptr && is_captured(*use.stream)) return false;
     const DeviceStatus status = use.event != nullptr
                                     ? backend_.query_event(device_, use.event)
                                     : backend_.query_stream(device_, use.stream->stream());

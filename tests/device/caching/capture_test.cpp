@@ -123,6 +123,41 @@ TEST_P(Capture, ABlockStillInUseAfterItsGraphIsGoneIsItsStreams) {
     allocator.deallocate(block);
 }
 
+TEST_P(Capture, MemoryOfAGraphWhoseStreamEndedBecomesTheDefaultStreams) {
+    allocator.reserve_for_capture(8 * mib);
+    const std::uint64_t id = begin();
+    void* const block = allocator.allocate(4096, stream);
+    backend.writes(stream, block, "captured write");
+    const GraphHandle graph = end();
+    allocator.end_stream(stream);
+    EXPECT_EQ(backend.destroy_stream(0, stream), DeviceStatus::ok);
+    EXPECT_EQ(backend.launch_graph(0, graph, nullptr), DeviceStatus::ok);
+    EXPECT_EQ(backend.destroy_graph(0, graph), DeviceStatus::ok);
+    allocator.release_capture(id);
+    allocator.deallocate(block);
+    EXPECT_EQ(allocator.allocate(4096), block);
+    allocator.deallocate(block);
+    EXPECT_EQ(allocator.trim(), 8 * mib);
+}
+
+TEST_P(Capture, ACapturedStreamIsNotAskedHowFarItHasCome) {
+    void* const block = allocator.allocate(4096);
+    void* const beside = allocator.allocate(4096);
+    void* const other = allocator.allocate(4096, stream);
+    allocator.record_use(block, stream);
+    SimulationFaults faults;
+    faults.failing = {{SimulatedCall::record_event, 1, 1}};
+    backend.set_faults(faults);
+    allocator.deallocate(block);  // without an event, for none could be recorded
+    (void)begin();
+    allocator.deallocate(beside);
+    EXPECT_EQ(allocator.statistics().deferred_blocks, 1U);
+    EXPECT_EQ(allocator.trim(), 0U);
+    EXPECT_EQ(backend.destroy_graph(0, end()), DeviceStatus::ok);
+    allocator.deallocate(other);
+    EXPECT_EQ(allocator.statistics().deferred_blocks, 0U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Slabs, Capture, ::testing::Values(Slabs::plain, Slabs::expandable),
                          [](const auto& of) {
                              return of.param == Slabs::plain ? "PlainSlabs" : "ExpandableSlabs";
