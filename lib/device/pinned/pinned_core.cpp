@@ -212,15 +212,28 @@ void PinnedCore::flush() noexcept {
 }
 
 void PinnedCore::end_stream(StreamHandle stream) {
-    const DeviceStatus status = backend_.synchronize_stream(device_, stream);
-    if (status != DeviceStatus::ok) {
-        throw DeviceError(status, "tensorpool: " + options_.name + " on " + to_string(device()) +
-                                      ": end_stream: the stream could not be waited for: " +
-                                      to_string(status) + ": " + backend_.last_error());
-    }
-    const Lock lock(mutex_);
+    synchronize_stream(stream);
+    Lock lock(mutex_);
+    const StreamCache* const queue = streams_.find(stream);
+    if (queue == nullptr) return;
     complete();
-    if (const StreamCache* const queue = streams_.find(stream)) forget(*queue);
+    // A block was freed since, or an event is late: what waits without one asks the stream, which
+    // will not be there.
+    while (queue->memory.first_use != nullptr) {
+        lock.unlock();
+        synchronize_stream(stream);
+        lock.lock();
+        complete();
+    }
+    forget(*queue);
+}
+
+void PinnedCore::synchronize_stream(StreamHandle stream) {
+    const DeviceStatus status = backend_.synchronize_stream(device_, stream);
+    if (status == DeviceStatus::ok) return;
+    throw DeviceError(status, "tensorpool: " + options_.name + " on " + to_string(device()) +
+                                  ": end_stream: the stream could not be waited for: " +
+                                  to_string(status) + ": " + backend_.last_error());
 }
 
 /// Blocks in use are not this stream's any more.

@@ -90,6 +90,7 @@ private:
     Block& block_in_use(void* address, const char* call) const;
     [[noreturn]] void refuse_free(const void* address, const Block* block) const noexcept;
     void forget(const StreamCache& queue) noexcept;
+    void synchronize_stream(StreamHandle stream);
 
     // pinned_growth.cpp
     Outcome obtain(const Request& request, Lock& lock);

@@ -66,6 +66,22 @@ protected:
     std::size_t copies_ = 0;
 };
 
+TEST_F(PinnedAllocatorTest, AStreamEndsOnlyWhenAllThatItHeldBackIsFree) {
+    const StreamHandle stream = make_stream();
+    void* const first = allocator_->allocate(4096, stream);
+    void* const second = allocator_->allocate(4096, stream);
+    give_copy(first, 4096, stream);
+    SimulationFaults faults;
+    faults.slow_event_queries = 3;
+    faults.failing = {{SimulatedCall::record_event, 2, 1}};
+    backend_.set_faults(faults);
+    allocator_->deallocate(first);
+    allocator_->deallocate(second);  // without an event, for none could be recorded
+    allocator_->end_stream(stream);
+    EXPECT_EQ(allocator_->statistics().deferred_blocks, 0U);
+    EXPECT_EQ(backend_.destroy_stream(0, stream), DeviceStatus::ok);
+}
+
 TEST_F(PinnedAllocatorTest, HandsOutWhatTheHostCanUse) {
     for (const std::size_t bytes : {std::size_t{1}, 512 * kib, 3 * mib + 1}) {
         void* const block = allocator_->allocate(bytes);
