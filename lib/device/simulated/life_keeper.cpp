@@ -122,15 +122,19 @@ void LifeKeeper::restore(MemoryHandle memory, std::uintptr_t address) {
 
 // Blocks of allocators ---------------------------------------------------------------------------
 
-// From the first block on, what of an allocation is no block may not be touched.
-void LifeKeeper::make_slab(std::uintptr_t address) {
+// From the first block on, what of an allocation is no block may not be touched. A block may lie in
+// several: those that are mapped side by side.
+void LifeKeeper::make_slabs(std::uintptr_t address, std::size_t bytes) {
     auto home = homes_.upper_bound(address);
-    if (home == homes_.begin()) return;
-    const std::shared_ptr<Life>& slab = std::prev(home)->second;
-    if (slab->slab || address - slab->address >= slab->bytes) return;
-    slab->slab = true;
-    watch_.shadow.visit(slab->address, slab->bytes, watch_.host,
-                        [](std::uintptr_t, Cell& cell) { cell.content = Content::unallocated; });
+    if (home != homes_.begin()) --home;
+    for (; home != homes_.end() && home->first < address + bytes; ++home) {
+        const std::shared_ptr<Life>& slab = home->second;
+        if (slab->slab || slab->address + slab->bytes <= address) continue;
+        slab->slab = true;
+        watch_.shadow.visit(
+            slab->address, slab->bytes, watch_.host,
+            [](std::uintptr_t, Cell& cell) { cell.content = Content::unallocated; });
+    }
 }
 
 bool LifeKeeper::block_allocated(const Operation& operation, const BlockNote& note,
@@ -165,7 +169,7 @@ bool LifeKeeper::block_allocated(const Operation& operation, const BlockNote& no
         cell.content = fresh(*life);
         cell.life = life;
     };
-    make_slab(life->address);
+    make_slabs(life->address, life->bytes);
     watch_.shadow.visit(life->address, life->bytes, watch_.host, look);
     return idle && capture == 0;
 }
@@ -219,7 +223,9 @@ void LifeKeeper::block_reusable(const Operation& operation, const BlockNote& not
                         [&](std::uintptr_t at, Cell& cell) {
                             if (cell.life != life) return;
                             for_each_use(cell, [&](const Operation& use) {
-                                if (ordered(use, clock)) return;
+                                // Later ones are a graph's, whose own this memory is.
+                                const bool later = use.number > life->freed.number;
+                                if (later || ordered(use, clock)) return;
                                 watch_.log.add(HazardKind::reuse_before_last_use, operation, use,
                                                at, cell.end - at);
                             });

@@ -58,7 +58,7 @@ private:
     };
 
     void start(std::shared_ptr<Life> life, const Operation& writer);
-    void make_slab(std::uintptr_t address);
+    void make_slabs(std::uintptr_t address, std::size_t bytes);
     std::shared_ptr<Life> block_at(std::uintptr_t address) const;
 
     Watch& watch_;

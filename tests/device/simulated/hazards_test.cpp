@@ -339,5 +339,25 @@ TEST(PlantedHazard, SlabGivenBackWithABlockInUse) {
     expect_hazard(device, HazardKind::free_in_use, "deallocate", "allocate block");
 }
 
+TEST(Blocks, ThatSpanMappingsStayWhereTheNextOneBegins) {
+    Device device;
+    const std::size_t granule = device.abilities(0).granularity;
+    void* address = nullptr;
+    ASSERT_EQ(device.reserve_addresses(0, 2 * granule, &address), DeviceStatus::ok);
+    auto* const begin = static_cast<char*>(address);
+    for (char* at = begin; at != begin + 2 * granule; at += granule) {
+        MemoryHandle memory = nullptr;
+        ASSERT_EQ(device.create_memory(0, granule, &memory), DeviceStatus::ok);
+        ASSERT_EQ(device.map_memory(0, at, granule, memory), DeviceStatus::ok);
+    }
+    using Kind = BlockNote::Kind;
+    device.note_block({Kind::allocated, 0, begin, granule + page, nullptr});
+    device.note_block({Kind::allocated, 0, begin + granule + page, page, nullptr});
+    device.writes(nullptr, begin, "write", granule + 2 * page);
+    expect_none(device);
+    device.writes(nullptr, begin + granule, "write too far", 3 * page);
+    EXPECT_EQ(device.hazard_count(), 1U) << device.hazard_report();
+}
+
 }  // namespace
 }  // namespace tensorpool
