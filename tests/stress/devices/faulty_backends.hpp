@@ -1,0 +1,233 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "stress/devices/forwarding_backend.hpp"
+
+// What an allocator asks of its device arrives wrong, which is as if it had asked for it so.
+
+namespace tensorpool::stress::devices {
+
+/// Often enough for a short run, rare enough that much goes well before.
+inline constexpr unsigned calls_per_fault = 3;
+
+/// Takes an event for recorded that is not.
+struct ForgetsEvents : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus record_event(int device, EventHandle event,
+                              StreamHandle stream) noexcept override {
+        if (++calls_ % calls_per_fault == 0) return DeviceStatus::ok;
+        return inner().record_event(device, event, stream);
+    }
+
+private:
+    unsigned calls_ = 0;
+};
+
+struct RecordsOnTheDefaultStream : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus record_event(int device, EventHandle event, StreamHandle) noexcept override {
+        return inner().record_event(device, event, nullptr);
+    }
+};
+
+struct BelievesEventsReached : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus query_event(int, EventHandle) noexcept override { return DeviceStatus::ok; }
+};
+
+/// Asks of an event what another came to.
+struct AsksTheWrongEvent : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus query_event(int device, EventHandle event) noexcept override {
+        const EventHandle other = std::exchange(last_, event);
+        return inner().query_event(device, other != nullptr ? other : event);
+    }
+    DeviceStatus destroy_event(int device, EventHandle event) noexcept override {
+        if (event == last_) last_ = nullptr;
+        return inner().destroy_event(device, event);
+    }
+
+private:
+    EventHandle last_ = nullptr;
+};
+
+/// Uses one event in two places at once.
+struct SharesEvents : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus create_event(int device, EventTiming timing,
+                              EventHandle* event) noexcept override {
+        if (last_ != nullptr) {
+            *event = std::exchange(last_, nullptr);
+            ++shared_[*event];
+            return DeviceStatus::ok;
+        }
+        const DeviceStatus status = inner().create_event(device, timing, event);
+        if (status == DeviceStatus::ok) last_ = *event;
+        return status;
+    }
+    DeviceStatus destroy_event(int device, EventHandle event) noexcept override {
+        const auto found = shared_.find(event);
+        if (found != shared_.end()) {
+            shared_.erase(found);
+            return DeviceStatus::ok;
+        }
+        if (event == last_) last_ = nullptr;
+        return inner().destroy_event(device, event);
+    }
+
+private:
+    EventHandle last_ = nullptr;
+    std::map<EventHandle, unsigned> shared_;
+};
+
+struct BelievesStreamsIdle : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus query_stream(int, StreamHandle) noexcept override { return DeviceStatus::ok; }
+};
+
+/// Asks the default stream how far another has come.
+struct AsksTheDefaultStream : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus query_stream(int device, StreamHandle) noexcept override {
+        return inner().query_stream(device, nullptr);
+    }
+};
+
+struct DoesNotWaitForTheDevice : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus synchronize_device(int) noexcept override { return DeviceStatus::ok; }
+};
+
+/// Waits for its default stream instead.
+struct WaitsForOneStream : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus synchronize_device(int device) noexcept override {
+        return inner().synchronize_stream(device, nullptr);
+    }
+};
+
+struct DoesNotWaitForStreams : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus synchronize_stream(int, StreamHandle) noexcept override {
+        return DeviceStatus::ok;
+    }
+};
+
+/// Takes the granule of a block in use with what it unmaps.
+struct UnmapsTooMuch : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus unmap_memory(int device, void* address, std::size_t bytes) noexcept override {
+        if (last_ != nullptr) {
+            const std::size_t granule = inner().abilities(device).granularity;
+            const auto place = reinterpret_cast<std::uintptr_t>(std::exchange(last_, nullptr));
+            void* const begin = reinterpret_cast<void*>(place / granule * granule);
+            (void)inner().unmap_memory(device, begin, granule);
+        }
+        return inner().unmap_memory(device, address, bytes);
+    }
+    void note_block(const BlockNote& note) noexcept override {
+        if (note.kind == BlockNote::Kind::allocated) last_ = note.address;
+        if (note.kind == BlockNote::Kind::freed && note.address == last_) last_ = nullptr;
+        inner().note_block(note);
+    }
+
+private:
+    void* last_ = nullptr;
+};
+
+/// Gives an old slab back though it has not heard that nothing is in it.
+struct GivesBackASlabInUse : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus allocate(int device, std::size_t bytes, StorageKind kind,
+                          void** memory) noexcept override {
+        if (last_ != nullptr && ++calls_ % calls_per_fault == 0) {
+            (void)inner().deallocate(device, std::exchange(last_, nullptr), last_bytes_, kind);
+        }
+        const DeviceStatus status = inner().allocate(device, bytes, kind, memory);
+        if (status == DeviceStatus::ok) {
+            last_ = *memory;
+            last_bytes_ = bytes;
+        }
+        return status;
+    }
+    DeviceStatus deallocate(int device, void* memory, std::size_t bytes,
+                            StorageKind kind) noexcept override {
+        if (memory == last_) last_ = nullptr;
+        return inner().deallocate(device, memory, bytes, kind);
+    }
+
+private:
+    unsigned calls_ = 0;
+    void* last_ = nullptr;
+    std::size_t last_bytes_ = 0;
+};
+
+struct GivesBackSlabsTwice : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus deallocate(int device, void* memory, std::size_t bytes,
+                            StorageKind kind) noexcept override {
+        (void)inner().deallocate(device, memory, bytes, kind);
+        return inner().deallocate(device, memory, bytes, kind);
+    }
+};
+
+struct SeesNoCapture : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus capture_state(int, StreamHandle, CaptureState& state) noexcept override {
+        state = {};
+        return DeviceStatus::ok;
+    }
+};
+
+/// Takes all captures for one, which gets the memory of the others' graphs.
+struct MixesCaptures : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus capture_state(int device, StreamHandle stream,
+                               CaptureState& state) noexcept override {
+        const DeviceStatus status = inner().capture_state(device, stream, state);
+        if (state.capturing) state.id = 1;
+        return status;
+    }
+};
+
+struct WaitsInCapture : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus capture_state(int device, StreamHandle stream,
+                               CaptureState& state) noexcept override {
+        const DeviceStatus status = inner().capture_state(device, stream, state);
+        if (state.capturing) (void)inner().synchronize_stream(device, stream);
+        return status;
+    }
+};
+
+/// Gives the last slab of pinned memory back while a stream uses a block of it.
+struct GivesBackPinnedInUse : ForwardingBackend {
+    using ForwardingBackend::ForwardingBackend;
+    DeviceStatus allocate_pinned(int device, std::size_t bytes, void** memory) noexcept override {
+        const DeviceStatus status = inner().allocate_pinned(device, bytes, memory);
+        last_ = status == DeviceStatus::ok ? *memory : nullptr;
+        last_bytes_ = bytes;
+        return status;
+    }
+    DeviceStatus deallocate_pinned(int device, void* memory, std::size_t bytes) noexcept override {
+        if (memory == last_) last_ = nullptr;
+        return inner().deallocate_pinned(device, memory, bytes);
+    }
+    DeviceStatus record_event(int device, EventHandle event,
+                              StreamHandle stream) noexcept override {
+        if (last_ != nullptr) {
+            (void)inner().deallocate_pinned(device, std::exchange(last_, nullptr), last_bytes_);
+        }
+        return inner().record_event(device, event, stream);
+    }
+
+private:
+    void* last_ = nullptr;
+    std::size_t last_bytes_ = 0;
+};
+
+}  // namespace tensorpool::stress::devices
