@@ -158,6 +158,22 @@ TEST_P(Capture, ACapturedStreamIsNotAskedHowFarItHasCome) {
     EXPECT_EQ(allocator.statistics().deferred_blocks, 0U);
 }
 
+TEST_P(Capture, AGraphMayBeLaunchedWhileABlockOfItsIsHeldBack) {
+    allocator.reserve_for_capture(8 * mib);
+    (void)begin();
+    void* const block = allocator.allocate(4096, stream);
+    backend.writes(stream, block, "captured write");
+    const GraphHandle graph = end();
+    const StreamHandle other = backend.stream();
+    EXPECT_EQ(backend.launch_graph(0, graph, other), DeviceStatus::ok);
+    allocator.record_use(block, other);
+    allocator.deallocate(block);
+    EXPECT_EQ(backend.launch_graph(0, graph, other), DeviceStatus::ok);
+    EXPECT_TRUE(backend.step(0, other)) << "the first launch";
+    EXPECT_EQ(allocator.trim(), 0U);
+    EXPECT_EQ(allocator.statistics().deferred_blocks, 0U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Slabs, Capture, ::testing::Values(Slabs::plain, Slabs::expandable),
                          [](const auto& of) {
                              return of.param == Slabs::plain ? "PlainSlabs" : "ExpandableSlabs";
