@@ -41,6 +41,7 @@ public:
     void record_use(void* block, StreamHandle stream) override;
     std::size_t usable_size(const void* block) const noexcept override;
     DeviceStatistics statistics() const override;
+    /// Gives nothing back while one of its streams is captured.
     std::size_t trim() noexcept override;
 
     /// As `allocate` for a constant of 1 to 8 bytes: 64 of them share one block of a slab, each 8

@@ -51,7 +51,8 @@ struct CachingOptions {
     std::size_t max_allocation = 0;
     /// A request so large gets a slab of its own that is never split, where slabs cannot grow.
     std::size_t oversize_bytes = std::size_t{64} << 20;
-    /// Such a slab, free again, serves a request that is smaller by so much at most.
+    /// Such a slab, free again, serves a request that is smaller by so much at most; below 2 MiB,
+    /// by that: slabs are multiples of it.
     std::size_t oversize_slack_bytes = std::size_t{32} << 20;
     /// Slabs that grow and shrink in place, where the device has virtual memory.
     bool expandable = true;

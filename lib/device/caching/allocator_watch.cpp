@@ -7,6 +7,15 @@
 #include "statistics/timeline.hpp"
 
 namespace tensorpool::device {
+namespace {
+
+constinit thread_local unsigned callbacks_under_way = 0;
+
+}  // namespace
+
+bool AllocatorWatch::is_telling() noexcept {
+    return callbacks_under_way != 0;
+}
 
 AllocatorWatch::AllocatorWatch(Backend& backend, Device device, const CachingOptions& options,
                                DevicePlace& place)
@@ -54,7 +63,9 @@ void AllocatorWatch::tell(AllocatorEvent::Kind kind, const Seen& block) noexcept
     const std::shared_ptr<const Callbacks> all = callbacks();
     if (!all) return;
     const AllocatorEvent event = {kind, device_, block.address, block.bytes, block.stream};
+    ++callbacks_under_way;
     for (const auto& [number, callback] : *all) callback(event);
+    --callbacks_under_way;
 }
 
 void AllocatorWatch::note(BlockNote::Kind kind, const Seen& block) noexcept {

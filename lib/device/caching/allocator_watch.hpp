@@ -56,6 +56,9 @@ public:
 
     void write(EntryKind kind, std::size_t bytes, LimitKind limit = LimitKind::none) const noexcept;
     bool watches_blocks() const noexcept { return watches_blocks_; }
+    /// Whether this thread is in a callback, of whatever allocator: then it waits for no other
+    /// thread, which may wait for what this one was about to do.
+    static bool is_telling() noexcept;
 
 private:
     using Callbacks = std::vector<std::pair<std::uint64_t, AllocatorCallback>>;

@@ -76,8 +76,6 @@ Slab& BlockHeap::add_expandable(StreamCache& home, Pool pool, std::byte* base, s
 
 void BlockHeap::remove_slab(Slab& slab) noexcept {
     Block& block = *slab.first;
-    if (block.is(BlockState::hole)) remove_hole(block);
-    if (slab.is_expandable()) detail::add(totals_.address_bytes, 0 - slab.bytes);
     detail::add(totals_.slabs, ~std::uint64_t{0});
     records_.give(block);
     slab.home->memory.slabs.erase(slab.home->memory.slabs.iterator_to(slab));
@@ -96,18 +94,27 @@ void BlockHeap::move_slab(Slab& slab, StreamCache& to, Pool pool) {
     insert_free(*slab.first);
 }
 
+void BlockHeap::move_range(Slab& slab, StreamCache& to) noexcept {
+    slab.home->memory.slabs.erase(slab.home->memory.slabs.iterator_to(slab));
+    slab.home = &to;
+    to.memory.slabs.push_back(slab);
+    slab.first->home.store(&to, std::memory_order_relaxed);
+}
+
 void BlockHeap::move_slabs(StreamCache& from, StreamCache& to) noexcept {
     for (Slab& slab : from.memory.slabs) {
-        for (Block* block = slab.first; block != nullptr; block = block->next) {
-            if (block->is(BlockState::free)) {
-                set_of(slab).erase(set_of(slab).iterator_to(*block));
-                to.memory.free[index(slab.pool)].insert(*block);
-                block->born = to.memory.searches[index(slab.pool)];
-                block->stamp = idle_stamp;
-            }
-            block->home.store(&to, std::memory_order_relaxed);
-        }
+        FreeSet& former = set_of(slab);
         slab.home = &to;
+        // A capture has one pool for all sizes: from now on what is large serves large requests.
+        if (from.capture() != 0 && slab.bytes > small_slab_bytes) slab.pool = Pool::large;
+        for (Block* block = slab.first; block != nullptr; block = block->next) {
+            block->home.store(&to, std::memory_order_relaxed);
+            block->stamp = idle_stamp;
+            if (!block->is(BlockState::free)) continue;
+            former.erase(former.iterator_to(*block));
+            set_of(slab).insert(*block);
+            block->born = to.memory.searches[index(slab.pool)];
+        }
     }
     to.memory.slabs.splice(to.memory.slabs.end(), from.memory.slabs);
 }

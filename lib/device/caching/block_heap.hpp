@@ -38,10 +38,12 @@ public:
     /// A slab of these addresses, one hole.
     Slab& add_expandable(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes,
                          std::size_t granule);
-    /// Its record and block go. REQUIRES: it is one taken block, or one hole.
+    /// Its record and block go. REQUIRES: it is one taken block.
     void remove_slab(Slab& slab) noexcept;
     /// A slab that is one free block becomes another stream's, and of another pool.
     void move_slab(Slab& slab, StreamCache& to, Pool pool);
+    /// A slab that is one hole becomes another stream's.
+    void move_range(Slab& slab, StreamCache& to) noexcept;
     /// All that is one stream's is another's. REQUIRES: nothing of it is parked, both streams'
     /// locks are held, and no work of the former stream is under way.
     void move_slabs(StreamCache& from, StreamCache& to) noexcept;

@@ -88,8 +88,9 @@ std::uint64_t CachingCore::add_callback(AllocatorCallback callback) {
 }
 
 bool CachingCore::remove_callback(std::uint64_t number) noexcept {
-    const Lock lock(mutex_);
+    // Without the lock: what goes with the callback may be a block of this allocator.
     const bool removed = watch_.remove(number);
+    const Lock lock(mutex_);
     set_gate();
     return removed;
 }

@@ -121,6 +121,7 @@ private:
     Outcome under_pressure(StreamCache& cache, const Request& request, Outcome refused, Lock& lock);
     void complete(std::uint64_t capture) noexcept;
     std::size_t flush(StreamCache& cache) noexcept;
+    std::size_t put_back_all(StreamCache& cache, Block* block) noexcept;
     std::size_t flush_all() noexcept;
     std::size_t free_bytes() const noexcept;
 
@@ -141,6 +142,7 @@ private:
     Outcome grow_in_place(StreamCache& cache, const Request& request, Lock& lock);
     BlockHeap::Place find_place(StreamCache& cache, const Request& request, Lock& lock,
                                 DeviceStatus& status);
+    Slab* take_empty_range(StreamCache& cache, const Request& request) noexcept;
     Slab* add_range(StreamCache& cache, const Request& request, Lock& lock, DeviceStatus& status);
     Outcome map_place(const BlockHeap::Place& place, const Request& request, bool all, Lock& lock);
     struct Granules;
@@ -164,10 +166,13 @@ private:
     void keep_soft_limit(std::size_t growth, Lock& lock);
     std::size_t synchronize(Lock& lock) noexcept;
     void settle_memory(Lock& lock) noexcept;
+    void wait_for_returns(Lock& lock);
 
     // core_streams.cpp
     void* take_parked_unless_captured(std::size_t bytes, StreamHandle stream) noexcept;
     std::uint64_t capture_of(StreamHandle stream) const noexcept;
+    bool is_any_captured() const noexcept;
+    Outcome reserve(const Request& request, Lock& lock);
     StreamCache& cache_of(StreamHandle stream, std::uint64_t capture);
     StreamCache& new_cache(StreamHandle stream, std::uint64_t capture);
     void move_all(StreamCache& from, StreamCache& to) noexcept;
@@ -217,6 +222,7 @@ private:
     std::vector<StreamCache*> spare_caches_;  // of captures that were released
     StreamCache reserved_;                    // holds slabs for captures to come
     std::size_t growing_bytes_ = 0;           // asked of the device just now
+    std::size_t returns_ = 0;                 // threads that give memory back just now
     unsigned announced_captures_ = 0;
 };
 

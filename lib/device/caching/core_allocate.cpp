@@ -46,8 +46,9 @@ void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
 }
 
 Request CachingCore::request_of(std::size_t bytes, const StreamCache& cache) const noexcept {
-    Request request = {bytes, round_bytes(bytes), Pool::small, options_.oversize_slack_bytes,
-                       false};
+    // Also without any slack a block serves what its slab was made for.
+    const std::size_t slack = std::max(options_.oversize_slack_bytes, slab_step);
+    Request request = {bytes, round_bytes(bytes), Pool::small, slack, false};
     const bool alone = !is_expandable(cache) && request.rounded >= options_.oversize_bytes;
     // A capture has one pool, so that what was reserved for it serves all sizes.
     if (bytes > small_limit && cache.capture() == 0)
@@ -85,7 +86,8 @@ CachingCore::Outcome CachingCore::obtain(StreamCache& cache, const Request& requ
         Outcome outcome;
         outcome.block = take_free(cache, request);
         if (outcome.block != nullptr) return outcome;
-        if (!cache.memory.growing[pool]) break;
+        // A callback may be told in the middle of that very growth.
+        if (!cache.memory.growing[pool] || AllocatorWatch::is_telling()) break;
         grown_.wait(lock);  // what another thread is getting may do for both
     }
     Request growth = request;
@@ -112,8 +114,13 @@ void CachingCore::complete(std::uint64_t capture) noexcept {
 }
 
 std::size_t CachingCore::flush(StreamCache& cache) noexcept {
+    return put_back_all(cache, cache.take_all());
+}
+
+/// A list of blocks that were parked.
+std::size_t CachingCore::put_back_all(StreamCache& cache, Block* block) noexcept {
     std::size_t bytes = 0;
-    for (Block* block = cache.take_all(); block != nullptr;) {
+    while (block != nullptr) {
         Block& parked = *block;
         block = parked.link;
         bytes += parked.bytes;

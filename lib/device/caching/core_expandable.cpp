@@ -52,8 +52,23 @@ BlockHeap::Place CachingCore::find_place(StreamCache& cache, const Request& requ
         const BlockHeap::Place place = heap_.take_place(slab, request.rounded);
         if (place.first != nullptr) return place;
     }
-    Slab* const slab = add_range(cache, request, lock, status);
+    Slab* slab = take_empty_range(cache, request);
+    if (slab == nullptr) slab = add_range(cache, request, lock, status);
     return slab != nullptr ? heap_.take_place(*slab, request.rounded) : BlockHeap::Place{};
+}
+
+/// One of another stream in which nothing is mapped: streams that come and end would take more
+/// addresses each time.
+Slab* CachingCore::take_empty_range(StreamCache& cache, const Request& request) noexcept {
+    for (const auto& other : caches_) {
+        for (Slab& slab : other->memory.slabs) {
+            const bool fits = slab.pool == request.pool && slab.bytes >= request.rounded;
+            if (!fits || !slab.is_empty_range()) continue;
+            heap_.move_range(slab, cache);
+            return &slab;
+        }
+    }
+    return nullptr;
 }
 
 /// Half as many addresses as long as the device refuses, down to what the request needs.
@@ -86,11 +101,10 @@ CachingCore::Outcome CachingCore::map_place(const BlockHeap::Place& place, const
     granules.place = place;
     const std::size_t wanted = bytes_to_move(place.missing, request, all);
     try {
-        granules.moved = take_idle_granules(*place.slab->home, wanted);
         granules.handles.reserve(place.missing / granule_);
+        granules.moved = take_idle_granules(*place.slab->home, wanted);
     } catch (...) {
-        heap_.untake_place(place);
-        settle(granules);
+        heap_.untake_place(place);  // nothing was moved
         throw;
     }
     std::size_t moved = 0;

@@ -126,6 +126,7 @@ void CachingCore::take_out(std::vector<Block*>& blocks, std::size_t bytes) noexc
 /// REQUIRES: taken blocks, whole slabs or whole granules.
 std::size_t CachingCore::give_back(std::vector<Block*>& blocks, Lock& lock) noexcept {
     if (blocks.empty()) return 0;
+    ++returns_;
     lock.unlock();
     for (Block* const block : blocks) {
         const StreamHandle stream = block->home.load(std::memory_order_relaxed)->stream();
@@ -133,10 +134,11 @@ std::size_t CachingCore::give_back(std::vector<Block*>& blocks, Lock& lock) noex
         if (return_to_device(*block) != DeviceStatus::ok) block->link = block;
     }
     lock.lock();
+    if (--returns_ == 0) grown_.notify_all();
     std::size_t bytes = 0;
     for (Block* const block : blocks) {
-        if (block->slab->is_expandable() && block->link == block) {
-            heap_.put_back(*block, block->stamp);  // it could not be unmapped
+        if (block->link == block) {  // the device did not take it
+            heap_.put_back(*block, block->stamp);
             continue;
         }
         bytes += block->bytes;
@@ -153,13 +155,16 @@ std::size_t CachingCore::give_back(std::vector<Block*>& blocks, Lock& lock) noex
     return bytes;
 }
 
-/// Without the lock. Of an expandable slab: not ok when it is still mapped.
+/// Without the lock. Not ok when it is still there.
 DeviceStatus CachingCore::return_to_device(Block& block) noexcept {
     Slab& slab = *block.slab;
     block.link = nullptr;
     if (!slab.is_expandable()) {
         watch_.losing(block.address, block.bytes);
-        return backend_.deallocate(device_, block.address, block.bytes, options_.storage);
+        const DeviceStatus status =
+            backend_.deallocate(device_, block.address, block.bytes, options_.storage);
+        if (status != DeviceStatus::ok) watch_.gained(block.address, block.bytes);
+        return status;
     }
     const DeviceStatus status = backend_.unmap_memory(device_, block.address, block.bytes);
     if (status != DeviceStatus::ok) return status;
@@ -183,7 +188,9 @@ void CachingCore::keep_soft_limit(std::size_t growth, Lock& lock) {
 }
 
 /// Waits for all work of the device; what is free by then is idle. The bytes of that, given back.
+/// Not while a stream is captured: that ends its capture.
 std::size_t CachingCore::synchronize(Lock& lock) noexcept {
+    if (is_any_captured()) return 0;
     std::vector<std::uint64_t> stamps;
     try {
         stamps.reserve(caches_.size());
@@ -214,7 +221,7 @@ std::size_t CachingCore::trim() noexcept try {
     Lock lock(mutex_);
     complete(0);
     flush_all();
-    return give_back(Which::all, most_bytes, lock);
+    return is_any_captured() ? 0 : give_back(Which::all, most_bytes, lock);
 } catch (...) {
     return 0;  // no memory for the list of what to give back
 }

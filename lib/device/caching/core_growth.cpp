@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned slab_goal_sixteenths = 3;
 
 std::size_t preferred_bytes(const Request& request) noexcept {
-    if (request.pool == Pool::small) return small_slab_bytes;
+    static_assert(small_slab_bytes == slab_step);  // what a small request needs; captures need more
     const std::size_t needed = base::align_up(request.rounded, slab_step);
     return request.pool == Pool::large ? std::max(needed, large_slab_bytes) : needed;
 }

@@ -52,10 +52,17 @@ CachingCore::Outcome CachingCore::under_pressure(StreamCache& cache, const Reque
     watch_.write(EntryKind::uncached, cached);
     if (cached != 0 && try_again(true)) return outcome;
 
+    wait_for_returns(lock);
     const std::size_t waited_for = synchronize(lock);
     watch_.write(EntryKind::synchronized, waited_for);
     (void)try_again(true);
     return outcome;
+}
+
+/// What other threads are giving back counts as held until they have.
+void CachingCore::wait_for_returns(Lock& lock) {
+    if (AllocatorWatch::is_telling()) return;
+    grown_.wait(lock, [this] { return returns_ == 0; });
 }
 
 void CachingCore::settle_memory(Lock& lock) noexcept {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "device/caching/caching_core.hpp"
@@ -17,6 +18,13 @@ std::uint64_t CachingCore::capture_of(StreamHandle stream) const noexcept {
     CaptureState state;
     const DeviceStatus status = backend_.capture_state(device_, stream, state);
     return status == DeviceStatus::ok && state.capturing ? state.id : 0;
+}
+
+bool CachingCore::is_any_captured() const noexcept {
+    if (!abilities_.graph_capture) return false;
+    return std::any_of(caches_.begin(), caches_.end(), [this](const auto& cache) {
+        return !cache->memory.ended && deferred_.is_captured(*cache);
+    });
 }
 
 void* CachingCore::take_parked_unless_captured(std::size_t bytes, StreamHandle stream) noexcept {
@@ -68,9 +76,10 @@ StreamCache& CachingCore::new_cache(StreamHandle stream, std::uint64_t capture) 
 /// All blocks of one are the other's: free ones, those in use, and those that wait.
 void CachingCore::move_all(StreamCache& from, StreamCache& to) noexcept {
     end_empty_pages(from);
-    flush(from);
     const std::lock_guard first(from);
     const std::lock_guard second(to);
+    // With the lock that is kept: until the blocks are the other's, callers may park some.
+    put_back_all(from, from.take_parked());
     heap_.move_slabs(from, to);
     while (from.memory.pages != nullptr) {
         ScalarPage& page = *from.memory.pages;
@@ -154,24 +163,37 @@ void CachingCore::end_capture() noexcept {
 bool CachingCore::reserve_for_capture(std::size_t bytes, DeviceAllocationFailure& failure) {
     Lock lock(mutex_);
     const Request request = {bytes, base::align_up(bytes, slab_step), Pool::small, 0, false};
-    Outcome outcome = failed(DeviceStatus::out_of_memory, Cause::limit);
-    if (is_too_large(bytes)) {
-        outcome.cause = Cause::request;
-    } else if (may_grow(request.rounded)) {
-        growing_bytes_ += request.rounded;
-        lock.unlock();
-        void* memory = nullptr;
-        outcome = failed(backend_.allocate(device_, request.rounded, options_.storage, &memory),
-                         Cause::own_use);
-        lock.lock();
-        growing_bytes_ -= request.rounded;
-        if (outcome.status == DeviceStatus::ok) {
-            keep_slab(reserved_, Pool::small, memory, request.rounded, lock);
-            return true;
-        }
+    Outcome outcome = failed(DeviceStatus::out_of_memory, Cause::request);
+    if (!is_too_large(bytes)) outcome = reserve(request, lock);
+    if (outcome.cause != Cause::request && outcome.status == DeviceStatus::out_of_memory) {
+        complete(0);
+        flush_all();
+        (void)give_back(Which::all, most_bytes, lock);
+        settle_memory(lock);
+        outcome = reserve(request, lock);
     }
+    if (outcome.cause != Cause::request && outcome.status == DeviceStatus::out_of_memory) {
+        (void)synchronize(lock);
+        outcome = reserve(request, lock);
+    }
+    if (outcome.status == DeviceStatus::ok) return true;
     explain(outcome, request, failure);
     return false;
+}
+
+CachingCore::Outcome CachingCore::reserve(const Request& request, Lock& lock) {
+    if (!may_grow(request.rounded)) return failed(DeviceStatus::out_of_memory, Cause::limit);
+    growing_bytes_ += request.rounded;
+    lock.unlock();
+    void* memory = nullptr;
+    const DeviceStatus status =
+        backend_.allocate(device_, request.rounded, options_.storage, &memory);
+    lock.lock();
+    growing_bytes_ -= request.rounded;
+    if (status == DeviceStatus::ok) {
+        keep_slab(reserved_, Pool::small, memory, request.rounded, lock);
+    }
+    return failed(status, status == DeviceStatus::in_capture ? Cause::capture : Cause::own_use);
 }
 
 void CachingCore::release_capture(std::uint64_t id) {

@@ -30,6 +30,7 @@ void DeferredFrees::defer(Block& block) noexcept {
         next = use->next_of_block;
         ++block.waits;
         ++waiting_;
+        use->stream->memory.waiting_bytes += block.bytes;
         if (is_captured(*use->stream)) {
             use->next_in_queue = after_capture_;
             after_capture_ = use;
@@ -54,7 +55,6 @@ void DeferredFrees::queue(StreamUse& use) noexcept {
     use.next_in_queue = nullptr;
     (memory.last_use == nullptr ? memory.first_use : memory.last_use->next_in_queue) = &use;
     memory.last_use = &use;
-    memory.waiting_bytes += use.block->bytes;
 }
 
 bool DeferredFrees::is_captured(const StreamCache& stream) const noexcept {

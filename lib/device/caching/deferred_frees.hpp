@@ -42,10 +42,10 @@ public:
     void forget_uses(Block& block, const StreamCache& stream) noexcept;
 
     bool is_empty() const noexcept { return waiting_ == 0; }
+    bool is_captured(const StreamCache& stream) const noexcept;
 
 private:
     void queue(StreamUse& use) noexcept;
-    bool is_captured(const StreamCache& stream) const noexcept;
     bool has_passed(const StreamUse& use) noexcept;
     void give(StreamUse& use) noexcept;
 

@@ -29,6 +29,9 @@ struct Slab : boost::intrusive::list_base_hook<> {
     HoleSet holes;
 
     bool is_expandable() const noexcept { return granule != 0; }
+    bool is_empty_range() const noexcept {
+        return is_expandable() && first->is(BlockState::hole) && first->bytes == bytes;
+    }
     bool is_all_free() const noexcept { return free_bytes == held_bytes; }
     /// Free, but not to be given back in one piece.
     std::size_t split_bytes() const noexcept { return is_all_free() ? 0 : free_bytes; }

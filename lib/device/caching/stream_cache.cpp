@@ -2,8 +2,7 @@
 
 namespace tensorpool::device {
 
-Block* StreamCache::take_all() noexcept {
-    const std::lock_guard guard(lock_);
+Block* StreamCache::take_parked() noexcept {
     // Says that nothing is parked, without a look at each bin: the usual answer of other streams.
     if (counters_ == nullptr || counters_->parked_bytes.load(std::memory_order_relaxed) == 0) {
         return nullptr;

@@ -61,7 +61,7 @@ public:
         return Put::parked;
     }
 
-    // REQUIRES, of what follows up to `park_one`: the stream's lock is held.
+    // REQUIRES, of what follows up to `take_parked`: the stream's lock is held.
     void lock() noexcept { lock_.lock(); }
     void unlock() noexcept { lock_.unlock(); }
 
@@ -91,8 +91,13 @@ public:
         bin = &block;
     }
 
-    /// All that is parked, as a list by `link`, marked taken. Takes the lock.
-    Block* take_all() noexcept;
+    /// All that is parked, as a list by `link`, marked taken. REQUIRES: as above.
+    Block* take_parked() noexcept;
+    /// The same. Takes the lock.
+    Block* take_all() noexcept {
+        const std::lock_guard guard(lock_);
+        return take_parked();
+    }
 
     StreamHandle stream() const noexcept { return stream_; }
     /// 0: none.
@@ -111,9 +116,9 @@ public:
         // Freed blocks that wait for this stream, in the order of their events.
         StreamUse* first_use = nullptr;
         StreamUse* last_use = nullptr;
-        std::uint64_t waiting_bytes = 0;
-        ScalarPage* pages = nullptr;    // with a free place
-        bool growing[pool_count] = {};  // some thread gets memory for this
+        std::uint64_t waiting_bytes = 0;  // those too that have no event yet: it is captured
+        ScalarPage* pages = nullptr;      // with a free place
+        bool growing[pool_count] = {};    // some thread gets memory for this
         bool ended = false;
     };
     Memory memory;

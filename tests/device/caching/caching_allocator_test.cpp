@@ -234,5 +234,35 @@ TEST(CachingAllocator, AnOversizeBlockServesOnlyARequestOfNearlyItsSize) {
     EXPECT_EQ(allocator.statistics().parked_hits, 1U);
 }
 
+TEST(CachingAllocator, AnOversizeBlockServesItsRequestThoughNoSlackIsAllowed) {
+    Simulated backend(device_with(Slabs::plain, 256 * mib));
+    CachingOptions options;
+    options.oversize_slack_bytes = 0;
+    CachingAllocator allocator(backend, 0, options);
+    const std::size_t bytes = 64 * mib + 1;  // rounded to 65 MiB, in a slab of 66 MiB
+    void* const block = allocator.allocate(bytes);
+    allocator.deallocate(block);
+    EXPECT_EQ(allocator.try_allocate(bytes), block);
+    EXPECT_EQ(allocator.statistics().growths, 1U);
+    allocator.deallocate(block);
+}
+
+TEST(CachingAllocator, StreamsThatComeAndEndTakeNoNewAddressesEachTime) {
+    Simulated backend(unwatched(device_with(Slabs::expandable, 256 * mib)));
+    CachingAllocator allocator(backend, 0);
+    std::uint64_t addresses = 0;
+    for (int round = 0; round < 20; ++round) {
+        const StreamHandle stream = backend.stream();
+        allocator.deallocate(allocator.allocate(40 * mib, stream));
+        allocator.deallocate(allocator.allocate(4096, stream));
+        allocator.end_stream(stream);
+        EXPECT_EQ(backend.destroy_stream(0, stream), DeviceStatus::ok);
+        (void)allocator.trim();
+        if (round == 0) addresses = allocator.statistics().address_bytes;
+    }
+    EXPECT_EQ(allocator.statistics().address_bytes, addresses);
+    EXPECT_EQ(allocator.statistics().capacity_bytes, 0U);
+}
+
 }  // namespace
 }  // namespace tensorpool

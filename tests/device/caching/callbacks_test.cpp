@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,7 +40,8 @@ TEST_F(Callbacks, AreToldOfEachCallInItsOrder) {
     EXPECT_EQ(allocator.allocate(100 * mib), block);
     allocator.deallocate(block);
     (void)allocator.trim();
-    EXPECT_EQ(allocator.try_allocate(300 * mib), nullptr);
+    backend.set_other_process_bytes(0, 200 * mib);
+    EXPECT_EQ(allocator.try_allocate(100 * mib), nullptr);
     const std::vector<Kind> expected = {Kind::allocated, Kind::freed,    Kind::recycled,
                                         Kind::freed,     Kind::released, Kind::allocation_failed};
     EXPECT_EQ(kinds, expected);
@@ -77,6 +79,36 @@ TEST_F(Callbacks, MayBeRemovedWhileTheyAreCalled) {
     });
     allocator.deallocate(allocator.allocate(4096));
     EXPECT_EQ(told, 1);
+}
+
+TEST_F(Callbacks, MayHoldABlockThatGoesWithThem) {
+    CachingAllocator allocator(backend, 0);
+    std::shared_ptr<void> block(allocator.allocate(4096),
+                                [&](void* held) { allocator.deallocate(held); });
+    const std::uint64_t number = allocator.add_callback([block](const AllocatorEvent&) {});
+    block.reset();
+    EXPECT_TRUE(allocator.remove_callback(number));
+    EXPECT_EQ(allocator.statistics().in_use_bytes, 0U);
+}
+
+TEST_F(Callbacks, MayAllocateWhenMemoryGoesBackForAGrowth) {
+    CachingOptions options;
+    options.soft_limit = 0.25;
+    CachingAllocator allocator(backend, 0, options);
+    void* taken = nullptr;
+    (void)allocator.add_callback([&](const AllocatorEvent& event) {
+        const bool first = event.kind == Kind::released && taken == nullptr;
+        if (first) taken = allocator.allocate(40 * mib);
+    });
+    void* const one = allocator.allocate(32 * mib);
+    void* const other = allocator.allocate(32 * mib);
+    allocator.deallocate(one);
+    allocator.deallocate(other);
+    void* const block = allocator.allocate(40 * mib);
+    EXPECT_NE(taken, nullptr);
+    EXPECT_NE(taken, block);
+    allocator.deallocate(block);
+    allocator.deallocate(taken);
 }
 
 TEST_F(Callbacks, OfSeveralEachIsTold) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 
 #include "device/caching/caching_device.hpp"
 
@@ -172,6 +173,83 @@ TEST_P(Capture, AGraphMayBeLaunchedWhileABlockOfItsIsHeldBack) {
     EXPECT_TRUE(backend.step(0, other)) << "the first launch";
     EXPECT_EQ(allocator.trim(), 0U);
     EXPECT_EQ(allocator.statistics().deferred_blocks, 0U);
+}
+
+TEST_P(Capture, AnotherThreadGetsALargeBlockForACapturedStreamToo) {
+    (void)begin();
+    void* block = nullptr;
+    std::thread([&] { block = allocator.try_allocate(10 * mib, stream); }).join();
+    EXPECT_NE(block, nullptr);
+    EXPECT_EQ(allocator.statistics().captured_bytes, 10 * mib);
+    (void)end();
+    allocator.deallocate(block);
+}
+
+TEST_P(Capture, WhatAGraphHadServesLargeRequestsToo) {
+    allocator.reserve_for_capture(64 * mib);
+    const std::uint64_t id = begin();
+    void* const block = allocator.allocate(40 * mib, stream);
+    allocator.deallocate(block);
+    const GraphHandle graph = end();
+    EXPECT_EQ(backend.destroy_graph(0, graph), DeviceStatus::ok);
+    allocator.release_capture(id);
+    (void)Asked(backend);
+    EXPECT_EQ(allocator.allocate(40 * mib, stream), block);
+    EXPECT_EQ(Asked(backend).memory, 0U);
+    allocator.deallocate(block);
+    EXPECT_EQ(allocator.trim(), 64 * mib);
+}
+
+TEST_P(Capture, AReserveTakesWhatIsCachedBeforeItFails) {
+    void* const block = allocator.allocate(200 * mib, stream);
+    EXPECT_EQ(backend.fill_async(0, block, 1, 4096, stream), DeviceStatus::ok);
+    allocator.deallocate(block);
+    allocator.reserve_for_capture(200 * mib);
+    EXPECT_EQ(allocator.statistics().captured_bytes, 200 * mib);
+    EXPECT_THROW(allocator.reserve_for_capture(200 * mib), DeviceAllocationError);
+}
+
+TEST_P(Capture, AReserveThatComesTooLateIsRefusedAsSuch) {
+    (void)begin();
+    try {
+        allocator.reserve_for_capture(mib);
+        ADD_FAILURE();
+    } catch (const DeviceAllocationError& error) {
+        EXPECT_EQ(error.failure().cause, DeviceAllocationFailure::Cause::capture);
+    }
+    (void)end();
+    backend.clear_hazards();  // the refused call is one
+}
+
+TEST_P(Capture, OtherThreadsUnderPressureNeitherAskNorWaitForACapturedStream) {
+    allocator.deallocate(allocator.allocate(40 * mib, stream));
+    void* const used = allocator.allocate(4096);
+    allocator.record_use(used, stream);
+    (void)begin();
+    allocator.deallocate(used);
+    DeviceAllocationFailure failure;
+    std::thread([&] {
+        try {
+            (void)allocator.allocate(250 * mib);
+        } catch (const DeviceAllocationError& error) {
+            failure = error.failure();
+        }
+    }).join();
+    EXPECT_EQ(failure.asked, 250 * mib);
+    ASSERT_EQ(failure.holder_count, 1U);
+    EXPECT_EQ(failure.holders[0].stream, stream);
+    EXPECT_EQ(failure.holders[0].bytes, 4096U);
+    (void)end();
+}
+
+TEST_P(Capture, TrimDuringOneLosesNothingAndDoesNothingIllegal) {
+    allocator.deallocate(allocator.allocate(40 * mib, stream));
+    (void)begin();
+    EXPECT_EQ(allocator.trim(), 0U);
+    (void)end();
+    EXPECT_EQ(allocator.statistics().capacity_bytes, 40 * mib);
+    EXPECT_EQ(allocator.trim(), 40 * mib);
+    EXPECT_EQ(allocator.statistics().capacity_bytes, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Slabs, Capture, ::testing::Values(Slabs::plain, Slabs::expandable),

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "device/caching/caching_device.hpp"
 
 namespace tensorpool {
@@ -11,6 +16,7 @@ using test::Asked;
 using test::device_with;
 using test::mib;
 using test::Slabs;
+using test::unwatched;
 using Simulated = test::Device;
 
 /// On a device with eyes: at the end of each test nothing was wrong.
@@ -229,6 +235,30 @@ TEST_F(CrossStream, AScalarThatAnotherStreamUsesIsNotUsedAgainBeforeThatHasPasse
     allocator.deallocate(other);
     backend.synchronize(user);
     EXPECT_EQ(allocator.trim(), 2 * mib);
+}
+
+TEST(CrossStreamThreads, BlocksThatAreFreedWhileTheirStreamEndsAreAllThere) {
+    Simulated unseen(unwatched(device_with(Slabs::plain)));
+    CachingAllocator open(unseen, 0);
+    const StreamHandle stream = unseen.stream();
+    for (int round = 0; round < 300; ++round) {
+        std::vector<void*> blocks;
+        for (int i = 0; i < 100; ++i) blocks.push_back(open.allocate(512, stream));
+        std::atomic<int> freed = 0;
+        std::thread freeing([&] {
+            for (void* const block : blocks) {
+                open.deallocate(block);
+                ++freed;
+            }
+        });
+        while (freed < 20) std::this_thread::yield();
+        open.end_stream(stream);
+        freeing.join();
+        const DeviceStatistics now = open.statistics();
+        ASSERT_EQ(now.in_use_bytes, 0U);
+        ASSERT_LE(now.parked_bytes, now.capacity_bytes);
+        ASSERT_EQ(open.trim(), now.capacity_bytes) << "in round " << round;
+    }
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <latch>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <tensorpool/timeline.hpp>
@@ -238,6 +241,57 @@ INSTANTIATE_TEST_SUITE_P(Slabs, Pressure, ::testing::Values(Slabs::plain, Slabs:
                          [](const auto& of) {
                              return of.param == Slabs::plain ? "PlainSlabs" : "ExpandableSlabs";
                          });
+
+TEST_P(Pressure, WhatTheDeviceDoesNotTakeBackIsStillThere) {
+    CachingAllocator allocator(backend, 0, options);
+    void* const block = allocator.allocate(40 * mib);
+    allocator.deallocate(block);
+    const std::size_t capacity = allocator.statistics().capacity_bytes;
+    SimulationFaults faults;
+    faults.failing = {{SimulatedCall::deallocate, 1, 1}, {SimulatedCall::unmap_memory, 1, 1}};
+    backend.set_faults(faults);
+    EXPECT_EQ(allocator.trim(), 0U);
+    EXPECT_EQ(allocator.statistics().capacity_bytes, capacity);
+    EXPECT_EQ(allocator.allocate(40 * mib), block);
+    allocator.deallocate(block);
+    EXPECT_EQ(allocator.trim(), capacity);
+}
+
+/// Takes memory back when it is told to.
+struct SlowToTake : Simulated {
+    using Simulated::Simulated;
+    DeviceStatus deallocate(int device, void* memory, std::size_t bytes,
+                            StorageKind kind) noexcept override {
+        asked.count_down();
+        may_go_on.wait();
+        return Simulated::deallocate(device, memory, bytes, kind);
+    }
+    std::latch asked{1};
+    std::latch may_go_on{1};
+};
+
+TEST(PressureThreads, ARequestWaitsForWhatAnotherThreadIsGivingBack) {
+    SlowToTake backend(unwatched(device_with(Slabs::plain, 64 * mib)));
+    CachingOptions options;
+    options.name = "returning";
+    CachingAllocator allocator(backend, 0, options);
+    allocator.deallocate(allocator.allocate(40 * mib));
+    const std::uint64_t before = now();
+    std::thread trimming([&] { EXPECT_EQ(allocator.trim(), 40 * mib); });
+    backend.asked.wait();
+    void* block = nullptr;
+    std::thread asking([&] { block = allocator.try_allocate(40 * mib); });
+    const auto is_late = [&] {
+        const std::vector<std::string> steps = entries_since(before, "returning");
+        return std::find(steps.begin(), steps.end(), "uncached") != steps.end();
+    };
+    while (!is_late()) std::this_thread::yield();
+    backend.may_go_on.count_down();
+    trimming.join();
+    asking.join();
+    EXPECT_NE(block, nullptr);
+    allocator.deallocate(block);
+}
 
 TEST(Fragmentation, IsToBlameWhereEnoughIsFreeButNotInOnePiece) {
     Simulated backend(unwatched(device_with(Slabs::plain, 64 * mib)));
