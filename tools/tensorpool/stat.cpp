@@ -120,7 +120,7 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
     command->add_option("--pool", options->pool, "Only the pool of this name")->option_text("POOL");
     command
         ->add_flag("--devices", options->devices,
-                   "Allocators of device memory, PyTorch's words beside ours, in place of the line")
+                   "Device allocators, with PyTorch's words, instead")
         ->excludes("--pool");
     add_repetition_options(*command, options->repetition);
     add_output_options(*command, settings);
@@ -130,8 +130,7 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "  tensorpool stat --pid 4711 --json >log    all figures, to work on later\n"
         "  tensorpool stat --devices --name train -n 1   where the GPU's memory is\n"
         "\n"
-        "The first line is the average since the process began. Ends with status 3\n"
-        "when the process does.");
+        "The first line is an average since its start. Status 3: the process ended.");
     settings.details["stat"] =
         "The columns are: what callers hold (in use), what is committed (capacity), the peak of "
         "what was in use, the part of the capacity that is in use (util), the part of the "
