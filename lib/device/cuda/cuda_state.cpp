@@ -11,6 +11,11 @@ std::string version_text(int version) {
     return std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
 }
 
+const char* text_without_driver(Result result) noexcept {
+    if (result != Result::stub_library) return "an error without a text";
+    return "it is the toolkit's stub, made to link with; expected the driver's own library";
+}
+
 }  // namespace
 
 CudaState::CudaState(const std::string& library) {
@@ -141,9 +146,9 @@ DeviceStatus CudaState::check(const char* call, Result result) const {
 
 std::string CudaState::text_of(Result result) const {
     const char* text = nullptr;
-    if (!api.error_string || api.error_string(result, &text) != Result::success) text = nullptr;
-    return std::string(text != nullptr ? text : "an error without a text") + " (CUresult " +
-           std::to_string(static_cast<unsigned>(result)) + ')';
+    if (!api.error_string || api.error_string(result, &text) != Result::success || text == nullptr)
+        text = text_without_driver(result);
+    return std::string(text) + " (CUresult " + std::to_string(static_cast<unsigned>(result)) + ')';
 }
 
 void CudaState::throw_missing(const DriverSymbol& symbol) const {

@@ -86,7 +86,16 @@ void RuntimeRegistry::check_device(Device device) {
     if (device.index >= 0 && device.index < count) return;
     throw std::invalid_argument("tensorpool: there is no device " + to_string(device) +
                                 ": devices of type " + to_string(device.type) + ": " +
-                                std::to_string(count));
+                                std::to_string(count) + (count == 0 ? why_none(device.type) : ""));
+}
+
+// What the backend says of it, such as that there is no driver; "" for nothing.
+std::string RuntimeRegistry::why_none(DeviceType name) {
+    Type& type = of(name);
+    const std::lock_guard guard(type.mutex);
+    Backend* const backend = backend_of(name, type);
+    const std::string reason = backend != nullptr ? backend->last_error() : std::string();
+    return reason.empty() ? reason : "; " + reason;
 }
 
 Runtime* RuntimeRegistry::get_if_made(Device device) const noexcept {

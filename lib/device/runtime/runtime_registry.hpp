@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <tensorpool/device/backend.hpp>
@@ -63,6 +64,7 @@ private:
 
     Type& of(DeviceType type);
     Backend* backend_of(DeviceType name, Type& type);
+    std::string why_none(DeviceType name);
     Runtime& make(Device device);
     RuntimeOptions options_for(Device device, Type& type);
     static Runtimes take_runtimes(Type& type);

@@ -155,6 +155,17 @@ TEST_F(CudaBackendWithFakeDriver, RefusesHandlesOfAnotherDevice) {
     EXPECT_EQ(backend.wait_event(0, stream, event), DeviceStatus::ok);
 }
 
+TEST_F(CudaBackendWithFakeDriver, SaysOfTheToolkitsStubThatItIsNoDriver) {
+    set_init_result(34);
+    CudaBackend backend(path);
+    EXPECT_EQ(backend.device_count(), 0);
+    EXPECT_TRUE(has(backend.last_error(),
+                    "cuInit: it is the toolkit's stub, made to link with; "
+                    "expected the driver's own library (CUresult 34)"))
+        << backend.last_error();
+    set_init_result(0);
+}
+
 // An old driver ---------------------------------------------------------------------------------
 
 TEST_F(CudaBackendWithFakeDriver, LeavesOutOfTheAbilitiesWhatAnOldDriverLacks) {

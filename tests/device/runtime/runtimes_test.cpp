@@ -58,6 +58,26 @@ TEST(Runtimes, ThatAreNotThereAreRefusedWithWhatThereIs) {
     }
 }
 
+/// As where there is no driver.
+class WithoutDevices final : public SimulatedBackend {
+public:
+    int device_count() noexcept override { return 0; }
+    std::string last_error() override { return "no driver on this machine"; }
+};
+
+TEST(Runtimes, WhereThereAreNoneAreRefusedWithWhatTheBackendSays) {
+    set_backend(DeviceType::cuda, std::make_shared<WithoutDevices>());
+    try {
+        (void)get_runtime({DeviceType::cuda, 0});
+        ADD_FAILURE();
+    } catch (const std::invalid_argument& error) {
+        EXPECT_STREQ(error.what(),
+                     "tensorpool: there is no device cuda:0: devices of type cuda: 0; no driver on "
+                     "this machine");
+    }
+    set_backend(DeviceType::cuda, nullptr);
+}
+
 TEST(Runtimes, AreMadeOnceWhicheverThreadComesFirst) {
     const PutInBackend simulated(eager_devices(1));
     std::atomic<Runtime*> seen[8] = {};
