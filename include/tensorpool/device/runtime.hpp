@@ -119,7 +119,8 @@ public:
             }
         });
     }
-    /// The same, but made by `factory(Runtime&)`, which returns a std::unique_ptr<T>.
+    /// The same, but made by `factory(Runtime&)`, which returns a std::unique_ptr<T>. Throws
+    /// std::logic_error where that is empty.
     template <class T, class Factory>
     T& object(Factory&& factory) {
         if (void* const made = find_object(typeid(T))) return *static_cast<T*>(made);
@@ -140,7 +141,7 @@ private:
     /// How to make an object, and how to end it.
     struct ObjectRecipe {
         const std::type_info* type;
-        void* (*make)(Runtime& runtime, void* factory);  // never nullptr
+        void* (*make)(Runtime& runtime, void* factory);
         void* factory;
         void (*destroy)(void* object) noexcept;
     };

@@ -36,6 +36,11 @@ void* ObjectTable::make(Runtime& runtime, const Recipe& recipe) {
         ~Restore() { place = before; }
     } const restore = {under_way_, std::exchange(under_way_, &here)};
     entry->object = recipe.make(runtime, recipe.factory);
+    if (entry->object == nullptr) {
+        throw std::logic_error(
+            std::string("tensorpool: Runtime::object: the factory made no object of type ") +
+            recipe.type->name() + ", expected one");
+    }
     // Those that it asked for stand there by now, behind it.
     entry->next = last_.load(std::memory_order_relaxed);
     last_.store(entry.get(), std::memory_order_release);

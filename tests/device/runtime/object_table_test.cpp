@@ -91,6 +91,12 @@ TEST_F(RuntimeObjects, MayAskForOthersWhileTheyEnd) {
     EXPECT_EQ(ended(), (std::vector<std::string>{"same", "first"}));
 }
 
+TEST_F(RuntimeObjects, ThatAFactoryDoesNotMakeAreRefused) {
+    EXPECT_THROW(runtime_->object<Plain>([](Runtime&) { return std::unique_ptr<Plain>(); }),
+                 std::logic_error);
+    EXPECT_EQ(runtime_->object<Plain>().number, 7);
+}
+
 struct ThrowsOnce {
     explicit ThrowsOnce(Runtime& runtime) {
         (void)runtime.object<First>();
