@@ -23,7 +23,8 @@ class Runtime;
 /// Which of a runtime's allocators memory is from.
 enum class MemoryKind : std::uint8_t {
     device,  ///< the device's own; the CPU's is host memory
-    pinned,  ///< host memory that stays where it is, for copies to and from the device
+    pinned,  ///< host memory that stays where it is, for copies to and from the device. Handles to
+             ///< it keep it until its stream has passed, be that the default one
     host,    ///< ordinary host memory, kept until the device's streams are done with it
 };
 /// "device", "pinned", "host"; "?" for none of them.
@@ -57,7 +58,8 @@ public:
     /// Whose work it is for; cpu:0 of one that owns nothing.
     Device device() const noexcept;
     MemoryKind kind() const noexcept { return kind_; }
-    StreamHandle stream() const noexcept { return stream_; }
+    /// Its own, or the default one (nullptr) when that has ended.
+    StreamHandle stream() const noexcept;
     explicit operator bool() const noexcept { return data_ != nullptr; }
 
     /// Where the host finds it: of the CPU, of pinned and host memory, of a device with unified
@@ -93,6 +95,8 @@ public:
 
 private:
     friend class device::RuntimeCore;
+
+    StreamHandle stream_for_work() const;
 
     std::shared_ptr<device::RuntimeCore> core_;
     void* data_ = nullptr;

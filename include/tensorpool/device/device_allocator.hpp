@@ -41,6 +41,10 @@ public:
     /// Bytes of the block at this address, rounding included; 0 where none in use begins.
     virtual std::size_t usable_size(const void* block) const noexcept = 0;
 
+    /// Whether work on this stream uses the block in use at this address: it was made for it, or
+    /// told of it by `record_use`, and the stream has not ended since.
+    virtual bool is_used_on(const void* block, StreamHandle stream) const noexcept = 0;
+
     virtual DeviceStatistics statistics() const = 0;
     /// Gives back all that is free and that no work uses; bytes given back. Waits for no device.
     virtual std::size_t trim() noexcept = 0;

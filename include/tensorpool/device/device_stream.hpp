@@ -21,7 +21,7 @@ public:
     DeviceStream();
     explicit DeviceStream(Runtime& runtime);
     /// Waits until its work is done, so that memory that was made for it may go to others: blocks
-    /// still in use then are the default stream's.
+    /// still in use then are the default stream's, and what their handles do is its work.
     ~DeviceStream();
     DeviceStream(DeviceStream&& other) noexcept;
     DeviceStream& operator=(DeviceStream&& other) noexcept;

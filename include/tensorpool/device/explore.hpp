@@ -33,8 +33,9 @@ struct Exploration {
 /// the Verification of Concurrent Systems", 1996); host functions, and kernels that have a function
 /// and no ranges, may touch anything. A query is answered with "not_ready" twice in a row at most.
 /// The program uses one thread, does the same when the same happens, and waits for what it wants
-/// done: what is left in streams at its end is dropped. A stateless search: memory is that of one
-/// run. Any thread.
+/// done: what is left in streams at its end is dropped. The backend is the search's own: a runtime
+/// over it gets a shared pointer that destroys nothing, and ends before the program does. A
+/// stateless search: memory is that of one run. Any thread.
 TENSORPOOL_API Exploration explore(const SimulationOptions& options,
                                    const std::function<void(SimulatedBackend&)>& program,
                                    std::uint64_t most_schedules = 10'000);

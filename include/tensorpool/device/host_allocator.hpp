@@ -19,6 +19,8 @@ class HostBlocks;
 /// The CPU's memory, and ordinary host memory of other devices' runtimes. It keeps nothing for
 /// later, that is the source's business: a block goes back to it when it is freed, or, where
 /// streams that it was made for or used on are busy then, at a later call after they have passed.
+/// It knows of no graphs: a block that captured work uses is kept, by whoever launches the graph,
+/// for as long as that is launched.
 class TENSORPOOL_API HostAllocator final : public DeviceAllocator {
 public:
     /// The backend outlives it. `device` is what `device()` says; its index is the backend's.
@@ -33,6 +35,7 @@ public:
     void record_use(void* block, StreamHandle stream) override;
     /// What was asked for.
     std::size_t usable_size(const void* block) const noexcept override;
+    bool is_used_on(const void* block, StreamHandle stream) const noexcept override;
     DeviceStatistics statistics() const override;
     std::size_t trim() noexcept override;
 

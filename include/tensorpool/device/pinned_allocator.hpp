@@ -43,6 +43,7 @@ public:
     void deallocate(void* block) noexcept override;
     void record_use(void* block, StreamHandle stream) override;
     std::size_t usable_size(const void* block) const noexcept override;
+    bool is_used_on(const void* block, StreamHandle stream) const noexcept override;
     DeviceStatistics statistics() const override;
     std::size_t trim() noexcept override;
 

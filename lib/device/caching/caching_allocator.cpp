@@ -45,6 +45,10 @@ std::size_t CachingAllocator::usable_size(const void* block) const noexcept {
     return core_->usable_size(block);
 }
 
+bool CachingAllocator::is_used_on(const void* block, StreamHandle stream) const noexcept {
+    return core_->is_used_on(block, stream);
+}
+
 DeviceStatistics CachingAllocator::statistics() const {
     return core_->statistics();
 }

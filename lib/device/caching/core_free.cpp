@@ -128,4 +128,12 @@ std::size_t CachingCore::usable_size(const void* address) const noexcept {
     return in_use ? block->bytes : 0;
 }
 
+bool CachingCore::is_used_on(const void* address, StreamHandle stream) const noexcept {
+    if (usable_size(address) == 0) return false;
+    const Lock lock(mutex_);
+    const Block& block = *heap_.find(address);
+    return block.home.load(std::memory_order_relaxed)->stream() == stream ||
+           DeferredFrees::has_use(block, stream);
+}
+
 }  // namespace tensorpool::device

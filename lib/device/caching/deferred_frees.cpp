@@ -21,6 +21,13 @@ bool DeferredFrees::add_use(Block& block, StreamCache& stream) {
     return true;
 }
 
+bool DeferredFrees::has_use(const Block& block, StreamHandle stream) noexcept {
+    for (const StreamUse* use = block.uses; use != nullptr; use = use->next_of_block) {
+        if (use->stream->stream() == stream) return true;
+    }
+    return false;
+}
+
 void DeferredFrees::defer(Block& block) noexcept {
     totals_.defer(block.bytes);
     block.set(BlockState::deferred);

@@ -33,6 +33,7 @@ public:
     /// What the free will need is made now, so that it cannot fail. False if the stream is known
     /// to use it already. Throws std::bad_alloc.
     bool add_use(Block& block, StreamCache& stream);
+    static bool has_use(const Block& block, StreamHandle stream) noexcept;
     /// A block with uses was freed: records an event on each of their streams.
     void defer(Block& block) noexcept;
     /// A block that may be used again, each time; nullptr when there is none left. `begin` first.

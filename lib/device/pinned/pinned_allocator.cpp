@@ -50,6 +50,10 @@ std::size_t PinnedAllocator::usable_size(const void* block) const noexcept {
     return core_->usable_size(block);
 }
 
+bool PinnedAllocator::is_used_on(const void* block, StreamHandle stream) const noexcept {
+    return core_->is_used_on(block, stream);
+}
+
 DeviceStatistics PinnedAllocator::statistics() const {
     return core_->statistics();
 }

@@ -170,6 +170,12 @@ std::size_t PinnedCore::usable_size(const void* address) const noexcept {
     return is_in_use(block, address) ? block->bytes : 0;
 }
 
+bool PinnedCore::is_used_on(const void* address, StreamHandle stream) const noexcept {
+    const Lock lock(mutex_);
+    const Block* const block = heap_.find(address);
+    return is_in_use(block, address) && DeferredFrees::has_use(*block, stream);
+}
+
 // Given back -------------------------------------------------------------------------------------
 
 void PinnedCore::deallocate(void* address) noexcept {

@@ -61,6 +61,7 @@ public:
     void deallocate(void* address) noexcept;
     void record_use(void* address, StreamHandle stream);
     std::size_t usable_size(const void* address) const noexcept;
+    bool is_used_on(const void* address, StreamHandle stream) const noexcept;
     DeviceStatistics statistics() const noexcept { return place_.figures(); }
     std::size_t trim() noexcept;
     void end_stream(StreamHandle stream);

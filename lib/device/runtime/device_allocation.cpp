@@ -49,7 +49,15 @@ DeviceAllocation::DeviceAllocation(Runtime& runtime, std::size_t bytes, StreamHa
       data_(core_->allocator(kind).allocate(bytes, stream)),
       bytes_(bytes),
       stream_(stream),
-      kind_(kind) {}
+      kind_(kind) {
+    if (kind != MemoryKind::pinned || stream != nullptr) return;
+    try {
+        (void)stream_for_work();
+    } catch (...) {
+        reset();
+        throw;
+    }
+}
 
 DeviceAllocation::~DeviceAllocation() {
     reset();
@@ -89,6 +97,20 @@ Device DeviceAllocation::device() const noexcept {
     return core_ != nullptr ? core_->device() : Device{};
 }
 
+StreamHandle DeviceAllocation::stream() const noexcept {
+    if (stream_ == nullptr || data_ == nullptr || !core_->is_ours()) return stream_;
+    return core_->allocator(kind_).is_used_on(data_, stream_) ? stream_ : nullptr;
+}
+
+// A pinned block made for nullptr is for no stream until the allocator is told of one.
+StreamHandle DeviceAllocation::stream_for_work() const {
+    const StreamHandle now = stream();
+    if (kind_ == MemoryKind::pinned && now == nullptr && data_ != nullptr) {
+        core_->allocator(kind_).record_use(data_, nullptr);
+    }
+    return now;
+}
+
 void* DeviceAllocation::host_pointer() const noexcept {
     if (data_ == nullptr || core_->is_host_memory(kind_)) return data_;
     return core_->backend().host_pointer(core_->index(), data_);
@@ -100,7 +122,7 @@ void DeviceAllocation::set(std::size_t offset, std::span<const std::byte> bytes)
     const CopyKind kind =
         core_->is_host_memory(kind_) ? CopyKind::host_to_host : CopyKind::host_to_device;
     core_->wait_and_copy(kind, static_cast<std::byte*>(data_) + offset, bytes.data(), bytes.size(),
-                         stream_);
+                         stream());
 }
 
 void DeviceAllocation::get(std::size_t offset, std::span<std::byte> bytes) const {
@@ -109,11 +131,11 @@ void DeviceAllocation::get(std::size_t offset, std::span<std::byte> bytes) const
     const CopyKind kind =
         core_->is_host_memory(kind_) ? CopyKind::host_to_host : CopyKind::device_to_host;
     core_->wait_and_copy(kind, bytes.data(), static_cast<std::byte*>(data_) + offset, bytes.size(),
-                         stream_);
+                         stream());
 }
 
 void DeviceAllocation::fill(std::uint8_t byte) {
-    if (bytes_ != 0) device::fill({*core_, data_, kind_, stream_}, byte, bytes_);
+    if (bytes_ != 0) device::fill({*core_, data_, kind_, stream_for_work()}, byte, bytes_);
 }
 
 void DeviceAllocation::copy_from(const DeviceAllocation& other) {
@@ -123,8 +145,8 @@ void DeviceAllocation::copy_from(const DeviceAllocation& other) {
                                     std::to_string(bytes_) + " of this one");
     }
     if (bytes_ == 0 || this == &other) return;
-    device::copy_between({*core_, data_, kind_, stream_},
-                         {*other.core_, other.data_, other.kind_, other.stream_}, bytes_);
+    device::copy_between({*core_, data_, kind_, stream_for_work()},
+                         {*other.core_, other.data_, other.kind_, other.stream_for_work()}, bytes_);
 }
 
 void DeviceAllocation::record_use(StreamHandle stream) {

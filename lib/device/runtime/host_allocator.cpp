@@ -45,6 +45,10 @@ std::size_t HostAllocator::usable_size(const void* block) const noexcept {
     return blocks_->size_of(block);
 }
 
+bool HostAllocator::is_used_on(const void* block, StreamHandle stream) const noexcept {
+    return blocks_->is_used_on(block, stream);
+}
+
 DeviceStatistics HostAllocator::statistics() const {
     return blocks_->figures();
 }

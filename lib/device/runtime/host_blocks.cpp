@@ -188,6 +188,15 @@ std::size_t HostBlocks::size_of(const void* memory) const noexcept {
     return place == blocks_.end() ? 0 : place->second.bytes;
 }
 
+bool HostBlocks::is_used_on(const void* memory, StreamHandle stream) const noexcept {
+    const std::lock_guard guard(mutex_);
+    const auto place = blocks_.find(memory);
+    if (place == blocks_.end()) return false;
+    const Block& block = place->second;
+    return block.stream == stream ||
+           std::find(block.uses.begin(), block.uses.end(), stream) != block.uses.end();
+}
+
 void HostBlocks::end_stream(StreamHandle stream) {
     if (stream == nullptr) return;
     check_status(backend_.synchronize_stream(device_.index, stream), "end_stream", device_,

@@ -37,6 +37,7 @@ public:
     void deallocate(void* memory) noexcept;
     void record_use(void* memory, StreamHandle stream);
     std::size_t size_of(const void* memory) const noexcept;
+    bool is_used_on(const void* memory, StreamHandle stream) const noexcept;
     void end_stream(StreamHandle stream);
     DeviceStatistics figures() const { return place_.figures(); }
     std::size_t trim() noexcept;

@@ -175,6 +175,36 @@ TEST_F(DeviceMemoryTest, OfTheHostIsNotFilledInACapture) {
     }
 }
 
+TEST_F(DeviceMemoryTest, WorksOnTheDefaultStreamWhenItsOwnHasEnded) {
+    for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::host}) {
+        auto own = std::make_unique<DeviceStream>(runtime_);
+        DeviceMemory memory(runtime_, 300, *own, kind);
+        DeviceMemory other(runtime_, 300, *own, kind);
+        memory.set(0, made_bytes(300));
+        EXPECT_EQ(memory.stream(), own->handle());
+        own.reset();
+        EXPECT_EQ(memory.stream(), nullptr);
+        EXPECT_EQ(content_of(memory), made_bytes(300)) << to_string(kind);
+        memory.fill(5);
+        other.copy_from(memory);
+        memory.reset();
+        DeviceMemory again(runtime_, 300, nullptr, kind);
+        again.set(0, made_bytes(300));
+        EXPECT_EQ(content_of(other), std::vector<std::byte>(300, std::byte{5})) << to_string(kind);
+    }
+}
+
+TEST_F(DeviceMemoryTest, PinnedForTheDefaultStreamStaysUntilThatHasPassed) {
+    DeviceMemory pinned = runtime_.allocate_pinned(1000);
+    DeviceMemory memory(runtime_, 1000);
+    pinned.set(0, made_bytes(1000));
+    runtime_.copy_host_to_device(memory.data(), pinned.data(), 1000, runtime_.default_stream());
+    pinned.reset();
+    const DeviceMemory again = runtime_.allocate_pinned(1000);
+    simulated_->host_write(again.data(), again.size());  // at once, in no stream's order
+    EXPECT_EQ(content_of(memory), made_bytes(1000));
+}
+
 TEST_F(DeviceMemoryTest, HasAHostPointerWhereTheHostCanReachIt) {
     EXPECT_EQ(DeviceMemory(runtime_, 10).host_pointer(), nullptr);
     const DeviceMemory pinned = runtime_.allocate_pinned(10);
