@@ -8,6 +8,7 @@
 #include <tensorpool/device/runtimes.hpp>
 #include <tensorpool/device/simulated_backend.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
@@ -100,11 +101,11 @@ void give_piece(Runtime& runtime, Lane& lane, std::span<const float> piece, cons
 
 /// Sums what went through the pipeline, on the host, in the order of the stream that brought it.
 double run(Runtime& runtime, const std::vector<float>& tensor) {
+    double sum = 0;  // outlives the stream that adds to it
     const DeviceStream in(runtime);
     const DeviceStream out(runtime);
     std::vector<std::unique_ptr<Lane>> lanes;
     for (int i = 0; i < 2; ++i) lanes.push_back(std::make_unique<Lane>(runtime, in, out));
-    double sum = 0;
     for (std::size_t piece = 0; piece < pieces; ++piece) {
         Lane& lane = *lanes[piece % lanes.size()];
         const auto first = tensor.begin() + static_cast<std::ptrdiff_t>(piece * piece_elements);
