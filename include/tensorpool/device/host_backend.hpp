@@ -28,8 +28,9 @@ namespace tensorpool {
 /// it twice is found out. Virtual memory is there on Linux 5.7 and later; memory can be mapped at
 /// one place at a time.
 /// A graph's work is done piece by piece, in the order in which it was given, whatever streams it
-/// was captured in. In a stream that is captured, stream-ordered allocation is in_capture. A capture
-/// is over when it is ended, even where that is refused because not all streams joined again.
+/// was captured in. In a stream that is captured, stream-ordered allocation is in_capture. A
+/// capture is over when it is ended, even where that is refused because not all streams joined
+/// again.
 class TENSORPOOL_API HostBackend final : public Backend {
 public:
     /// Throws std::bad_alloc. Starts no thread.
