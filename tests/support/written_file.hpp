@@ -1,0 +1,90 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tensorpool::testing {
+
+/// A field of a file that a test wrote: what errors should call it, and where it stands.
+struct WrittenField {
+    std::string name;
+    std::uint64_t offset;
+    std::size_t bytes;
+};
+
+/// A file in memory, little-endian, and where its fields lie. Shares nothing with the readers.
+class WrittenFile {
+public:
+    std::span<const std::byte> view() const { return std::as_bytes(std::span(bytes_)); }
+    const std::string& bytes() const { return bytes_; }
+    std::uint64_t size() const { return bytes_.size(); }
+
+    const std::vector<WrittenField>& fields() const { return fields_; }
+    /// Throws std::out_of_range for a name that no field has.
+    const WrittenField& field(std::string_view name) const {
+        for (const WrittenField& field : fields_) {
+            if (field.name == name) return field;
+        }
+        throw std::out_of_range("the written file has no field '" + std::string(name) + "'");
+    }
+
+    void cut_to(std::uint64_t bytes) { bytes_.resize(bytes); }
+    void append(std::string_view bytes) { bytes_ += bytes; }
+    /// A number of as many bytes as `Number` has.
+    template <class Number>
+    void append_number(Number number) {
+        append(little_endian(number, sizeof number));
+    }
+    void append_text(const std::string& field, std::string_view text) {
+        fields_.push_back({field, size(), text.size()});
+        append(text);
+    }
+    template <class Number>
+    void append_field(const std::string& field, Number number) {
+        fields_.push_back({field, size(), sizeof number});
+        append_number(number);
+    }
+    /// Zeros up to a multiple of `alignment`.
+    void pad_to(std::uint64_t alignment) {
+        bytes_.resize((size() + alignment - 1) / alignment * alignment);
+    }
+    /// Writes a number over a field, in as many bytes as it has.
+    void overwrite(std::string_view name, std::uint64_t number) {
+        const WrittenField& to = field(name);
+        overwrite_at(to.offset, little_endian(number, to.bytes));
+    }
+    void overwrite_at(std::uint64_t offset, std::string_view bytes) {
+        bytes_.replace(offset, bytes.size(), bytes);
+    }
+
+private:
+    template <class Number>
+    static std::string little_endian(Number number, std::size_t bytes) {
+        static_assert(sizeof number <= 8);
+        std::uint64_t bits = 0;
+        if constexpr (std::is_same_v<Number, float>) {
+            bits = std::bit_cast<std::uint32_t>(number);
+        } else if constexpr (std::is_same_v<Number, double>) {
+            bits = std::bit_cast<std::uint64_t>(number);
+        } else {
+            bits = static_cast<std::uint64_t>(number);
+        }
+        std::string text;
+        for (std::size_t i = 0; i < bytes; ++i) {
+            text += static_cast<char>(static_cast<unsigned char>(i < 8 ? bits >> (8 * i) : 0));
+        }
+        return text;
+    }
+
+    std::string bytes_;
+    std::vector<WrittenField> fields_;
+};
+
+}  // namespace tensorpool::testing
