@@ -13,6 +13,7 @@
 #include <tensorpool/errors.hpp>
 #include <tensorpool/figures.hpp>
 #include <tensorpool/growth_policy.hpp>
+#include <tensorpool/mapped_file.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_resource.hpp>
 #include <tensorpool/metrics.hpp>

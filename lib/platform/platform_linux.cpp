@@ -18,38 +18,20 @@
 #include "platform/line_reader_linux.hpp"
 #include "platform/memory_limits_linux.hpp"
 #include "platform/numa_linux.hpp"
+#include "platform/numa_policy.hpp"
 #include "platform/platform.hpp"
 #include "platform/touch_pages_posix.hpp"
 
 namespace tensorpool::platform {
 namespace {
 
-// From the kernel's uapi headers, which may be older than the kernel that runs: mman-common.h and
-// mempolicy.h.
+// From the kernel's mman-common.h, which may be older than the kernel that runs.
 constexpr int advice_populate_write = 23;
-constexpr int policy_preferred = 1;
-constexpr int policy_interleave = 3;
 
 /// Whether the kernel (5.14 and later) knows the advice: of no bytes it refuses only what it does
 /// not know.
 bool knows_populate_write(void* address) noexcept {
     return madvise(address, 0, advice_populate_write) == 0;
-}
-
-constexpr unsigned bits_per_word = sizeof(unsigned long) * CHAR_BIT;
-
-/// A set of nodes as the kernel takes it.
-struct NodeMask {
-    unsigned long words[most_numa_nodes / bits_per_word] = {};
-
-    void add(unsigned node) noexcept {
-        words[node / bits_per_word] |= 1UL << (node % bits_per_word);
-    }
-};
-
-bool set_policy(void* address, std::size_t bytes, int policy, const NodeMask& nodes) noexcept {
-    // The kernel reads one bit less than it is told.
-    return syscall(SYS_mbind, address, bytes, policy, nodes.words, most_numa_nodes + 1UL, 0U) == 0;
 }
 
 /// Sizes in /proc/self/statm (proc(5)), in bytes; 0 where there is no telling.
@@ -124,19 +106,11 @@ unsigned numa_node_count() noexcept {
 }
 
 bool prefer_numa_node(void* address, std::size_t bytes, unsigned node) noexcept {
-    const ErrnoKeeper errno_keeper;
-    if (node >= most_numa_nodes) return false;
-    NodeMask nodes;
-    nodes.add(node);
-    return set_policy(address, bytes, policy_preferred, nodes);
+    return set_numa_policy(address, bytes, NumaPolicy::prefer, node);
 }
 
 bool interleave_numa_nodes(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
-    NodeMask nodes;
-    const unsigned count = numa_node_count();
-    for (unsigned node = 0; node < count; ++node) nodes.add(node);
-    return set_policy(address, bytes, policy_interleave, nodes);
+    return set_numa_policy(address, bytes, NumaPolicy::interleave, 0);
 }
 
 // Memory limits ----------------------------------------------------------------------------------

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace tensorpool::files {
+
+/// The content of a file that tells where each byte stands: no page looks like another.
+inline std::string numbered_text(std::size_t bytes) {
+    std::string text(bytes, '\0');
+    for (std::size_t i = 0; i < bytes; ++i) {
+        text[i] = static_cast<char>((i * 2654435761U) >> 13);  // Knuth's multiplicative hash
+    }
+    return text;
+}
+
+inline std::string text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace tensorpool::files
