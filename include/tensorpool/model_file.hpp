@@ -83,14 +83,17 @@ enum class ModelGuess : std::uint8_t { none, gguf, safetensors, npy, zip };
 TENSORPOOL_API ModelGuess guess_model_format(std::span<const std::byte> first_bytes) noexcept;
 
 /// A file of weights, mapped and read: tensors and metadata are views that last as long as this
-/// object. Every count and offset of the file is checked before it is used; tensors lie within
-/// the file, do not overlap and are aligned as their format wants. Moved, not copied. Reading from
-/// any number of threads at once is safe. A file that others cut short while it is mapped is the
-/// matter of MappedFile.
+/// object; of the weights no byte is touched. Every count and offset of the file is checked before
+/// it is used; tensors lie within the file and do not overlap. GGUF's begin at multiples of its
+/// alignment (32 bytes, or `general.alignment`), those of the other formats anywhere. Names and
+/// keys are UTF-8, each once; values of metadata that are texts are as the file has them. Moved,
+/// not copied. Reading from any number of threads at once is safe. A file that others cut short
+/// while it is mapped is the matter of MappedFile.
 class TENSORPOOL_API ModelFile {
 public:
     /// Throws ModelFileError for a file that is none of the formats or damaged, naming the field
-    /// and its offset, and std::system_error where it cannot be opened or mapped.
+    /// and its offset, and std::system_error where it cannot be opened or mapped. An array of its
+    /// own (.npy) is a tensor that is called as the file, without folder and ending.
     static ModelFile open(const std::string& path);
     /// The same of bytes that the caller keeps in place as long as the object lives; `name` stands
     /// in errors.
@@ -109,7 +112,7 @@ public:
     /// nullptr where there is none of that name.
     const ModelTensor* find(std::string_view name) const noexcept;
     const MetadataValue* find_metadata(std::string_view key) const noexcept;
-    /// A tensor's bytes in the mapping; nothing is read.
+    /// A tensor's bytes in the mapping; nothing is read. Empty for one without elements.
     std::span<const std::byte> bytes(const ModelTensor& tensor) const noexcept;
     /// The mapping, for advice and for checked copies; nullptr after `read`.
     const MappedFile* mapping() const noexcept;

@@ -62,7 +62,9 @@ public:
         return add_value(std::move(key), gguf::array, [=](WrittenFile& to, const std::string& at) {
             head(to, at, gguf::string, values.size());
             for (std::size_t i = 0; i < values.size(); ++i) {
-                string(to, at + ", element " + std::to_string(i), values[i]);
+                const std::string element = " of element " + std::to_string(i);
+                to.append_field(at + "length" + element, std::uint64_t{values[i].size()});
+                to.append_text(at + "text" + element, values[i]);
             }
         });
     }

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <tensorpool/model_file.hpp>
+
+namespace tensorpool::files {
+
+/// A tensor type of ggml.
+struct GgmlType {
+    ElementType type;
+    bool removed = false;  ///< of its name nothing is left in ggml but its number
+};
+
+/// nullptr for a number that ggml has not given out.
+const GgmlType* ggml_type(std::uint32_t number) noexcept;
+/// How many it has given out.
+std::uint32_t ggml_type_count() noexcept;
+
+/// A type of metadata of GGUF. `bytes` is 0 for strings and arrays, which say their own length.
+struct GgufValueType {
+    std::string_view name;
+    std::uint8_t bytes;
+};
+
+enum class GgufValue : std::uint32_t {
+    u8,
+    i8,
+    u16,
+    i16,
+    u32,
+    i32,
+    f32,
+    boolean,
+    string,
+    array,
+    u64,
+    i64,
+    f64,
+};
+
+inline constexpr std::uint32_t gguf_value_types = 13;
+
+const GgufValueType& gguf_value_type(GgufValue type) noexcept;
+
+}  // namespace tensorpool::files
