@@ -1,6 +1,7 @@
 #include <tensorpool/mapped_file.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 
 #include "files/mapping.hpp"
