@@ -3,39 +3,30 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
-#include "files/numbered_text.hpp"
+#include "files/test_file.hpp"
 #include "platform/platform.hpp"
 #include "support/file_tree.hpp"
 
 namespace tensorpool {
 namespace {
 
+using files::error_of;
+using files::File;
 using files::numbered_text;
 using files::text_of;
-using testing::FileTree;
 
 const std::size_t page = platform::page_bytes();
 
-/// A file of its own.
-struct File {
-    explicit File(const std::string& content) { tree.write("/model", content); }
-    std::string path() const { return tree.path("/model"); }
-    FileTree tree;
-};
-
-/// What an error says that `call` throws.
-template <class Error, class Call>
-std::string error_of(const Call& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "nothing was thrown";
+std::string range_error(const std::string& path, FilePart part) {
+    return error_of<std::out_of_range>([&] { (void)MappedFile::open(path, {.part = part}); });
 }
 
 TEST(MappedFile, ShowsTheBytesOfTheFile) {
@@ -67,7 +58,7 @@ TEST(MappedFile, KeepsItsBytesInPlaceWhenItIsMoved) {
 }
 
 TEST(MappedFile, NamesFileAndReasonWhereThereIsNone) {
-    const FileTree tree;
+    const testing::FileTree tree;
     const std::string path = tree.path("/missing");
     EXPECT_EQ(error_of<std::system_error>([&] { (void)MappedFile::open(path); }),
               "tensorpool: map " + path + ": No such file or directory");
@@ -78,10 +69,117 @@ TEST(MappedFile, MapsAnEmptyFileAsNothing) {
     MappedFile mapped = MappedFile::open(file.path());
     EXPECT_TRUE(mapped.bytes().empty());
     EXPECT_EQ(mapped.part(), (FilePart{0, 0}));
-    EXPECT_EQ(mapped.prefetch(Prefetch::now), Advised::done);
-    EXPECT_EQ(mapped.resident_bytes(), 0U);
+    EXPECT_TRUE(mapped.bytes({0, 0}).empty());
     EXPECT_EQ(mapped.unmap(), 0U);
     mapped.copy_to(0, {});
+}
+
+TEST(MappedFile, MapsAPartThatBeginsAndEndsAnywhere) {
+    const std::string content = numbered_text(5 * page);
+    const File file(content);
+    const MappedFile mapped = MappedFile::open(file.path(), {.part = {page + 100, 2 * page + 7}});
+    EXPECT_EQ(text_of(mapped.bytes()), content.substr(page + 100, 2 * page + 7));
+    EXPECT_EQ(mapped.part(), (FilePart{page + 100, 2 * page + 7}));
+}
+
+TEST(MappedFile, MapsFromAnOffsetToTheEnd) {
+    const std::string content = numbered_text(2 * page + 5);
+    const File file(content);
+    const MappedFile mapped = MappedFile::open(file.path(), {.part = {page + 1}});
+    EXPECT_EQ(text_of(mapped.bytes()), content.substr(page + 1));
+}
+
+TEST(MappedFile, MapsNothingAtTheEnd) {
+    const File file(numbered_text(100));
+    EXPECT_TRUE(MappedFile::open(file.path(), {.part = {100}}).bytes().empty());
+    EXPECT_TRUE(MappedFile::open(file.path(), {.part = {7, 0}}).bytes().empty());
+}
+
+TEST(MappedFile, RefusesAPartBeyondTheEnd) {
+    const File file(numbered_text(100));
+    const std::string path = file.path();
+    const std::string head = "tensorpool: map " + path + ": ";
+    const std::string tail = ", expected to be within its 100 bytes";
+    EXPECT_EQ(range_error(path, {101}), head + "the bytes from 101 on" + tail);
+    EXPECT_EQ(range_error(path, {50, 51}), head + "51 bytes at offset 50" + tail);
+    EXPECT_EQ(range_error(path, {101, 0}), head + "0 bytes at offset 101" + tail);
+    EXPECT_EQ(range_error(path, {1, UINT64_MAX - 1}),
+              head + "18446744073709551614 bytes at offset 1" + tail);
+    EXPECT_EQ(range_error(path, {UINT64_MAX, 2}),
+              head + "2 bytes at offset 18446744073709551615" + tail);
+}
+
+TEST(MappedFile, ShowsAPartByItsOffsetInTheFile) {
+    const std::string content = numbered_text(3 * page);
+    const File file(content);
+    const MappedFile mapped = MappedFile::open(file.path(), {.part = {page, page}});
+    EXPECT_EQ(text_of(mapped.bytes({page + 10, 20})), content.substr(page + 10, 20));
+    EXPECT_EQ(mapped.bytes({page}).size(), page);
+    EXPECT_TRUE(mapped.bytes({2 * page, 0}).empty());
+    EXPECT_THROW((void)mapped.bytes({page - 1, 1}), std::out_of_range);
+    EXPECT_THROW((void)mapped.bytes({2 * page, 1}), std::out_of_range);
+    EXPECT_THROW((void)mapped.bytes({2 * page + 1, 0}), std::out_of_range);
+}
+
+TEST(MappedFile, CopiesWhatTheFileHolds) {
+    const std::string content = numbered_text(3 * page);
+    const File file(content);
+    const MappedFile mapped = MappedFile::open(file.path());
+    std::vector<std::byte> copy(page + 3);
+    mapped.copy_to(page - 1, copy);
+    EXPECT_EQ(text_of(copy), content.substr(page - 1, page + 3));
+}
+
+TEST(MappedFile, RefusesToCopyWhatIsNotMapped) {
+    const File file(numbered_text(3 * page));
+    const MappedFile mapped = MappedFile::open(file.path(), {.part = {100, 50}});
+    std::vector<std::byte> copy(51);
+    EXPECT_EQ(error_of<std::out_of_range>([&] { mapped.copy_to(100, copy); }),
+              "tensorpool: read " + file.path() +
+                  ": 51 bytes at offset 100, expected to be within the 50 bytes at offset 100 "
+                  "that are mapped");
+    EXPECT_THROW(mapped.copy_to(99, std::span(copy).first(1)), std::out_of_range);
+    EXPECT_NO_THROW(mapped.copy_to(149, std::span(copy).first(1)));
+}
+
+TEST(MappedFile, UnmapsTheWholePagesOfAPart) {
+    const std::string content = numbered_text(6 * page);
+    const File file(content);
+    MappedFile mapped = MappedFile::open(file.path());
+    EXPECT_EQ(mapped.unmap({page / 2, 3 * page}), 2 * page);  // the first and last only in part
+    EXPECT_EQ(mapped.unmapped_bytes(), 2 * page);
+    EXPECT_EQ(text_of(mapped.bytes({0, page})), content.substr(0, page));
+    EXPECT_EQ(text_of(mapped.bytes({3 * page})), content.substr(3 * page));
+    EXPECT_EQ(mapped.unmap({10, page - 10}), 0U);
+}
+
+TEST(MappedFile, CountsWhatLeftOnce) {
+    const File file(numbered_text(6 * page));
+    MappedFile mapped = MappedFile::open(file.path());
+    EXPECT_EQ(mapped.unmap({page, 2 * page}), 2 * page);
+    EXPECT_EQ(mapped.unmap({page, 2 * page}), 0U);
+    EXPECT_EQ(mapped.unmap({0, 4 * page}), 2 * page);
+    EXPECT_EQ(mapped.unmap(), 2 * page);
+    EXPECT_EQ(mapped.unmapped_bytes(), 6 * page);
+}
+
+TEST(MappedFile, UnmapsFirstAndLastPageThoughTheyAreMappedInPart) {
+    const File file(numbered_text(4 * page));
+    MappedFile part = MappedFile::open(file.path(), {.part = {page + 5, page}});
+    EXPECT_EQ(part.unmap({0, page + 6}), 0U);  // a byte of the page that others have
+    EXPECT_EQ(part.unmap(), 2 * page);
+    MappedFile whole = MappedFile::open(file.path(), {.part = {0, page + 1}});
+    EXPECT_EQ(whole.unmap({page, 1}), page);
+}
+
+TEST(MappedFile, CopiesFromUnmappedParts) {
+    const std::string content = numbered_text(2 * page);
+    const File file(content);
+    MappedFile mapped = MappedFile::open(file.path());
+    EXPECT_EQ(mapped.unmap(), 2 * page);
+    std::vector<std::byte> copy(2 * page);
+    mapped.copy_to(0, copy);
+    EXPECT_EQ(text_of(copy), content);
 }
 
 }  // namespace

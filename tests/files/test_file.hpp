@@ -4,7 +4,16 @@
 #include <span>
 #include <string>
 
+#include "support/file_tree.hpp"
+
 namespace tensorpool::files {
+
+/// A file of its own.
+struct File {
+    explicit File(const std::string& content) { tree.write("/model", content); }
+    std::string path() const { return tree.path("/model"); }
+    testing::FileTree tree;
+};
 
 /// The content of a file that tells where each byte stands: no page looks like another.
 inline std::string numbered_text(std::size_t bytes) {
@@ -17,6 +26,17 @@ inline std::string numbered_text(std::size_t bytes) {
 
 inline std::string text_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// What an error says that `call` throws.
+template <class Error, class Call>
+std::string error_of(const Call& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "nothing was thrown";
 }
 
 }  // namespace tensorpool::files
