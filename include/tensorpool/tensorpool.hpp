@@ -14,6 +14,7 @@
 #include <tensorpool/figures.hpp>
 #include <tensorpool/growth_policy.hpp>
 #include <tensorpool/mapped_file.hpp>
+#include <tensorpool/memory_plan.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_resource.hpp>
 #include <tensorpool/metrics.hpp>

@@ -16,7 +16,10 @@ struct Buffer {
     std::uint64_t alignment;
 };
 
-/// Slices are the times between two neighbouring moments at which some buffer begins or ends.
+/// A slice is a time in which no buffer begins or ends, and none that holds more of them than its
+/// neighbours is left out: two buffers are alive at once when they share a slice. Some buffer is
+/// alive in each. The bytes and alignments less one of all buffers together are at most 2^63, so no
+/// offset that is as low as another buffer or its own alignment allows can overflow.
 struct Problem {
     std::vector<Buffer> buffers;
     std::uint32_t slices = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -21,6 +22,18 @@ public:
     }
     bool over() const noexcept { return over_; }
     std::uint64_t steps() const noexcept { return steps_; }
+
+    /// At most `steps` of what is left, for a part of the search; `spend` then counts what it took,
+    /// and at least one.
+    Work part(std::uint64_t steps) const noexcept {
+        Work part(deadline_, 0);
+        part.most_ = std::min(steps, most_ - std::min(steps_, most_));
+        return part;
+    }
+    void spend(const Work& part) noexcept {
+        steps_ += std::max(part.steps_, std::uint64_t{1});
+        look();
+    }
 
 private:
     static constexpr std::uint64_t between_looks = 256;

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <tensorpool/memory_plan.hpp>
+
+#include "planner/problem.hpp"
+
+namespace tensorpool::planner {
+
+/// The numbers of all buffers in a greedy order, which is any method but `none` and `exact`. Equal
+/// ones stay as they are in the problem.
+std::vector<std::uint32_t> order_of(const Problem& problem, PlanMethod method);
+
+}  // namespace tensorpool::planner

@@ -1,0 +1,83 @@
+#include "planner/shrink.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "planner/exact_search.hpp"
+#include "planner/lower_bound.hpp"
+
+namespace tensorpool::planner {
+namespace {
+
+// The first round is over in some 50 ms, so that a short budget sees more than one capacity. Rounds
+// grow by steps, not by what the clock has left: a search that ends takes the same way everywhere.
+constexpr std::uint64_t first_round_steps = std::uint64_t{1} << 15;
+constexpr std::uint64_t round_growth = 4;
+constexpr int capacities_a_round = 8;
+
+class Shrinking {
+public:
+    Shrinking(const Problem& problem, std::uint64_t proven_bytes, std::uint64_t enough_bytes,
+              Work& work, Candidate& best)
+        : problem_(problem),
+          granule_(granule(problem)),
+          proven_(proven_bytes),
+          enough_(enough_bytes),
+          work_(work),
+          best_(best) {}
+
+    std::uint64_t run() {
+        for (std::uint64_t steps = first_round_steps; !done(); steps = grown(steps)) round(steps);
+        return proven_;
+    }
+
+private:
+    std::uint64_t peak() const { return best_.packing.peak_bytes; }
+    std::uint64_t target() const { return std::max(proven_, enough_); }
+    bool done() const { return peak() <= target() || work_.over(); }
+
+    static std::uint64_t grown(std::uint64_t steps) {
+        return steps > UINT64_MAX / round_growth ? UINT64_MAX : steps * round_growth;
+    }
+
+    /// Most of the work goes to the target, the rest to capacities between it and what is known to
+    /// do, each halfway between one that was not decided and one that was reached.
+    void round(std::uint64_t steps) {
+        attempt(target(), steps);
+        std::uint64_t undecided = target();
+        for (int i = 0; i < capacities_a_round && !done(); ++i) {
+            const std::uint64_t between = (peak() - undecided) / granule_ / 2 * granule_;
+            if (between == 0) return;
+            const std::uint64_t capacity = undecided + between;
+            attempt(capacity, steps / round_growth);
+            undecided = std::max(target(), peak() <= capacity ? undecided : capacity);
+        }
+    }
+
+    void attempt(std::uint64_t capacity, std::uint64_t steps) {
+        Work part = work_.part(steps);
+        Packing packing;
+        const SearchEnd end = search_packing(problem_, capacity, part, packing);
+        work_.spend(part);
+        if (end == SearchEnd::refuted) proven_ = std::max(proven_, capacity + granule_);
+        if (end != SearchEnd::found) return;
+        best_ = {std::move(packing), PlanMethod::exact};
+    }
+
+    const Problem& problem_;
+    std::uint64_t granule_;
+    std::uint64_t proven_;
+    std::uint64_t enough_;
+    Work& work_;
+    Candidate& best_;
+};
+
+}  // namespace
+
+std::uint64_t shrink(const Problem& problem, std::uint64_t proven_bytes, std::uint64_t enough_bytes,
+                     Work& work, Candidate& best) {
+    return Shrinking(problem, proven_bytes, enough_bytes, work, best).run();
+}
+
+}  // namespace tensorpool::planner

@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <tensorpool/memory_plan.hpp>
+
+#include "planner/instances.hpp"
+
+namespace {
+
+using planner_tests::fault_of;
+using planner_tests::Generator;
+using planner_tests::Lifetimes;
+using tensorpool::MemoryPlan;
+using tensorpool::plan_memory;
+using tensorpool::PlanMethod;
+using tensorpool::PlanOptions;
+
+constexpr PlanOptions greedy = {.budget = std::chrono::seconds(0)};
+
+MemoryPlan checked_plan(const Lifetimes& lifetimes, const PlanOptions& options = greedy) {
+    MemoryPlan plan = plan_memory(lifetimes, options);
+    EXPECT_EQ(fault_of(lifetimes, plan), "");
+    tensorpool::validate(lifetimes, plan);
+    EXPECT_GE(plan.lower_bound_bytes, planner_tests::most_alive(lifetimes));
+    EXPECT_GE(plan.peak_bytes, plan.lower_bound_bytes);
+    return plan;
+}
+
+std::string refusal(const Lifetimes& lifetimes) {
+    try {
+        plan_memory(lifetimes, greedy);
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return "";
+}
+
+TEST(PlanMemory, NothingNeedsNothing) {
+    const MemoryPlan plan = checked_plan({});
+    EXPECT_EQ(plan.peak_bytes, 0U);
+    EXPECT_EQ(plan.method, PlanMethod::none);
+    EXPECT_TRUE(plan.optimal);
+}
+
+TEST(PlanMemory, OneBufferLiesAtTheBottom) {
+    const MemoryPlan plan = checked_plan({{-5, 7, 100, 64}});
+    EXPECT_EQ(plan.offsets, std::vector<std::uint64_t>{0});
+    EXPECT_EQ(plan.peak_bytes, 100U);
+    EXPECT_EQ(plan.lower_bound_bytes, 100U);
+    EXPECT_TRUE(plan.optimal);
+    EXPECT_NE(plan.method, PlanMethod::none);
+}
+
+TEST(PlanMemory, AChainSharesTheSameBytes) {
+    Lifetimes chain;
+    for (std::int64_t i = 0; i < 1000; ++i) chain.push_back({i, i + 1, 64});
+    const MemoryPlan plan = checked_plan(chain);
+    EXPECT_EQ(plan.peak_bytes, 64U);
+    EXPECT_TRUE(plan.optimal);
+}
+
+TEST(PlanMemory, BuffersThatAreAllAliveAreStacked) {
+    Lifetimes all;
+    for (std::int64_t i = 0; i < 100; ++i) {
+        all.push_back({-i, 1 + i, static_cast<std::uint64_t>(i) + 1});
+    }
+    const MemoryPlan plan = checked_plan(all);
+    EXPECT_EQ(plan.peak_bytes, 5050U);
+    EXPECT_TRUE(plan.optimal);
+}
+
+TEST(PlanMemory, BuffersOfNoBytesTakeNoPlace) {
+    const MemoryPlan plan = checked_plan({{0, 9, 0, 4096}, {0, 9, 8}, {3, 4, 0}});
+    EXPECT_EQ(plan.offsets, (std::vector<std::uint64_t>{0, 0, 0}));
+    EXPECT_EQ(plan.peak_bytes, 8U);
+    EXPECT_EQ(checked_plan({{0, 9, 0}}).method, PlanMethod::none);
+}
+
+TEST(PlanMemory, TakesTheEndsOfTime) {
+    constexpr std::int64_t first = std::numeric_limits<std::int64_t>::min();
+    constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
+    const MemoryPlan plan =
+        checked_plan({{first, last, 8}, {first, first + 1, 8}, {last - 1, last, 8}, {0, last, 4}});
+    EXPECT_EQ(plan.peak_bytes, 20U);
+    EXPECT_TRUE(plan.optimal);
+}
+
+TEST(PlanMemory, TakesSizesUpToTwoToThe63) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 63;
+    const MemoryPlan plan = checked_plan({{0, 2, most - 10}, {0, 1, 6}, {1, 2, 4}});
+    EXPECT_EQ(plan.peak_bytes, most - 4);
+    EXPECT_EQ(checked_plan({{0, 2, most}}).peak_bytes, most);
+    EXPECT_EQ(refusal({{0, 2, most - 10}, {2, 3, 11}}),
+              "tensorpool: plan: buffer 1 of 11 B, aligned to 1 B, makes all sizes and alignments "
+              "together pass 2^63 B; expected at most that");
+    EXPECT_NE(refusal({{0, 2, 1, most}, {0, 2, 1, most}}), "");
+}
+
+TEST(PlanMemory, RefusesIntervalsWithoutLengthAndNamesThem) {
+    EXPECT_EQ(refusal({{0, 7, 64}, {7, 7, 64}}),
+              "tensorpool: plan: buffer 1 is alive in [7, 7); expected an end after the beginning");
+    EXPECT_EQ(refusal({{8, -7, 0}}),
+              "tensorpool: plan: buffer 0 is alive in [8, -7); expected an end after the "
+              "beginning");
+}
+
+TEST(PlanMemory, RefusesAlignmentsThatAreNoPowersOfTwo) {
+    EXPECT_EQ(refusal({{0, 7, 64, 48}}),
+              "tensorpool: plan: buffer 0 is aligned to 48 B; expected a power of two");
+    EXPECT_EQ(refusal({{0, 7, 64, 0}}),
+              "tensorpool: plan: buffer 0 is aligned to 0 B; expected a power of two");
+}
+
+TEST(PlanMemory, TheLowerBoundCountsTheSharedAlignment) {
+    const MemoryPlan plan = checked_plan({{0, 7, 100, 64}, {0, 7, 90, 64}, {0, 7, 65, 128}});
+    EXPECT_EQ(plan.lower_bound_bytes, 3 * 128U - 63);
+    EXPECT_EQ(plan.peak_bytes, 3 * 128U - 63);
+    EXPECT_TRUE(plan.optimal);
+}
+
+TEST(PlanMemory, PartsOfTheClockAreSharedOnlyWhereTheyTouch) {
+    // The first two moments need 30 B, the last 40 B.
+    const MemoryPlan plan = checked_plan({{0, 2, 10}, {1, 3, 20}, {5, 6, 40}});
+    EXPECT_EQ(plan.peak_bytes, 40U);
+    EXPECT_EQ(plan.offsets[2], 0U);
+}
+
+TEST(PlanMemory, GreedyPlansOfRandomBuffersHold) {
+    Generator generator(1);
+    for (int i = 0; i < 300; ++i) {
+        const auto count = static_cast<std::size_t>(planner_tests::draw(generator, 1, 60));
+        checked_plan(planner_tests::random_lifetimes(generator, count, 50, 1000, i % 9));
+    }
+}
+
+TEST(PlanMemory, NoPlanIsBelowAKnownOptimum) {
+    Generator generator(2);
+    for (int i = 0; i < 100; ++i) {
+        const Lifetimes pieces = planner_tests::cut_rectangle(generator, 4096, 100, 1 + i % 8);
+        const MemoryPlan plan = checked_plan(pieces);
+        EXPECT_EQ(plan.lower_bound_bytes, 4096U);
+        EXPECT_GE(plan.peak_bytes, 4096U);
+        EXPECT_EQ(plan.optimal, plan.peak_bytes == 4096);
+    }
+}
+
+TEST(PlanMemory, TheSameInputGivesTheSamePlan) {
+    Generator generator(3);
+    const Lifetimes lifetimes = planner_tests::random_lifetimes(generator, 200, 60, 5000, 6);
+    const PlanOptions options = {.budget = std::chrono::hours(1), .max_steps = 20'000};
+    const MemoryPlan one = checked_plan(lifetimes, options);
+    const MemoryPlan other = checked_plan(lifetimes, options);
+    EXPECT_EQ(one.offsets, other.offsets);
+    EXPECT_EQ(one.peak_bytes, other.peak_bytes);
+    EXPECT_EQ(one.method, other.method);
+}
+
+TEST(PlanMemory, OnlyTheOrderOfTimesMatters) {
+    Generator generator(4);
+    const Lifetimes lifetimes = planner_tests::random_lifetimes(generator, 80, 60, 5000);
+    Lifetimes stretched = lifetimes;
+    for (auto& one : stretched) {
+        one.begin = one.begin * one.begin * one.begin - 7;
+        one.end = one.end * one.end * one.end - 7;
+    }
+    EXPECT_EQ(checked_plan(lifetimes).offsets, checked_plan(stretched).offsets);
+}
+
+TEST(PlanMemory, EqualBuffersMayTradePlacesButNotThePeak) {
+    Generator generator(5);
+    Lifetimes lifetimes = planner_tests::random_lifetimes(generator, 80, 30, 4);
+    const std::uint64_t peak = checked_plan(lifetimes).peak_bytes;
+    std::vector<std::size_t> order(lifetimes.size());
+    for (int i = 0; i < 20; ++i) {
+        const auto a = static_cast<std::size_t>(planner_tests::draw(generator, 0, 79));
+        const auto b = static_cast<std::size_t>(planner_tests::draw(generator, 0, 79));
+        if (lifetimes[a].begin == lifetimes[b].begin) std::swap(lifetimes[a], lifetimes[b]);
+    }
+    EXPECT_LE(checked_plan(lifetimes).peak_bytes, peak + peak / 4);
+}
+
+TEST(PlanMemory, MethodsHaveNames) {
+    EXPECT_STREQ(to_string(PlanMethod::none), "none");
+    EXPECT_STREQ(to_string(PlanMethod::by_size), "by size");
+    EXPECT_STREQ(to_string(PlanMethod::by_area), "by area");
+    EXPECT_STREQ(to_string(PlanMethod::by_lifetime), "by lifetime");
+    EXPECT_STREQ(to_string(PlanMethod::by_conflicts), "by conflicts");
+    EXPECT_STREQ(to_string(PlanMethod::by_time), "by time");
+    EXPECT_STREQ(to_string(PlanMethod::exact), "exact");
+}
+
+}  // namespace
