@@ -15,6 +15,7 @@
 #include <tensorpool/growth_policy.hpp>
 #include <tensorpool/mapped_file.hpp>
 #include <tensorpool/memory_plan.hpp>
+#include <tensorpool/memory_lock.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_resource.hpp>
 #include <tensorpool/metrics.hpp>

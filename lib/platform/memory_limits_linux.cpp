@@ -79,7 +79,9 @@ void apply_group(const CgroupVersion& version, const Path& directory,
     if (limit == no_limit) return;
     const std::size_t usage = read_usage(version, directory);
     limits.total = std::min(limits.total, limit);
-    limits.available = std::min(limits.available, limit - std::min(limit, usage));
+    const std::size_t left = limit - std::min(limit, usage);
+    if (left < limits.available) limits.binding = limit;
+    limits.available = std::min(limits.available, left);
 }
 
 // Finding the groups -----------------------------------------------------------------------------

@@ -14,6 +14,8 @@ struct MemoryLimits {
     std::size_t total = no_limit;
     /// The least of what the machine has available and what each limit leaves.
     std::size_t available = no_limit;
+    /// The limit of the group that leaves the least; `no_limit` where the machine has less.
+    std::size_t binding = no_limit;
 };
 
 /// Reads /proc/meminfo, and the limits of the process's control group, version 2 or 1 or both, and

@@ -169,6 +169,18 @@ TEST_F(MemoryLimitsTest, AncestorThatOthersFilledCountsThoughItsLimitIsLarger) {
     EXPECT_EQ(limits().available, 50 * mib);
 }
 
+TEST_F(MemoryLimitsTest, TellsTheLimitThatLeavesLeast) {
+    EXPECT_EQ(limits().binding, no_limit);
+    mount_2("/a/b");
+    write_limit_2("/sys/fs/cgroup/a/b", 1000 * mib, 100 * mib);
+    write_limit_2("/sys/fs/cgroup/a", 2000 * mib, 1950 * mib);
+    EXPECT_EQ(limits().binding, 2000 * mib);
+    write_limit_2("/sys/fs/cgroup/a", machine_total, 0);
+    EXPECT_EQ(limits().binding, 1000 * mib);
+    write_limit_2("/sys/fs/cgroup/a/b", machine_total, 0);
+    EXPECT_EQ(limits().binding, no_limit);
+}
+
 TEST_F(MemoryLimitsTest, GroupsBetweenWithoutFilesDoNotStopTheSearch) {
     mount_2("/a/b/c");
     write_limit_2("/sys/fs/cgroup/a", 1000 * mib, 0);
