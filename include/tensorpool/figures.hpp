@@ -11,8 +11,8 @@ namespace tensorpool {
 
 /// One figure. All strings live as long as the program.
 struct FigureDescription {
-    const char* of;        ///< "process", "pool", "bucket", "large", "arena", "device", "scope" or
-                           ///< "thread"
+    const char* of;        ///< "process", "pool", "bucket", "large", "arena", "device", "planned",
+                           ///< "scope" or "thread"
     const char* name;      ///< of the field, in JSON and in the structure
     const char* unit;      ///< "bytes", or what is counted, such as "calls"
     const char* kind;      ///< "gauge", "total" (only grows) or "peak" (the highest so far)

@@ -46,6 +46,8 @@ struct PlannedArenaStatistics {
     std::uint64_t planning_ns = 0;   ///< spent on them
 };
 
+/// "learning" and so on.
+TENSORPOOL_API const char* to_string(PlannedArenaStatistics::State state) noexcept;
 /// One JSON object, the names those of the fields above; the state is a word, such as "serving".
 TENSORPOOL_API std::string to_json(const PlannedArenaStatistics& statistics);
 /// A report for people: a headline, then a few lines of figures. Ends with a newline.

@@ -10,6 +10,7 @@
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/device_statistics.hpp>
 #include <tensorpool/export.hpp>
+#include <tensorpool/planned_arena_statistics.hpp>
 #include <tensorpool/scope_statistics.hpp>
 #include <tensorpool/statistics.hpp>
 
@@ -25,14 +26,15 @@ struct ThreadStatistics {
     std::uint64_t parked_bytes = 0;  ///< free, in the thread's magazines
 };
 
-/// What did not fit into the segment. Pools, arenas and devices among it are added up in the
-/// elements whose `id` is 0 and whose name is "other"; they lag by what happened since each last
-/// went to the system.
+/// What did not fit into the segment. Pools, arenas, devices and planned arenas among it are added
+/// up in the elements whose `id` is 0 and whose name is "other"; they lag by what happened since
+/// each last went to the system.
 struct LeftOut {
     std::uint64_t pools = 0;
     std::uint64_t arenas = 0;          ///< scratches too
     std::uint64_t devices = 0;         ///< allocators of device memory and of pinned memory
     std::uint64_t device_streams = 0;  ///< of allocators that fit, whose figures lag as above
+    std::uint64_t planned = 0;         ///< arenas that serve a plan
     std::uint64_t slots = 0;   ///< of threads, whose figures lag by what is in their magazines
     std::uint64_t scopes = 0;  ///< StatisticsScopes that began with a name beyond the 64th
 };
@@ -63,6 +65,7 @@ struct ProcessSnapshot {
     std::vector<ArenaStatistics> arenas;
     std::vector<ArenaStatistics> scratches;
     std::vector<DeviceStatistics> devices;
+    std::vector<PlannedArenaStatistics> planned;
     std::vector<ScopeStatistics> scopes;
     std::vector<ThreadStatistics> threads;  ///< by pool
     std::uint64_t entries = 0;              ///< of the timeline so far
@@ -71,7 +74,7 @@ struct ProcessSnapshot {
 /// One JSON object; the elements as `to_json` of each.
 TENSORPOOL_API std::string to_json(const ProcessSnapshot& snapshot);
 /// The text exposition format of Prometheus (version 0.0.4), labels `pid`, `process`, `pool`,
-/// `arena`, `device`, `allocator` and `scope`; HELP and TYPE once for each name.
+/// `arena`, `device`, `allocator`, `planned` and `scope`; HELP and TYPE once for each name.
 TENSORPOOL_API std::string to_prometheus(const ProcessSnapshot& snapshot);
 /// The same for several processes.
 TENSORPOOL_API std::string to_prometheus(const std::vector<ProcessSnapshot>& snapshots);
@@ -108,11 +111,22 @@ struct DeviceRates {
         0;  ///< of the allocations meanwhile, by parked or free blocks; 1 without any
 };
 
+/// What a planned arena did between two snapshots, a second.
+struct PlannedRates {
+    std::uint64_t planned = 0;  ///< its `id`
+    double seconds = 0;
+    double iterations = 0;
+    double served = 0;     ///< requests from the plan
+    double from_pool = 0;  ///< all others
+    double hit_ratio = 0;  ///< of the requests meanwhile, from the plan; 1 without any
+};
+
 struct ProcessRates {
     double seconds = 0;
     double minor_faults = 0;       ///< a second
     std::vector<PoolRates> pools;  ///< those that are in both snapshots
     std::vector<DeviceRates> devices;
+    std::vector<PlannedRates> planned;
 };
 
 /// From the older to the newer, of the same process. Figures that went back, as those of a process

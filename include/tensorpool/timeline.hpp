@@ -35,8 +35,12 @@ enum class EntryKind : std::uint8_t {
     recycle,     ///< a block out of memory that was free already
     release,     ///< a block came back
     profile,     ///< bytes in use
+    // What a planned arena did:
+    plan,   ///< it made a plan, or took a loaded one; `bytes` is the plan's peak
+    drift,  ///< its requests left the plan for good, and it learns anew; `bytes` is what went past
+            ///< the plan
 };
-inline constexpr unsigned entry_kind_count = 19;
+inline constexpr unsigned entry_kind_count = 21;
 
 /// Which limit a request met.
 enum class LimitKind : std::uint8_t {

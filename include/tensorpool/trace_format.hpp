@@ -86,7 +86,8 @@ enum class TraceSource : std::uint32_t {
     arena = 2,
     scratch = 3,
     scope = 4,
-    device = 5,  ///< an allocator of device memory, or of pinned memory
+    device = 5,   ///< an allocator of device memory, or of pinned memory
+    planned = 6,  ///< an arena that serves a plan; what goes to its pool is the pool's
 };
 
 /// What the number in `TraceEntry::source` stands for. Numbers are not used again.

@@ -9,6 +9,16 @@ namespace tensorpool::detail {
 struct Refusal {
     const char* limit = "";
     std::size_t limit_bytes = 0;
+    /// What the limit would have to be for the request to fit; 0: that would not help, or nobody
+    /// knows.
+    std::size_t needed_limit = 0;
+    /// As in AllocationFailure.
+    std::size_t missing = 0;
+    const char* advice = "";
+    /// Of a pool, under the lock that the refusal held: free whole pages, and the longest run.
+    bool knows_free = false;
+    std::size_t free_pages = 0;
+    std::size_t largest_free = 0;
 };
 
 }  // namespace tensorpool::detail

@@ -1,5 +1,8 @@
 #include "base/text.hpp"
 
+#include <algorithm>
+#include <cstdarg>
+
 namespace tensorpool::base {
 
 BytesText::BytesText(std::uint64_t bytes) noexcept {
@@ -20,6 +23,17 @@ BytesText::BytesText(std::uint64_t bytes) noexcept {
     } else {
         std::snprintf(text_, sizeof text_, "%u.%u %s", shown, tenths, units[unit]);
     }
+}
+
+void FixedText::add(const char* format, ...) noexcept {
+    std::va_list arguments;
+    va_start(arguments, format);
+    const int wanted = std::vsnprintf(at_, left_, format, arguments);
+    va_end(arguments);
+    if (wanted <= 0) return;
+    const std::size_t written = std::min(static_cast<std::size_t>(wanted), left_ - 1);
+    at_ += written;
+    left_ -= written;
 }
 
 }  // namespace tensorpool::base

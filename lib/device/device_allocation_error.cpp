@@ -1,37 +1,13 @@
 #include <tensorpool/device/device_allocation_error.hpp>
 
-#include <algorithm>
-#include <cstdarg>
-#include <cstdio>
-
 #include "base/text.hpp"
 
 namespace tensorpool {
 namespace {
 
 using base::BytesText;
+using base::FixedText;
 using Cause = DeviceAllocationFailure::Cause;
-
-/// Lines one after the other, cut where the buffer ends.
-class Text {
-public:
-    Text(char* text, std::size_t bytes) noexcept : at_(text), left_(bytes) {}
-
-    void add(const char* format, ...) noexcept {
-        std::va_list arguments;
-        va_start(arguments, format);
-        const int wanted = std::vsnprintf(at_, left_, format, arguments);
-        va_end(arguments);
-        if (wanted <= 0 || left_ == 0) return;
-        const std::size_t written = std::min(static_cast<std::size_t>(wanted), left_ - 1);
-        at_ += written;
-        left_ -= written;
-    }
-
-private:
-    char* at_;
-    std::size_t left_;
-};
 
 const char* explanation(Cause cause) noexcept {
     switch (cause) {
@@ -103,8 +79,7 @@ const char* to_string(Cause cause) noexcept {
 
 DeviceAllocationError::DeviceAllocationError(const DeviceAllocationFailure& failure) noexcept
     : failure_(failure) {
-    Text text(text_, sizeof text_);
-    text_[0] = '\0';
+    FixedText text(text_, sizeof text_);
     text.add("tensorpool: %.47s on %s:%d: allocate: %zu B (%s) asked: %s\n", failure.allocator,
              to_string(failure.device.type), failure.device.index, failure.asked,
              BytesText(failure.asked).c_str(), to_string(failure.status));

@@ -34,6 +34,7 @@ std::vector<FigureDescription> collect() {
     append(all, "large", large_figures);
     append(all, "arena", arena_figures);
     append(all, "device", device_figures);
+    append(all, "planned", planned_figures);
     append(all, "scope", scope_figures);
     append(all, "thread", thread_figures);
     return all;

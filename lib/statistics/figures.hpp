@@ -4,6 +4,7 @@
 
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/device_statistics.hpp>
+#include <tensorpool/planned_arena_statistics.hpp>
 #include <tensorpool/process_snapshot.hpp>
 #include <tensorpool/scope_statistics.hpp>
 #include <tensorpool/statistics.hpp>
@@ -228,6 +229,36 @@ inline constexpr Figure<DeviceFigures> device_figures[] = {
      "Requests met only after memory had been gathered.", "num_alloc_retries"},
     {"failures", &DeviceFigures::failures, "calls", total, "Requests that could not be met.",
      "num_ooms"},
+};
+
+using Planned = PlannedArenaStatistics;
+inline constexpr Figure<Planned> planned_figures[] = {
+    {"id", &Planned::id, "number", gauge, "Unlike that of any other pool or arena of the process."},
+    {"buffers", &Planned::buffers, "buffers", gauge, "Of the plan, or learned so far."},
+    {"lower_bound_bytes", &Planned::lower_bound_bytes, "bytes", gauge,
+     "The most bytes alive at once in what was learned: no allocator could need less."},
+    {"pool_peak_bytes", &Planned::pool_peak_bytes, "bytes", gauge,
+     "The most bytes of the pool's blocks that it took at once."},
+    {"plan_peak_bytes", &Planned::plan_peak_bytes, "bytes", gauge,
+     "What the plan needs; 0 before there is one."},
+    {"capacity_bytes", &Planned::capacity_bytes, "bytes", gauge, "Held for the plan."},
+    {"in_use_bytes", &Planned::in_use_bytes, "bytes", gauge,
+     "In places of the plan that callers hold."},
+    {"pool_in_use_bytes", &Planned::pool_in_use_bytes, "bytes", gauge,
+     "Of the pool's blocks that callers hold through it."},
+    {"iterations", &Planned::iterations, "iterations", total, "Iterations that ended."},
+    {"served", &Planned::served, "calls", total, "Requests served from the plan."},
+    {"from_pool", &Planned::from_pool, "calls", total,
+     "All other requests, those of iterations that it learned from too."},
+    {"too_large", &Planned::too_large, "calls", total,
+     "Of those, larger than their place in the plan."},
+    {"out_of_order", &Planned::out_of_order, "calls", total,
+     "Of those, where the plan has another request."},
+    {"unknown", &Planned::unknown, "calls", total, "Of those, beyond the end of the plan."},
+    {"still_in_use", &Planned::still_in_use, "calls", total,
+     "Of those, whose place somebody still held."},
+    {"plans", &Planned::plans, "plans", total, "Plans made, or loaded."},
+    {"planning_ns", &Planned::planning_ns, "nanoseconds", total, "Spent on making them."},
 };
 
 using Scope = ScopeStatistics;

@@ -66,6 +66,10 @@ MetricThings::MetricThings(const std::vector<ProcessSnapshot>& snapshots) {
             add(devices, of_device, "allocator", device_names.claim(device.name, device.id),
                 device);
         }
+        Names planned_names;
+        for (const PlannedArenaStatistics& arena : snapshot.planned) {
+            add(planned, process, "planned", planned_names.claim(arena.name, arena.id), arena);
+        }
         Names scope_names;
         std::uint64_t place = 0;
         for (const ScopeStatistics& scope : snapshot.scopes) {

@@ -25,6 +25,7 @@ struct MetricThings {
     std::vector<MetricThing<PoolStatistics>> pools;
     std::vector<MetricThing<ArenaStatistics>> arenas;  // scratches too
     std::vector<MetricThing<DeviceStatistics>> devices;
+    std::vector<MetricThing<PlannedArenaStatistics>> planned;
     std::vector<MetricThing<ScopeStatistics>> scopes;
 };
 

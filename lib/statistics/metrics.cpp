@@ -82,6 +82,18 @@ constexpr Metric<DeviceFigures> device_metrics[] = {
     {"tensorpool_device_allocation_failures_total", &DeviceFigures::failures},
 };
 
+constexpr Metric<Planned> planned_metrics[] = {
+    {"tensorpool_planned_lower_bound_bytes", &Planned::lower_bound_bytes},
+    {"tensorpool_planned_pool_peak_bytes", &Planned::pool_peak_bytes},
+    {"tensorpool_planned_plan_peak_bytes", &Planned::plan_peak_bytes},
+    {"tensorpool_planned_capacity_bytes", &Planned::capacity_bytes},
+    {"tensorpool_planned_block_bytes", &Planned::in_use_bytes},
+    {"tensorpool_planned_pool_block_bytes", &Planned::pool_in_use_bytes},
+    {"tensorpool_planned_buffers", &Planned::buffers},
+    {"tensorpool_planned_iterations_total", &Planned::iterations},
+    {"tensorpool_planned_plans_total", &Planned::plans},
+};
+
 constexpr Metric<Scope> scope_metrics[] = {
     {"tensorpool_scope_calls_total", &Scope::calls},
     {"tensorpool_scope_open", &Scope::open},
@@ -180,6 +192,26 @@ std::vector<Part> parts_by_source(const DeviceFigures& device) {
             {"slab", device.allocations > hits ? device.allocations - hits : 0}};
 }
 
+std::vector<Part> parts_by_source(const Planned& planned) {
+    return {{"plan", planned.served}, {"pool", planned.from_pool}};
+}
+
+std::vector<Part> parts_by_state(const Planned& planned) {
+    using State = PlannedArenaStatistics::State;
+    std::vector<Part> parts;
+    for (const State state : {State::learning, State::planning, State::serving}) {
+        parts.push_back({to_string(state), planned.state == state ? 1U : 0U});
+    }
+    return parts;
+}
+
+std::vector<Part> parts_by_reason(const Planned& planned) {
+    return {{"too_large", planned.too_large},
+            {"out_of_order", planned.out_of_order},
+            {"unknown", planned.unknown},
+            {"still_in_use", planned.still_in_use}};
+}
+
 std::vector<Part> parts_by_reason(const Pool& pool) {
     static constexpr const char* reasons[limit_kind_count] = {
         "other", "max_allocation", "max_capacity", "memory", "address_space", "records"};
@@ -236,7 +268,7 @@ void add_divided_of_pools(Families& families, const MetricThings& things) {
                  "Requests that could not be met, by the limit that was met.",
                  Kind::counter,
                  {}},
-                "reason", parts_by_reason);
+                "reason", [](const Pool& pool) { return parts_by_reason(pool); });
 }
 
 void add_devices(Families& families, const MetricThings& things) {
@@ -258,6 +290,33 @@ void add_devices(Families& families, const MetricThings& things) {
                   Kind::gauge,
                   {}},
                  soft_limit_of);
+}
+
+void add_planned(Families& families, const MetricThings& things) {
+    add_figures(families, things.planned, planned_metrics, planned_figures);
+    add_divided(
+        families, things.planned,
+        {"tensorpool_planned_allocations_total",
+         "Requests of planned arenas, by where they were served from: the plan or the pool.",
+         Kind::counter,
+         {}},
+        "source", [](const Planned& planned) { return parts_by_source(planned); });
+    add_divided(families, things.planned,
+                {"tensorpool_planned_misses_total",
+                 "Requests that left the plan and went to the pool, by the reason.",
+                 Kind::counter,
+                 {}},
+                "reason", [](const Planned& planned) { return parts_by_reason(planned); });
+    add_computed(
+        families, things.planned,
+        {"tensorpool_planned_planning_seconds_total", "Spent on making plans.", Kind::counter, {}},
+        [](const Planned& planned) { return static_cast<double>(planned.planning_ns) / 1e9; });
+    add_divided(families, things.planned,
+                {"tensorpool_planned_state",
+                 "1 for the state that the arena is in, 0 for others.",
+                 Kind::gauge,
+                 {}},
+                "state", parts_by_state);
 }
 
 void add_process(Families& families, const MetricThings& things) {
@@ -293,6 +352,7 @@ std::vector<MetricFamily> metric_families(const std::vector<ProcessSnapshot>& sn
         {"tensorpool_arena_limit_bytes", "How far the capacity may grow.", Kind::gauge, {}},
         limit_of<Arena>);
     add_devices(families, things);
+    add_planned(families, things);
     add_figures(families, things.scopes, scope_metrics, scope_figures);
     add_process(families, things);
     std::erase_if(families, [](const MetricFamily& family) { return family.samples.empty(); });

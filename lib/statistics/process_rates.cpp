@@ -30,6 +30,12 @@ constexpr RateField<DeviceRates> device_fields[] = {
     {"hit_ratio", &DeviceRates::hit_ratio},
 };
 
+constexpr RateField<PlannedRates> planned_fields[] = {
+    {"seconds", &PlannedRates::seconds},     {"iterations", &PlannedRates::iterations},
+    {"served", &PlannedRates::served},       {"from_pool", &PlannedRates::from_pool},
+    {"hit_ratio", &PlannedRates::hit_ratio},
+};
+
 constexpr RateField<PoolRates> pool_fields[] = {
     {"seconds", &PoolRates::seconds},
     {"allocations", &PoolRates::allocations},
@@ -100,6 +106,19 @@ struct Interval {
         return rates;
     }
 
+    PlannedRates rates(const PlannedArenaStatistics& older,
+                       const PlannedArenaStatistics& newer) const noexcept {
+        PlannedRates rates;
+        rates.planned = newer.id;
+        rates.seconds = seconds;
+        rates.iterations = rate(older.iterations, newer.iterations);
+        rates.served = rate(older.served, newer.served);
+        rates.from_pool = rate(older.from_pool, newer.from_pool);
+        const double requests = rates.served + rates.from_pool;
+        rates.hit_ratio = requests > 0 ? rates.served / requests : 1.0;
+        return rates;
+    }
+
     /// Of those that are in both.
     template <class Rates, class Statistics>
     std::vector<Rates> rates_of_all(const std::vector<Statistics>& older,
@@ -141,6 +160,7 @@ ProcessRates difference(const ProcessSnapshot& older, const ProcessSnapshot& new
     rates.minor_faults = interval.rate(older.minor_faults, newer.minor_faults);
     rates.pools = interval.rates_of_all<PoolRates>(older.pools, newer.pools);
     rates.devices = interval.rates_of_all<DeviceRates>(older.devices, newer.devices);
+    rates.planned = interval.rates_of_all<PlannedRates>(older.planned, newer.planned);
     return rates;
 }
 
@@ -149,7 +169,8 @@ std::string to_json(const ProcessRates& rates) {
            ",\"minor_faults\":" + statistics::number_text(rates.minor_faults) +
            ",\"pools\":" + json_of(rates.pools, "pool", &PoolRates::pool, pool_fields) +
            ",\"devices\":" + json_of(rates.devices, "device", &DeviceRates::device, device_fields) +
-           '}';
+           ",\"planned\":" +
+           json_of(rates.planned, "planned", &PlannedRates::planned, planned_fields) + '}';
 }
 
 }  // namespace tensorpool

@@ -23,7 +23,8 @@ std::string json_of(const LeftOut& left_out) {
     return '{' + member("pools", left_out.pools) + ',' + member("arenas", left_out.arenas) + ',' +
            member("devices", left_out.devices) + ',' +
            member("device_streams", left_out.device_streams) + ',' +
-           member("slots", left_out.slots) + ',' + member("scopes", left_out.scopes) + '}';
+           member("planned", left_out.planned) + ',' + member("slots", left_out.slots) + ',' +
+           member("scopes", left_out.scopes) + '}';
 }
 
 std::string json_of(const std::vector<ThreadStatistics>& threads) {
@@ -58,6 +59,7 @@ std::string to_json(const ProcessSnapshot& snapshot) {
     add("arenas", array_of(snapshot.arenas));
     add("scratches", array_of(snapshot.scratches));
     add("devices", array_of(snapshot.devices));
+    add("planned", array_of(snapshot.planned));
     add("scopes", array_of(snapshot.scopes));
     add("threads", json_of(snapshot.threads));
     add("entries", std::to_string(snapshot.entries));

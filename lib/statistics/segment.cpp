@@ -72,6 +72,7 @@ struct Used {
     std::size_t arenas = 1;
     std::size_t devices = 1;
     std::size_t device_streams = 1;
+    std::size_t planned = 0;
     std::size_t slots = 0;
 
     static Used of(const SegmentHeader& header) noexcept {
@@ -81,6 +82,7 @@ struct Used {
                 .arenas = read(header.arenas.used),
                 .devices = read(header.devices.used),
                 .device_streams = read(header.device_streams.used),
+                .planned = read(header.planned.used),
                 .slots = read(header.slots.used)};
     }
     bool has_pages_at(std::byte* base) const noexcept {
@@ -91,6 +93,8 @@ struct Used {
                has_pages(base + devices_offset, devices * sizeof(DeviceRecord)) &&
                has_pages(base + device_streams_offset,
                          device_streams * sizeof(DeviceStreamRecord)) &&
+               (planned == 0 ||
+                has_pages(base + planned_offset, planned * sizeof(PlannedRecord))) &&
                (slots == 0 || has_pages(base + slots_offset, slots * sizeof(SlotRecord)));
     }
 };
@@ -125,6 +129,7 @@ void describe_layout(SegmentHeader& header) noexcept {
     describe(header.devices, devices_offset, sizeof(DeviceRecord), device_count);
     describe(header.device_streams, device_streams_offset, sizeof(DeviceStreamRecord),
              device_stream_count);
+    describe(header.planned, planned_offset, sizeof(PlannedRecord), planned_count);
     describe(header.slots, slots_offset, sizeof(SlotRecord), slot_count);
     store_name(header.library_version, TENSORPOOL_VERSION);
 }
@@ -137,7 +142,8 @@ void describe_process(SegmentHeader& header) noexcept {
     store_name(header.process_name, process.name);
 }
 
-/// Whether a word of a slot, or of a device stream, counts what came back.
+/// Whether a word of a slot, of a device stream or of a planned arena counts what came back, or
+/// what is part of another word in the same way.
 template <class Record>
 constexpr bool counts_frees(std::size_t word) noexcept;
 
@@ -160,6 +166,20 @@ constexpr bool counts_frees<DeviceStreamRecord>(std::size_t word) noexcept {
     return at == offsetof(DeviceStreamCounters, deallocations) ||
            at == offsetof(DeviceStreamCounters, deallocated_bytes) ||
            at == offsetof(DeviceStreamCounters, deallocated_requested_bytes);
+}
+
+template <>
+constexpr bool counts_frees<PlannedRecord>(std::size_t word) noexcept {
+    const std::size_t at = word * sizeof(Counter);
+    const auto is = [at](std::size_t counter) {
+        return at == offsetof(PlannedRecord, totals) + counter;
+    };
+    return is(offsetof(PlannedTotals, freed_bytes)) ||
+           is(offsetof(PlannedTotals, pool_freed_bytes)) ||
+           is(offsetof(PlannedTotals, freed_elsewhere_bytes)) ||
+           is(offsetof(PlannedTotals, pool_freed_elsewhere_bytes)) ||
+           is(offsetof(PlannedTotals, too_large)) || is(offsetof(PlannedTotals, out_of_order)) ||
+           is(offsetof(PlannedTotals, unknown)) || is(offsetof(PlannedTotals, still_in_use));
 }
 
 /// Frees of all of them before anything else, for other threads go on counting: the copy never has
@@ -201,6 +221,9 @@ void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
                   reinterpret_cast<const DeviceStreamRecord*>(begin + device_streams_offset),
                   read(from.device_streams.used));
     copy(devices_offset, read(from.devices.used) * sizeof(DeviceRecord));
+    copy_counters(reinterpret_cast<PlannedRecord*>(to + planned_offset),
+                  reinterpret_cast<const PlannedRecord*>(begin + planned_offset),
+                  read(from.planned.used));
     copy_counters(reinterpret_cast<SlotRecord*>(to + slots_offset),
                   reinterpret_cast<const SlotRecord*>(begin + slots_offset), read(from.slots.used));
 }
@@ -217,6 +240,7 @@ void write_used(SegmentHeader& header) noexcept {
     rewrite(arenas_offset, read(header.arenas.used) * sizeof(ArenaRecord));
     rewrite(devices_offset, read(header.devices.used) * sizeof(DeviceRecord));
     rewrite(device_streams_offset, read(header.device_streams.used) * sizeof(DeviceStreamRecord));
+    rewrite(planned_offset, read(header.planned.used) * sizeof(PlannedRecord));
     rewrite(slots_offset, read(header.slots.used) * sizeof(SlotRecord));
 }
 
@@ -338,6 +362,27 @@ void Segment::remove_device_stream(DeviceStreamRecord& stream) noexcept {
     clear(stream);
 }
 
+PlannedRecord* Segment::add_planned(std::string_view name) noexcept {
+    const std::lock_guard guard(mutex_);
+    SegmentHeader* const header = made();
+    if (header == nullptr) return nullptr;
+    const Change change(*header);
+    PlannedRecord* const planned =
+        find_place(records<PlannedRecord>(*header, planned_offset), header->planned);
+    if (planned == nullptr) return nullptr;
+    // Here, so that programs without any have no page of them.
+    store_name(records<PlannedRecord>(*header, planned_offset)->name, "other");
+    store_name(planned->name, name);
+    write(planned->id, next_id());
+    return planned;
+}
+
+void Segment::remove_planned(PlannedRecord& planned) noexcept {
+    const std::lock_guard guard(mutex_);
+    const Change change(*header());
+    clear(planned);
+}
+
 SlotRecord* Segment::add_slot(const PoolRecord& pool) noexcept {
     const std::lock_guard guard(mutex_);
     SegmentHeader* const header = made();
@@ -401,7 +446,8 @@ void Segment::count_left_out(Kind kind, bool more) noexcept {
 
 void Segment::show_left_out(SegmentHeader& header) noexcept {
     Region* const regions[] = {&header.pools,  &header.arenas,  &header.slots,
-                               &header.scopes, &header.devices, &header.device_streams};
+                               &header.scopes, &header.devices, &header.device_streams,
+                               &header.planned};
     static_assert(std::size(regions) == std::size(decltype(left_out_){}));
     for (std::size_t kind = 0; kind < std::size(regions); ++kind) {
         write(regions[kind]->left_out, left_out_[kind]);
@@ -421,6 +467,12 @@ ArenaRecord* Segment::other_arena() noexcept {
 DeviceRecord* Segment::other_device() noexcept {
     SegmentHeader* const header = this->header();
     return header == nullptr ? nullptr : records<DeviceRecord>(*header, devices_offset);
+}
+
+PlannedRecord* Segment::other_planned() noexcept {
+    SegmentHeader* const header = this->header();
+    if (header == nullptr || read(header->planned.used) == 0) return nullptr;
+    return records<PlannedRecord>(*header, planned_offset);
 }
 
 // Entries are written without a lock, so the pages of the first turn are got as it comes to them.

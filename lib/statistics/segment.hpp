@@ -42,24 +42,28 @@ public:
     DeviceStreamRecord* add_device_stream(const DeviceRecord& device,
                                           std::uint64_t stream) noexcept;
     void remove_device_stream(DeviceStreamRecord& stream) noexcept;
+    PlannedRecord* add_planned(std::string_view name) noexcept;
+    void remove_planned(PlannedRecord& planned) noexcept;
     /// The place of scopes of this name, which stays; `other`'s when there is none left. nullptr
     /// when there is no segment.
     ScopeRecord* find_or_add_scope(std::string_view name) noexcept;
 
     /// One thing more without a place, or one less.
-    enum class Kind { pools, arenas, slots, scopes, devices, device_streams };
+    enum class Kind { pools, arenas, slots, scopes, devices, device_streams, planned };
     void count_left_out(Kind kind, bool more) noexcept;
     /// Where what has no place is added up; nullptr when there is no segment.
     PoolRecord* other_pool() noexcept;
     ArenaRecord* other_arena() noexcept;
     DeviceRecord* other_device() noexcept;
+    /// nullptr too before the first planned arena had a place.
+    PlannedRecord* other_planned() noexcept;
 
     /// nullptr before anything was added, and where there is no memory for it.
     SegmentHeader* header() noexcept { return base_.load(std::memory_order_acquire); }
     EntryRecord* timeline() noexcept;
     /// There is a header. False when the system has no page for what is written next.
     bool has_page_of_next_entry() noexcept;
-    /// The numbers of pools, arenas and device allocators; never 0.
+    /// The numbers of pools, arenas, planned ones too, and device allocators; never 0.
     std::uint64_t next_id() noexcept {
         return last_id_.fetch_add(1, std::memory_order_relaxed) + 1;
     }
@@ -87,7 +91,7 @@ private:
     // Below: under mutex_.
     SegmentMemory memory_;
     std::size_t first_free_slot_ = none;
-    std::uint64_t left_out_[6] = {};  // by Kind, also from before there was a segment
+    std::uint64_t left_out_[7] = {};  // by Kind, also from before there was a segment
     void* copy_ = nullptr;            // for the child of a fork
     std::uint64_t forking_thread_ = 0;
 };

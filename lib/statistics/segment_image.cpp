@@ -19,6 +19,7 @@ void SegmentImage::count() noexcept {
     arenas_ = used_of(header().arenas, arena_count);
     devices_ = used_of(header().devices, device_count);
     device_streams_ = used_of(header().device_streams, device_stream_count);
+    planned_ = used_of(header().planned, planned_count);
     slots_ = used_of(header().slots, slot_count);
 }
 

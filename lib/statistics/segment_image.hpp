@@ -38,6 +38,9 @@ public:
     std::span<const DeviceStreamRecord> device_streams() const noexcept {
         return {at<DeviceStreamRecord>(device_streams_offset), device_streams_};
     }
+    std::span<const PlannedRecord> planned() const noexcept {
+        return {at<PlannedRecord>(planned_offset), planned_};
+    }
     std::span<const SlotRecord> slots() const noexcept {
         return {at<SlotRecord>(slots_offset), slots_};
     }
@@ -54,6 +57,7 @@ private:
     std::size_t arenas_ = 0;
     std::size_t devices_ = 0;
     std::size_t device_streams_ = 0;
+    std::size_t planned_ = 0;
     std::size_t slots_ = 0;
 };
 

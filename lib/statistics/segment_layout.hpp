@@ -7,6 +7,7 @@
 
 #include "statistics/arena_totals.hpp"
 #include "statistics/device_totals.hpp"
+#include "statistics/planned_totals.hpp"
 #include "statistics/pool_totals.hpp"
 
 /// What the segment of a process holds and where: one file of fixed size, of which only the pages
@@ -14,7 +15,7 @@
 /// pointers; every word is atomic. Integers are the machine's own, which a reader shares.
 ///
 ///     header | timeline | scopes | pools | arenas and scratches | devices | their streams |
-///     slots of threads
+///     planned arenas | slots of threads
 ///
 /// A place that is taken has a number above 0 in `id`, which nothing else of its kind ever had.
 /// Structure (which places are taken, and by whom) changes between two additions to `epoch`, which
@@ -30,7 +31,7 @@ namespace tensorpool::statistics {
 using detail::Counter;
 
 inline constexpr std::uint64_t segment_magic = 0x6c6f6f70726f736e;  // "nsorpool" in memory
-inline constexpr std::uint64_t segment_version = 2;
+inline constexpr std::uint64_t segment_version = 3;
 inline constexpr std::size_t segment_bytes = std::size_t{16} << 20;
 
 /// Up to 47 bytes of UTF-8, then zeros, as words, so that a reader may meet a writer.
@@ -117,6 +118,14 @@ struct alignas(64) DeviceStreamRecord {
     Counter spare[5];
 };
 
+/// One arena that serves a plan.
+struct alignas(64) PlannedRecord {
+    Counter id;
+    Name name;
+    Counter state;  // a PlannedArenaStatistics::State
+    PlannedTotals totals;
+};
+
 /// The counters of one thread for one pool. Cumulative: when its thread ends, the next one goes on
 /// with it, so that nothing is folded in or counted twice.
 struct alignas(64) SlotRecord {
@@ -133,6 +142,7 @@ inline constexpr std::size_t pool_count = 1024;
 inline constexpr std::size_t arena_count = 4096;
 inline constexpr std::size_t device_count = 256;
 inline constexpr std::size_t device_stream_count = 1024;
+inline constexpr std::size_t planned_count = 256;
 inline constexpr std::size_t slot_count = 12288;
 
 /// How much of a kind there is.
@@ -165,6 +175,7 @@ struct alignas(64) SegmentHeader {
     Region arenas;
     Region devices;
     Region device_streams;
+    Region planned;
     Region slots;
 };
 
@@ -181,18 +192,19 @@ inline constexpr std::size_t devices_offset =
     (arenas_offset + arena_count * sizeof(ArenaRecord) + 4095) / 4096 * 4096;
 inline constexpr std::size_t device_streams_offset =
     (devices_offset + device_count * sizeof(DeviceRecord) + 4095) / 4096 * 4096;
+inline constexpr std::size_t planned_offset =
+    (device_streams_offset + device_stream_count * sizeof(DeviceStreamRecord) + 4095) / 4096 * 4096;
 // Not at the beginning of a page, where a thread's table and its caches begin: a load waits for a
 // store to the same place in another page, and a pair of calls took a third longer
 // (perf/pair.cpp).
 inline constexpr std::size_t slots_offset =
-    (device_streams_offset + device_stream_count * sizeof(DeviceStreamRecord) + 4095) / 4096 *
-        4096 +
-    256;
+    (planned_offset + planned_count * sizeof(PlannedRecord) + 4095) / 4096 * 4096 + 256;
 static_assert(slots_offset + slot_count * sizeof(SlotRecord) <= segment_bytes);
 static_assert(Counter::is_always_lock_free);
 // A change of any of these is another version.
-static_assert(segment_version == 2 && sizeof(SegmentHeader) == 512 && sizeof(PoolRecord) == 2048 &&
+static_assert(segment_version == 3 && sizeof(SegmentHeader) == 576 && sizeof(PoolRecord) == 2048 &&
               sizeof(ArenaRecord) == 256 && sizeof(DeviceRecord) == 448 &&
-              sizeof(DeviceStreamRecord) == 128 && sizeof(SlotRecord) == 832);
+              sizeof(DeviceStreamRecord) == 128 && sizeof(PlannedRecord) == 320 &&
+              sizeof(SlotRecord) == 832);
 
 }  // namespace tensorpool::statistics

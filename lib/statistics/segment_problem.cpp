@@ -24,6 +24,7 @@ bool has_our_layout(const SegmentHeader& header) noexcept {
            fits(header.devices, devices_offset, sizeof(DeviceRecord), device_count) &&
            fits(header.device_streams, device_streams_offset, sizeof(DeviceStreamRecord),
                 device_stream_count) &&
+           fits(header.planned, planned_offset, sizeof(PlannedRecord), planned_count) &&
            fits(header.slots, slots_offset, sizeof(SlotRecord), slot_count);
 }
 

@@ -6,6 +6,7 @@
 #include "statistics/device_figures.hpp"
 #include "statistics/failed_checks.hpp"
 #include "statistics/name.hpp"
+#include "statistics/planned_figures.hpp"
 #include "statistics/pool_figures.hpp"
 #include "statistics/segment_threads.hpp"
 
@@ -105,6 +106,18 @@ void add_devices(ProcessSnapshot& to, const SegmentImage& earlier, const Segment
     sort_by_age(to.devices);
 }
 
+void add_planned(ProcessSnapshot& to, const SegmentImage& later) {
+    for (std::size_t place = 0; place < later.planned().size(); ++place) {
+        const PlannedRecord& planned = later.planned()[place];
+        PlannedArenaStatistics figures = figures_of(planned);
+        const bool used = to.left_out.planned + figures.capacity_bytes != 0;
+        if (!is_taken(place, planned.id, used)) continue;
+        if (place == 0) figures.id = 0;
+        to.planned.push_back(figures);
+    }
+    sort_by_age(to.planned);
+}
+
 ScopeStatistics figures_of(const ScopeRecord& scope) noexcept {
     ScopeStatistics figures;
     load_name(scope.name, figures.name);
@@ -139,6 +152,7 @@ void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
                    .arenas = read(header.arenas.left_out),
                    .devices = read(header.devices.left_out),
                    .device_streams = read(header.device_streams.left_out),
+                   .planned = read(header.planned.left_out),
                    .slots = read(header.slots.left_out),
                    .scopes = read(header.scopes.left_out)};
 }
@@ -159,6 +173,7 @@ ProcessSnapshot figures_in(const SegmentView& view) {
     add_pools(figures, view.earlier(), view.later());
     add_arenas(figures, view.later());
     add_devices(figures, view.earlier(), view.later());
+    add_planned(figures, view.later());
     figures.scopes = scopes_in(view.later());
     figures.committed_bytes = committed_bytes_of(figures);
     return figures;

@@ -107,6 +107,7 @@ std::optional<SegmentProblem> SegmentView::copy(void* to, SegmentImage& image) c
                        copy_used(arenas_offset, image.arenas().size_bytes()) &&
                        copy_used(devices_offset, image.devices().size_bytes()) &&
                        copy_used(device_streams_offset, image.device_streams().size_bytes()) &&
+                       copy_used(planned_offset, image.planned().size_bytes()) &&
                        copy_used(slots_offset, image.slots().size_bytes());
     return whole ? std::nullopt : std::optional(was_cut);
 }

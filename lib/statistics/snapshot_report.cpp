@@ -131,6 +131,7 @@ std::string to_json(const Snapshot& snapshot) {
            ",\"arenas\":" + array_of(snapshot.arenas) +
            ",\"scratches\":" + array_of(snapshot.scratches) +
            ",\"devices\":" + array_of(snapshot.devices) +
+           ",\"planned\":" + array_of(snapshot.planned) +
            ",\"scopes\":" + array_of(snapshot.scopes) + '}';
 }
 
@@ -138,6 +139,7 @@ std::string to_text(const Snapshot& snapshot) {
     std::string out;
     for (const PoolStatistics& pool : snapshot.pools) out += to_text(pool);
     for (const DeviceStatistics& device : snapshot.devices) out += to_text(device);
+    for (const PlannedArenaStatistics& arena : snapshot.planned) out += to_text(arena);
     add_table(out, "arenas", snapshot.arenas);
     add_table(out, "scratches", snapshot.scratches);
     add_scopes(out, snapshot.scopes);

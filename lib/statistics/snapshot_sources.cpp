@@ -61,6 +61,7 @@ Snapshot SnapshotSources::take() const {
         snapshot.arenas.reserve(room);
         snapshot.scratches.reserve(room);
         snapshot.devices.reserve(room);
+        snapshot.planned.reserve(room);
     }
     return snapshot;
 }

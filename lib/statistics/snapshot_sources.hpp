@@ -10,7 +10,8 @@
 
 namespace tensorpool::statistics {
 
-/// Something whose figures stand in a snapshot: a pool, an arena, a scratch.
+/// Something whose figures stand in a snapshot: a pool, an arena, a scratch, a device
+/// allocator, a planned arena.
 class SnapshotSource {
 public:
     SnapshotSource(const SnapshotSource&) = delete;

@@ -76,6 +76,10 @@ const char* to_string(EntryKind kind) noexcept {
             return "freed";
         case EntryKind::profile:
             return "profile";
+        case EntryKind::plan:
+            return "plan";
+        case EntryKind::drift:
+            return "drift";
     }
     return "?";
 }

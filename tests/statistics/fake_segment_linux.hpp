@@ -53,6 +53,9 @@ public:
     statistics::DeviceStreamRecord& device_stream(std::size_t place) {
         return at<statistics::DeviceStreamRecord>(statistics::device_streams_offset, place);
     }
+    statistics::PlannedRecord& planned(std::size_t place) {
+        return at<statistics::PlannedRecord>(statistics::planned_offset, place);
+    }
     statistics::SlotRecord& slot(std::size_t place) {
         return at<statistics::SlotRecord>(statistics::slots_offset, place);
     }
@@ -96,6 +99,13 @@ public:
         return device_stream(place);
     }
 
+    statistics::PlannedRecord& add_planned(const char* name, std::uint64_t id) {
+        const auto place = header().planned.used.fetch_add(1);
+        put(planned(place).id, id);
+        statistics::store_name(planned(place).name, name);
+        return planned(place);
+    }
+
     /// For reading, as a reader opens it.
     platform::ObservedFile open() const {
         const std::string path = "/proc/self/fd/" + std::to_string(file_);
@@ -132,6 +142,7 @@ private:
         describe(header().devices, devices_offset, sizeof(DeviceRecord), device_count, 1);
         describe(header().device_streams, device_streams_offset, sizeof(DeviceStreamRecord),
                  device_stream_count, 1);
+        describe(header().planned, planned_offset, sizeof(PlannedRecord), planned_count, 1);
         describe(header().slots, slots_offset, sizeof(SlotRecord), slot_count, 0);
         put(header().process, static_cast<std::uint64_t>(getpid()));
         store_name(header().process_name, "fake");
@@ -139,6 +150,7 @@ private:
         store_name(pool(0).name, "other");
         store_name(arena(0).name, "other");
         store_name(device(0).name, "other");
+        store_name(planned(0).name, "other");
         store_name(scope(0).name, "other");
         put(header().magic, segment_magic);
     }

@@ -47,7 +47,7 @@ TEST(DescribeFigures, KnowsEveryNumberThatJsonShows) {
     const auto check = [](const std::string& of, const Json& object) {
         for (const auto& [name, value] : object.members) {
             if (!value.members.empty() || name == "version" || name == "name" || name == "kind" ||
-                name == "device" || name == "buckets") {
+                name == "device" || name == "buckets" || name == "state") {
                 continue;
             }
             EXPECT_TRUE(describes(of, name)) << of << '.' << name;
@@ -59,6 +59,7 @@ TEST(DescribeFigures, KnowsEveryNumberThatJsonShows) {
     check("large", pool.members.at("large"));
     check("arena", JsonReader::read(to_json(ArenaStatistics())).value());
     check("device", JsonReader::read(to_json(DeviceStatistics())).value());
+    check("planned", JsonReader::read(to_json(PlannedArenaStatistics())).value());
     check("scope", JsonReader::read(to_json(ScopeStatistics())).value());
 }
 
@@ -69,6 +70,8 @@ TEST(DescribeFigures, HasAFigureForEachWord) {
     EXPECT_EQ(std::size(large_figures) * 8, sizeof(LargeStatistics));
     EXPECT_EQ(std::size(device_figures) * 8,
               sizeof(DeviceStatistics) - offsetof(DeviceStatistics, id));
+    EXPECT_EQ(std::size(planned_figures) * 8,
+              sizeof(PlannedArenaStatistics) - offsetof(PlannedArenaStatistics, id));
     EXPECT_EQ(std::size(scope_figures) * 8,
               sizeof(ScopeStatistics) - sizeof(ScopeStatistics::name));
 }

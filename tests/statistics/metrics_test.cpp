@@ -71,6 +71,7 @@ TEST(Metrics, OfCountersAndOnlyThoseEndInTotal) {
     snapshot.pools = {pool_named("images", 1)};
     snapshot.arenas.emplace_back();
     snapshot.devices.emplace_back();
+    snapshot.planned.emplace_back();
     snapshot.scopes.emplace_back();
     for (const MetricFamily& family : metric_families({snapshot})) {
         EXPECT_EQ(family.name.ends_with("_total"), family.kind == MetricFamily::Kind::counter)
@@ -175,6 +176,59 @@ TEST(Metrics, OfDeviceAllocationsBySourceAddUpToAll) {
                             "source=\"slab\"} 5\n", "allocator=\"weights\"} +Inf\n"}) {
         EXPECT_NE(text.find(end), std::string::npos) << end << " in\n" << text;
     }
+}
+
+PlannedArenaStatistics planned_named(const char* name, std::uint64_t id) {
+    PlannedArenaStatistics planned = {.id = id};
+    std::strncpy(planned.name, name, sizeof planned.name - 1);
+    return planned;
+}
+
+TEST(Metrics, OfPlannedArenasCarryTheirNames) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.planned = {planned_named("step", 1), planned_named("step", 2)};
+    snapshot.planned[0].lower_bound_bytes = 4096;
+    snapshot.planned[1].lower_bound_bytes = 64;
+    const auto families = metric_families({snapshot});
+    const auto bound = [&](const char* name) {
+        return value_of(families, "tensorpool_planned_lower_bound_bytes",
+                        {{"pid", "5"}, {"process", "photos"}, {"planned", name}});
+    };
+    EXPECT_EQ(bound("step"), 4096);
+    EXPECT_EQ(bound("step #2"), 64);
+}
+
+TEST(Metrics, OfPlannedArenasDivideRequestsAndShowOneState) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.planned = {planned_named("step", 1)};
+    snapshot.planned[0].state = PlannedArenaStatistics::State::serving;
+    snapshot.planned[0].served = 70;
+    snapshot.planned[0].from_pool = 30;
+    snapshot.planned[0].too_large = 4;
+    snapshot.planned[0].planning_ns = 1'500'000'000;
+    const std::string text = to_prometheus(snapshot);
+    for (const char* end :
+         {"source=\"plan\"} 70\n", "source=\"pool\"} 30\n", "reason=\"too_large\"} 4\n",
+          "reason=\"unknown\"} 0\n", "state=\"serving\"} 1\n", "state=\"learning\"} 0\n",
+          "tensorpool_planned_planning_seconds_total{pid=\"5\",process=\"photos\",planned=\"step\"}"
+          " 1.5\n"}) {
+        EXPECT_NE(text.find(end), std::string::npos) << end << " in\n" << text;
+    }
+}
+
+// But its number, each figure is a metric or part of one.
+TEST(Metrics, LeaveNoFigureOfAPlannedArenaOut) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.planned = {planned_named("step", 1)};
+    auto* const words = &snapshot.planned[0].id;
+    const std::size_t count =
+        (sizeof(PlannedArenaStatistics) - offsetof(PlannedArenaStatistics, id)) / sizeof *words;
+    for (std::size_t i = 1; i < count; ++i) words[i] = 1'000'000;
+    std::size_t shown = 0;
+    for (const MetricFamily& family : metric_families({snapshot})) {
+        for (const MetricSample& sample : family.samples) shown += sample.value == 1'000'000;
+    }
+    EXPECT_EQ(shown, count - 2) << "the time is told in seconds";
 }
 
 // But its number, each figure is a metric or part of one.

@@ -32,6 +32,7 @@ public:
         segment_.add_arena("steps", 3, 0);
         put(segment_.add_device("weights", 4).totals.capacity_bytes, 1 << 20);
         put(segment_.add_device_stream(4).counters.allocated_bytes, 4096);
+        put(segment_.add_planned("step", 5).totals.capacity_bytes, 1 << 20);
         if (view_.open()) throw std::logic_error("a good segment was refused");
     }
 
@@ -45,7 +46,7 @@ private:
 
     void obey(unsigned what) {
         using namespace statistics;
-        switch (what % 10) {
+        switch (what % 11) {
             case 0:
                 return overwrite(&segment_.header(), sizeof(SegmentHeader));
             case 1:
@@ -63,6 +64,8 @@ private:
             case 7:
                 return overwrite(&segment_.device_stream(byte() % 4), sizeof(DeviceStreamRecord));
             case 8:
+                return overwrite(&segment_.planned(byte() % 4), sizeof(PlannedRecord));
+            case 9:
                 return sealed_ == FakeSegment::Sealed::no ? cut() : look();
             default:
                 return look();
@@ -98,11 +101,12 @@ private:
         sources_.steady(snapshot.pools);
         if (snapshot.pools.size() > pool_count || snapshot.scopes.size() > scope_count ||
             snapshot.arenas.size() + snapshot.scratches.size() > arena_count ||
-            snapshot.devices.size() > device_count ||
+            snapshot.devices.size() > device_count || snapshot.planned.size() > planned_count ||
             snapshot.threads.size() > slot_count + pool_count) {
             throw std::logic_error("more figures than places");
         }
         for (const DeviceStatistics& device : snapshot.devices) check(device);
+        for (const PlannedArenaStatistics& planned : snapshot.planned) check(planned);
         // All of them where they are few; else that they can be told is shown by the first.
         if (snapshot.pools.size() > 8) snapshot.pools.resize(8);
         if (snapshot.threads.size() > 8) snapshot.threads.resize(8);
@@ -126,6 +130,18 @@ private:
             throw std::logic_error("more in a part than in the whole: " + to_json(device));
         }
         (void)to_text(device);
+    }
+
+    static void check(const PlannedArenaStatistics& planned) {
+        bool fits = planned.in_use_bytes <= planned.capacity_bytes;
+        std::uint64_t left = planned.from_pool;
+        for (const std::uint64_t reason :
+             {planned.too_large, planned.out_of_order, planned.unknown, planned.still_in_use}) {
+            fits = fits && reason <= left;
+            left -= reason;
+        }
+        if (!fits) throw std::logic_error("more in a part than in the whole: " + to_json(planned));
+        (void)to_text(planned);
     }
 
     void check_timeline() {

@@ -94,6 +94,26 @@ TEST(Difference, TellsWhatDeviceAllocatorsDid) {
     EXPECT_DOUBLE_EQ(difference(newer, newer).devices[1].hit_ratio, 1);
 }
 
+TEST(Difference, TellsWhatPlannedArenasDid) {
+    ProcessSnapshot older = snapshot_at(10, 0);
+    ProcessSnapshot newer = snapshot_at(12, 0);
+    older.planned = {PlannedArenaStatistics{.id = 8, .iterations = 1, .from_pool = 100}};
+    newer.planned = {
+        PlannedArenaStatistics{.id = 9},
+        PlannedArenaStatistics{.id = 8, .iterations = 5, .served = 90, .from_pool = 110}};
+    const ProcessRates rates = difference(older, newer);
+    ASSERT_EQ(rates.planned.size(), 1U);
+    EXPECT_EQ(rates.planned[0].planned, 8U);
+    EXPECT_DOUBLE_EQ(rates.planned[0].iterations, 2);
+    EXPECT_DOUBLE_EQ(rates.planned[0].served, 45);
+    EXPECT_DOUBLE_EQ(rates.planned[0].from_pool, 5);
+    EXPECT_DOUBLE_EQ(rates.planned[0].hit_ratio, 0.9);
+    EXPECT_NE(to_json(rates).find("\"planned\":[{\"planned\":8,\"seconds\":2,\"iterations\":2,"
+                                  "\"served\":45,\"from_pool\":5,\"hit_ratio\":0.9}]"),
+              std::string::npos);
+    EXPECT_DOUBLE_EQ(difference(newer, newer).planned[1].hit_ratio, 1);
+}
+
 TEST(RatesToJson, HoldsTheFieldsUnderTheirNames) {
     const std::string json = to_json(difference(snapshot_at(10, 1000), snapshot_at(14, 1001)));
     EXPECT_EQ(json,
@@ -101,12 +121,12 @@ TEST(RatesToJson, HoldsTheFieldsUnderTheirNames) {
               "\"allocations\":0.25,\"deallocations\":0,\"requested_bytes\":24,"
               "\"allocated_bytes\":32,\"from_magazines\":0,\"from_depots\":0,\"from_spans\":0,"
               "\"from_extents\":0,\"from_system\":0,\"failures\":0,\"hit_ratio\":0,"
-              "\"rounding_ratio\":0.25}],\"devices\":[]}");
+              "\"rounding_ratio\":0.25}],\"devices\":[],\"planned\":[]}");
 }
 
 TEST(RatesToJson, OfNothingIsAnEmptyList) {
     EXPECT_EQ(to_json(ProcessRates()),
-              "{\"seconds\":0,\"minor_faults\":0,\"pools\":[],\"devices\":[]}");
+              "{\"seconds\":0,\"minor_faults\":0,\"pools\":[],\"devices\":[],\"planned\":[]}");
 }
 
 }  // namespace

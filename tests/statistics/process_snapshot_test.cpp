@@ -39,6 +39,8 @@ TEST(ProcessSnapshotToJson, HoldsWhatThereIsUnderTheNamesOfTheFields) {
     snapshot.devices.emplace_back().slabs = 11;
     snapshot.left_out.devices = 12;
     snapshot.left_out.device_streams = 13;
+    snapshot.planned.emplace_back().served = 14;
+    snapshot.left_out.planned = 15;
     snapshot.scopes.emplace_back().calls = 9;
     snapshot.threads.emplace_back().name = "worker";
     snapshot.entries = 10;
@@ -60,6 +62,8 @@ TEST(ProcessSnapshotToJson, HoldsWhatThereIsUnderTheNamesOfTheFields) {
     EXPECT_EQ(members.at("devices").elements.at(0).members.at("slabs").number, 11U);
     EXPECT_EQ(members.at("left_out").members.at("devices").number, 12U);
     EXPECT_EQ(members.at("left_out").members.at("device_streams").number, 13U);
+    EXPECT_EQ(members.at("planned").elements.at(0).members.at("served").number, 14U);
+    EXPECT_EQ(members.at("left_out").members.at("planned").number, 15U);
     EXPECT_EQ(members.at("threads").elements.at(0).members.at("name").text, "worker");
     EXPECT_EQ(members.at("entries").number, 10U);
     for (const auto& figure : statistics::process_figures) {
@@ -75,7 +79,8 @@ TEST(ProcessSnapshotToJson, SaysWhetherFiguresFitTogether) {
 
 TEST(ProcessSnapshotToJson, OfNothingHasEmptyLists) {
     const Json read = JsonReader::read(without_booleans(to_json(ProcessSnapshot()))).value();
-    for (const char* list : {"pools", "arenas", "scratches", "devices", "scopes", "threads"}) {
+    for (const char* list :
+         {"pools", "arenas", "scratches", "devices", "planned", "scopes", "threads"}) {
         EXPECT_TRUE(read.members.at(list).elements.empty()) << list;
     }
 }

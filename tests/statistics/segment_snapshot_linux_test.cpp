@@ -38,6 +38,7 @@ TEST_P(SegmentSnapshot, OfAnEmptySegmentHoldsNothing) {
     EXPECT_TRUE(figures.arenas.empty());
     EXPECT_TRUE(figures.scratches.empty());
     EXPECT_TRUE(figures.devices.empty());
+    EXPECT_TRUE(figures.planned.empty());
     EXPECT_TRUE(figures.scopes.empty());
     EXPECT_TRUE(figures.threads.empty());
 }
@@ -106,6 +107,29 @@ TEST_P(SegmentSnapshot, TellsArenasAndScratchesApart) {
     ASSERT_EQ(figures.scratches.size(), 1U);
     EXPECT_EQ(figures.scratches[0].thread, 77U);
     EXPECT_EQ(figures.committed_bytes, 4096U + 8192 + 16384) << "a buffer is its owner's";
+}
+
+TEST_P(SegmentSnapshot, ShowsPlannedArenasInTheOrderInWhichTheyWereMade) {
+    put(segment.add_planned("second", 9).totals.served, 3000);
+    put(segment.add_planned("first", 4).totals.served, 50);
+    segment.add_planned("gone", 0);
+    const ProcessSnapshot figures = snapshot();
+    ASSERT_EQ(figures.planned.size(), 2U);
+    EXPECT_STREQ(figures.planned[0].name, "first");
+    EXPECT_EQ(figures.planned[0].served, 50U);
+    EXPECT_STREQ(figures.planned[1].name, "second");
+    EXPECT_EQ(figures.planned[1].served, 3000U);
+}
+
+TEST_P(SegmentSnapshot, ShowsPlannedArenasWithoutAPlaceAsOther) {
+    put(segment.header().planned.left_out, 3);
+    put(segment.planned(0).totals.served, 70);
+    const ProcessSnapshot figures = snapshot();
+    EXPECT_EQ(figures.left_out.planned, 3U);
+    ASSERT_EQ(figures.planned.size(), 1U);
+    EXPECT_STREQ(figures.planned[0].name, "other");
+    EXPECT_EQ(figures.planned[0].id, 0U);
+    EXPECT_EQ(figures.planned[0].served, 70U);
 }
 
 TEST_P(SegmentSnapshot, SumsTheStreamsOfEachDeviceAllocator) {

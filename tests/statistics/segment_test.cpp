@@ -95,6 +95,12 @@ bool is_fresh(const DeviceStreamRecord& stream) {
         copy.stream = 0;
     });
 }
+bool is_fresh(const PlannedRecord& planned) {
+    return is_fresh(planned, [](PlannedRecord& copy) {
+        copy.id = 0;
+        store_name(copy.name, "");
+    });
+}
 bool is_fresh(const SlotRecord& slot) {
     return is_fresh(slot, [](SlotRecord& copy) { copy.pool = 0; });
 }
@@ -108,6 +114,7 @@ TEST(Segment, IsNoneBeforeSomethingNeedsAPlace) {
     EXPECT_EQ(segment.other_pool(), nullptr);
     EXPECT_EQ(segment.other_arena(), nullptr);
     EXPECT_EQ(segment.other_device(), nullptr);
+    EXPECT_EQ(segment.other_planned(), nullptr);
     EXPECT_EQ(segment.memory().used().address, nullptr);
 }
 
@@ -139,7 +146,7 @@ TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
     std::uint64_t end = header.header_bytes;
     for (const Region* const region :
          {&header.timeline, &header.scopes, &header.pools, &header.arenas, &header.devices,
-          &header.device_streams, &header.slots}) {
+          &header.device_streams, &header.planned, &header.slots}) {
         EXPECT_GE(region->offset, end);
         EXPECT_EQ(region->offset % 64, 0U);
         EXPECT_GT(region->places, 0U);
@@ -151,6 +158,7 @@ TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
     EXPECT_EQ(header.pools.record_bytes, sizeof(PoolRecord));
     EXPECT_EQ(header.devices.record_bytes, sizeof(DeviceRecord));
     EXPECT_EQ(header.device_streams.record_bytes, sizeof(DeviceStreamRecord));
+    EXPECT_EQ(header.planned.record_bytes, sizeof(PlannedRecord));
     EXPECT_EQ(header.slots.record_bytes, sizeof(SlotRecord));
 }
 
@@ -160,6 +168,11 @@ TEST(Segment, FirstPlaceOfAKindIsOthers) {
     ArenaRecord* const arena = segment.add_arena("mine", 0, 0);
     DeviceRecord* const device = segment.add_device("mine", 0, "cuda:0");
     ScopeRecord* const scope = segment.find_or_add_scope("mine");
+    PlannedRecord* const planned = segment.add_planned("mine");
+    ASSERT_NE(segment.other_planned(), nullptr);
+    EXPECT_EQ(planned, segment.other_planned() + 1);
+    EXPECT_EQ(text(segment.other_planned()->name), "other");
+    EXPECT_EQ(segment.other_planned()->id, 0U);
     EXPECT_EQ(device, segment.other_device() + 1);
     EXPECT_EQ(text(segment.other_device()->name), "other");
     EXPECT_EQ(segment.other_device()->id, 0U);
@@ -204,6 +217,11 @@ TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
     EXPECT_EQ(stream->stream, 3U);
     EXPECT_NE(stream->id, 0U);
     EXPECT_TRUE(is_fresh(*stream));
+    PlannedRecord* const planned = segment.add_planned("step");
+    EXPECT_EQ(text(planned->name), "step");
+    EXPECT_NE(planned->id, 0U);
+    EXPECT_TRUE(is_fresh(*planned));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(planned) % 64, 0U);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stream) % 64, 0U);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot) % 64, 0U);
 }
@@ -232,6 +250,12 @@ TEST(Segment, RemovedPlacesAreTakenAgainAsZeros) {
     segment.remove_device(*device);
     EXPECT_TRUE(is_zeros(*device));
     EXPECT_TRUE(is_zeros(*stream));
+    PlannedRecord* const planned = segment.add_planned("old");
+    scribble(*planned);
+    segment.remove_planned(*planned);
+    EXPECT_TRUE(is_zeros(*planned));
+    EXPECT_EQ(segment.add_planned("new"), planned);
+    EXPECT_TRUE(is_fresh(*planned));
 
     EXPECT_EQ(segment.add_pool("new", 2), pool);
     EXPECT_TRUE(is_fresh(*pool));
@@ -331,6 +355,13 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     }
     EXPECT_EQ(streams.size(), device_stream_count - 1);
     const SegmentHeader& header = *segment.header();
+    std::vector<PlannedRecord*> planned;
+    while (PlannedRecord* const one = segment.add_planned("step")) planned.push_back(one);
+    EXPECT_EQ(planned.size(), planned_count - 1);
+    EXPECT_EQ(header.planned.used, header.planned.places);
+    segment.remove_planned(*planned[5]);
+    EXPECT_EQ(segment.add_planned("again"), planned[5]);
+    EXPECT_EQ(segment.add_planned("again"), nullptr);
     EXPECT_EQ(header.devices.used, header.devices.places);
     EXPECT_EQ(header.device_streams.used, header.device_streams.places);
     EXPECT_EQ(header.pools.used, header.pools.places);
@@ -382,6 +413,7 @@ TEST(Segment, WhatIsLeftOutIsCountedByKind) {
     segment.count_left_out(Segment::Kind::slots, true);
     segment.count_left_out(Segment::Kind::scopes, true);
     segment.count_left_out(Segment::Kind::devices, true);
+    for (int i = 0; i < 3; ++i) segment.count_left_out(Segment::Kind::planned, true);
     segment.count_left_out(Segment::Kind::device_streams, true);
     segment.count_left_out(Segment::Kind::device_streams, true);
     segment.count_left_out(Segment::Kind::pools, false);
@@ -393,6 +425,7 @@ TEST(Segment, WhatIsLeftOutIsCountedByKind) {
     EXPECT_EQ(header.scopes.left_out, 1U);
     EXPECT_EQ(header.devices.left_out, 1U);
     EXPECT_EQ(header.device_streams.left_out, 2U);
+    EXPECT_EQ(header.planned.left_out, 3U);
 }
 
 // A pool that found no memory for a segment may outlive the moment.

@@ -76,7 +76,7 @@ TEST_P(SegmentViewOf, AnotherVersionSaysWhichItIs) {
 TEST_P(SegmentViewOf, TheFirstVersionIsToldFromThisOne) {
     put(segment.header().version, 1);
     EXPECT_EQ(failure(), AttachFailure::other_version);
-    EXPECT_NE(problem().find("version 1, this reader knows 2"), std::string::npos) << problem();
+    EXPECT_NE(problem().find("version 1, this reader knows 3"), std::string::npos) << problem();
 }
 
 TEST_P(SegmentViewOf, AFileOfSomethingElseIsDamaged) {
@@ -106,7 +106,9 @@ TEST_P(SegmentViewOf, EachNumberOfTheLayoutIsChecked) {
                                 &header.devices.offset,
                                 &header.devices.places,
                                 &header.device_streams.record_bytes,
-                                &header.device_streams.offset};
+                                &header.device_streams.offset,
+                                &header.planned.offset,
+                                &header.planned.places};
     for (Counter* const number : numbers) {
         const std::uint64_t right = number->load();
         for (const std::uint64_t wrong :

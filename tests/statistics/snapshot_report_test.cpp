@@ -132,7 +132,7 @@ TEST(ArenaToText, OfAnUnusedOneShowsNeitherLimitNorRefusals) {
 TEST(SnapshotToJson, OfNothingHasEmptyGroups) {
     EXPECT_EQ(to_json(Snapshot()),
               "{\"version\":1,\"pools\":[],\"arenas\":[],\"scratches\":[],\"devices\":[],"
-              "\"scopes\":[]}");
+              "\"planned\":[],\"scopes\":[]}");
 }
 
 TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
@@ -141,6 +141,7 @@ TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
     snapshot.arenas = {distinct_figures()};
     snapshot.scratches = {arena_named("s", Kind::scratch), arena_named("t", Kind::scratch)};
     snapshot.devices = {DeviceStatistics{.name = "gpu", .slabs = 4}};
+    snapshot.planned = {PlannedArenaStatistics{.name = "step", .buffers = 5}};
     snapshot.scopes = {ScopeStatistics{.name = "forward", .calls = 3}};
     const std::string json = to_json(snapshot);
     ASSERT_TRUE(JsonReader::read(json)) << json;
@@ -148,7 +149,8 @@ TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
                         to_json(snapshot.pools[1]) + "],\"arenas\":[" +
                         to_json(snapshot.arenas[0]) + "],\"scratches\":[" +
                         to_json(snapshot.scratches[0]) + ',' + to_json(snapshot.scratches[1]) +
-                        "],\"devices\":[" + to_json(snapshot.devices[0]) + "],\"scopes\":[" +
+                        "],\"devices\":[" + to_json(snapshot.devices[0]) + "],\"planned\":[" +
+                        to_json(snapshot.planned[0]) + "],\"scopes\":[" +
                         to_json(snapshot.scopes[0]) + "]}");
 }
 
@@ -165,12 +167,13 @@ TEST(SnapshotToText, OfNothingIsEmpty) {
     EXPECT_EQ(to_text(Snapshot()), "");
 }
 
-TEST(SnapshotToText, BeginsWithTheTextsOfThePoolsAndDevices) {
+TEST(SnapshotToText, BeginsWithTheTextsOfPoolsDevicesAndPlannedArenas) {
     Snapshot snapshot;
     snapshot.pools = {pool_named("one"), pool_named("two")};
     snapshot.devices = {DeviceStatistics{.name = "gpu"}};
+    snapshot.planned = {PlannedArenaStatistics{.name = "step"}};
     EXPECT_EQ(to_text(snapshot), to_text(snapshot.pools[0]) + to_text(snapshot.pools[1]) +
-                                     to_text(snapshot.devices[0]));
+                                     to_text(snapshot.devices[0]) + to_text(snapshot.planned[0]));
 }
 
 TEST(SnapshotToText, HasALineForEachArenaAndScratch) {

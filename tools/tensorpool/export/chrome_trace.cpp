@@ -184,6 +184,8 @@ private:
                 return " (scratch)";
             case TraceSource::device:
                 return " (device)";
+            case TraceSource::planned:
+                return " (planned)";
             default:
                 return " (pool)";
         }

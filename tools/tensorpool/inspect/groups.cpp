@@ -18,6 +18,8 @@ const char* kind_name(TraceSource kind) noexcept {
             return "scope";
         case TraceSource::device:
             return "device";
+        case TraceSource::planned:
+            return "planned";
     }
     return "?";
 }

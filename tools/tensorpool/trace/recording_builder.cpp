@@ -81,8 +81,8 @@ RecordingBuilder::Process& RecordingBuilder::process_of(const TraceChunk& chunk)
 
 void RecordingBuilder::add_names(Process& process, const TraceChunk& chunk) {
     for (const TraceName& name : chunk.records<TraceName>()) {
-        if (name.kind < TraceSource::pool || name.kind > TraceSource::device) {
-            fail(chunk, fmt::format("found a name of kind {}; expected 1 to 5",
+        if (name.kind < TraceSource::pool || name.kind > TraceSource::planned) {
+            fail(chunk, fmt::format("found a name of kind {}; expected 1 to 6",
                                     static_cast<std::uint32_t>(name.kind)));
         }
         const auto [at, is_new] = process.sources.try_emplace(

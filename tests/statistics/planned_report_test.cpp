@@ -1,0 +1,77 @@
+#include <tensorpool/planned_arena_statistics.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "statistics/json.hpp"
+
+namespace tensorpool {
+namespace {
+
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+PlannedArenaStatistics serving() {
+    PlannedArenaStatistics figures = {
+        .state = PlannedArenaStatistics::State::serving, .id = 7, .buffers = 442};
+    std::strcpy(figures.name, "step");
+    figures.lower_bound_bytes = 100 * mib;
+    figures.pool_peak_bytes = 125 * mib;
+    figures.plan_peak_bytes = 101 * mib;
+    figures.capacity_bytes = 102 * mib;
+    figures.in_use_bytes = 3 * mib;
+    figures.pool_in_use_bytes = 64;
+    figures.iterations = 12;
+    figures.served = 990;
+    figures.from_pool = 10;
+    figures.plans = 1;
+    figures.planning_ns = 12'340'000;
+    return figures;
+}
+
+TEST(PlannedToText, TellsThePeaksBesideTheLowerBound) {
+    EXPECT_EQ(to_text(serving()),
+              "tensorpool: planned arena 'step', serving, 12 iterations, 442 buffers\n"
+              "  peaks     lower bound 100 MiB, pool 125 MiB (+25.0 %), plan 101 MiB (+1.0 %)\n"
+              "  in use    3 MiB of 102 MiB held for the plan, 64 B of the pool's blocks\n"
+              "  requests  990 from the plan (99.0 %), 10 from the pool\n"
+              "  plans     1, 12.3 ms spent on them\n");
+}
+
+TEST(PlannedToText, TellsMissesByReasonWhereThereWereAny) {
+    PlannedArenaStatistics figures = serving();
+    figures.too_large = 1;
+    figures.out_of_order = 2;
+    figures.unknown = 3;
+    figures.still_in_use = 4;
+    EXPECT_NE(to_text(figures).find(
+                  "  missed    1 too large, 2 out of order, 3 unknown, 4 still in use\n"),
+              std::string::npos);
+}
+
+TEST(PlannedToText, OfOneThatLearnsShowsNoPlan) {
+    PlannedArenaStatistics figures;
+    EXPECT_NE(to_text(figures).find("'', learning, 0 iterations"), std::string::npos);
+    EXPECT_NE(to_text(figures).find("lower bound 0 B, pool -, plan -\n"), std::string::npos);
+    figures.lower_bound_bytes = 100 * mib;
+    figures.pool_peak_bytes = 99 * mib;  // a loaded plan's bound, and an iteration cut short
+    EXPECT_NE(to_text(figures).find("pool 99 MiB, plan -\n"), std::string::npos);
+}
+
+TEST(PlannedToJson, HasTheNamesOfTheFieldsAndTheStateAsAWord) {
+    const auto json = testing::JsonReader::read(to_json(serving()));
+    ASSERT_TRUE(json.has_value());
+    EXPECT_EQ(json->members.at("name").text, "step");
+    EXPECT_EQ(json->members.at("state").text, "serving");
+    EXPECT_EQ(json->members.at("lower_bound_bytes").number, 100.0 * mib);
+    EXPECT_EQ(json->members.at("planning_ns").number, 12'340'000);
+}
+
+TEST(PlannedState, HasAWordWhateverItIs) {
+    EXPECT_STREQ(to_string(PlannedArenaStatistics::State::learning), "learning");
+    EXPECT_STREQ(to_string(PlannedArenaStatistics::State::planning), "planning");
+    EXPECT_STREQ(to_string(PlannedArenaStatistics::State{9}), "unknown");
+}
+
+}  // namespace
+}  // namespace tensorpool
