@@ -114,7 +114,8 @@ public:
     const MetadataValue* find_metadata(std::string_view key) const noexcept;
     /// A tensor's bytes in the mapping; nothing is read. Empty for one without elements.
     std::span<const std::byte> bytes(const ModelTensor& tensor) const noexcept;
-    /// The mapping, for advice and for checked copies; nullptr after `read`.
+    /// The mapping, for advice and for checked copies; nullptr after `read`. Unmap nothing but
+    /// bytes of tensors: names and metadata lie in it too.
     const MappedFile* mapping() const noexcept;
     MappedFile* mapping() noexcept;
 

@@ -1,0 +1,130 @@
+#pragma once
+
+/// @file
+/// Tensors of a model file for libraries that take DLPack: views into its mapping, nothing copied.
+/// Needs DLPack's header, which the library does not.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlpack/dlpack.h>
+
+#include <tensorpool/detail/tensor_layout.hpp>
+#include <tensorpool/dlpack.hpp>
+#include <tensorpool/model_file.hpp>
+
+namespace tensorpool {
+
+namespace detail {
+
+[[noreturn]] inline void refuse_view(const ModelTensor& tensor, const std::string& reason) {
+    refuse_tensor("to_dlpack", "tensor '" + std::string(tensor.name) + "': " + reason);
+}
+
+inline std::vector<std::int64_t> dlpack_shape(const ModelTensor& tensor) {
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    std::vector<std::int64_t> shape;
+    shape.reserve(tensor.shape.size());
+    for (const std::uint64_t extent : tensor.shape) {
+        if (extent > most) {
+            refuse_view(tensor, "an extent of " + std::to_string(extent) + ", expected at most " +
+                                    std::to_string(most));
+        }
+        shape.push_back(static_cast<std::int64_t>(extent));
+    }
+    return shape;
+}
+
+/// In elements.
+inline std::vector<std::int64_t> dlpack_strides(std::vector<std::int64_t> shape,
+                                                bool column_major) {
+    if (!column_major) return row_major_strides(shape);
+    std::ranges::reverse(shape);
+    std::vector<std::int64_t> strides = row_major_strides(shape);
+    std::ranges::reverse(strides);
+    return strides;
+}
+
+/// A view of `bytes` that keeps the model until its deleter is called.
+inline DLManagedTensor* view_of(std::shared_ptr<const ModelFile> model,
+                                std::span<const std::byte> bytes, DLDataType type,
+                                std::vector<std::int64_t> shape,
+                                std::vector<std::int64_t> strides) {
+    using Record = DlpackRecord<std::shared_ptr<const ModelFile>>;
+    auto* const record = new Record{std::move(model), std::move(shape), std::move(strides), {}};
+    record->tensor.dl_tensor = {.data = const_cast<std::byte*>(bytes.data()),
+                                .device = {kDLCPU, 0},
+                                .ndim = static_cast<int>(record->shape.size()),
+                                .dtype = type,
+                                .shape = record->shape.data(),
+                                .strides = record->strides.data(),
+                                .byte_offset = 0};
+    record->tensor.manager_ctx = record;
+    record->tensor.deleter = Record::destroy;
+    return &record->tensor;
+}
+
+inline void check_model(const std::shared_ptr<const ModelFile>& model) {
+    if (model == nullptr) refuse_tensor("to_dlpack", "nullptr, expected a ModelFile");
+}
+
+/// That elements lie where a processor may read them as such.
+inline void check_address(const ModelTensor& tensor, std::span<const std::byte> bytes,
+                          DLDataType type) {
+    if (bytes.empty()) return;
+    const std::size_t alignment = type.bits / (type.code == kDLComplex ? 16U : 8U);
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment;
+    if (past == 0) return;
+    refuse_view(tensor, "its bytes begin " + std::to_string(past) + " past a multiple of " +
+                            std::to_string(alignment) + ", expected a multiple: copy them");
+}
+
+}  // namespace detail
+
+/// Whether DLPack has a type for such elements: not for those in blocks, as of quantised weights.
+[[nodiscard]] inline bool has_dlpack_type(const ElementType& type) noexcept {
+    return type.dlpack_code >= 0 && type.block_elements == 1 && type.block_bytes <= 16;
+}
+
+/// A tensor of `model` as it lies in the mapping, which stays until the taker calls the deleter
+/// (once, from any thread). It must not be written to: the mapping is read-only, and DLPack 0.6
+/// cannot tell. Nor may the bytes be unmapped (MappedFile::unmap) while somebody has it. For a
+/// model that was read from bytes (ModelFile::read), they must last as long.
+///
+/// Throws std::invalid_argument, naming the tensor, where DLPack has no type for its elements
+/// (`bytes_to_dlpack` takes them all) and where they lie at addresses that such elements cannot
+/// have, as formats allow; std::bad_alloc for the view's record, which comes from `new`. `bool`
+/// has the code 6 that DLPack gives it since 0.8.
+[[nodiscard]] inline DLManagedTensor* to_dlpack(std::shared_ptr<const ModelFile> model,
+                                                const ModelTensor& tensor) {
+    detail::check_model(model);
+    if (!has_dlpack_type(tensor.type)) {
+        detail::refuse_view(tensor, "elements of type " + std::string(tensor.type.name) +
+                                        ", expected one that DLPack has");
+    }
+    const DLDataType type = {static_cast<std::uint8_t>(tensor.type.dlpack_code),
+                             static_cast<std::uint8_t>(8 * tensor.type.block_bytes), 1};
+    const std::span<const std::byte> bytes = model->bytes(tensor);
+    detail::check_address(tensor, bytes, type);
+    std::vector<std::int64_t> shape = detail::dlpack_shape(tensor);
+    std::vector<std::int64_t> strides = detail::dlpack_strides(shape, tensor.column_major);
+    return detail::view_of(std::move(model), bytes, type, std::move(shape), std::move(strides));
+}
+
+/// The bytes of any tensor as the file has them, of one dimension; all else as `to_dlpack`.
+[[nodiscard]] inline DLManagedTensor* bytes_to_dlpack(std::shared_ptr<const ModelFile> model,
+                                                      const ModelTensor& tensor) {
+    detail::check_model(model);
+    const std::span<const std::byte> bytes = model->bytes(tensor);
+    return detail::view_of(std::move(model), bytes, {kDLUInt, 8, 1},
+                           {static_cast<std::int64_t>(bytes.size())}, {1});
+}
+
+}  // namespace tensorpool

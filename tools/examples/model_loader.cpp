@@ -1,0 +1,270 @@
+// Loads a model: its weights stay in the file's mapping and are handed out as DLPack views, or go
+// to a device through pinned memory. Run it with --help.
+
+#include "progress.hpp"
+
+#include <tensorpool/device/cuda_backend.hpp>
+#include <tensorpool/device/device_event.hpp>
+#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_stream.hpp>
+#include <tensorpool/device/runtimes.hpp>
+#include <tensorpool/device/simulated_backend.hpp>
+#include <tensorpool/dlpack_model.hpp>
+#include <tensorpool/mapped_file.hpp>
+#include <tensorpool/memory_lock.hpp>
+#include <tensorpool/model_file.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace tensorpool;
+
+constexpr const char* help =
+    "usage: model_loader [--device host|simulated|cuda] [--lock] [--check] MODEL\n"
+    "\n"
+    "Maps a model (GGUF, safetensors, .npy, .npz) and loads its weights, with its progress on\n"
+    "standard error: a bar on a terminal, else a line at each tenth.\n"
+    "\n"
+    "  --device host   (default) into memory, where the file is mapped; each tensor is handed out\n"
+    "                  as a DLPack view, and nothing is copied\n"
+    "  --device cuda   to the first CUDA device, through pinned memory; what was copied is\n"
+    "                  unmapped. simulated: to a device that exists only in this program\n"
+    "  --lock          keeps the weights in memory (host only), as far as the system lets it, and\n"
+    "                  says which limit it met\n"
+    "  --check         compares what the device holds with the file\n"
+    "  --help          this text\n";
+
+struct Options {
+    std::string model;
+    std::string device = "host";
+    bool lock = false;
+    bool check = false;
+};
+
+/// In the order in which they lie in the file, so that it is read from front to back.
+std::vector<const ModelTensor*> in_file_order(const ModelFile& model) {
+    std::vector<const ModelTensor*> tensors;
+    for (const ModelTensor& tensor : model.tensors()) tensors.push_back(&tensor);
+    std::ranges::sort(tensors, {}, [](const ModelTensor* tensor) { return tensor->offset; });
+    return tensors;
+}
+
+std::uint64_t bytes_of(const std::vector<const ModelTensor*>& tensors) {
+    std::uint64_t bytes = 0;
+    for (const ModelTensor* tensor : tensors) bytes += tensor->bytes;
+    return bytes;
+}
+
+// Where the file is mapped ------------------------------------------------------------------------
+
+struct CallDeleter {
+    void operator()(DLManagedTensor* tensor) const { tensor->deleter(tensor); }
+};
+/// What a library would be given that takes DLPack.
+using View = std::unique_ptr<DLManagedTensor, CallDeleter>;
+
+/// Types in blocks are not DLPack's: whoever knows them takes the bytes.
+View hand_out(const std::shared_ptr<const ModelFile>& model, const ModelTensor& tensor) {
+    return View(has_dlpack_type(tensor.type) ? to_dlpack(model, tensor)
+                                             : bytes_to_dlpack(model, tensor));
+}
+
+void load_on_host(const std::shared_ptr<ModelFile>& model, const Options& options) {
+    MappedFile& mapping = *model->mapping();
+    const std::vector<const ModelTensor*> tensors = in_file_order(*model);
+    MemoryLock lock(mapping.bytes());
+    LockOutcome locked;
+    std::vector<View> views;
+    Progress progress(bytes_of(tensors));
+    for (const ModelTensor* tensor : tensors) {
+        const FilePart part{tensor->offset, tensor->bytes};
+        if (mapping.prefetch(Prefetch::now, part) == Advised::refused) {
+            throw std::runtime_error("could not read tensor '" + std::string(tensor->name) +
+                                     "': " + std::to_string(mapping.file_bytes()) +
+                                     " bytes are left of " + model->name());
+        }
+        if (options.lock && locked) locked = lock.grow_to(tensor->offset + tensor->bytes);
+        views.push_back(hand_out(model, *tensor));
+        progress.add(tensor->bytes);
+    }
+    const auto typed = std::ranges::count_if(
+        tensors, [](const ModelTensor* tensor) { return has_dlpack_type(tensor->type); });
+    std::printf("views: %zu, of them %zu as bytes, for their types are not DLPack's\n",
+                views.size(), views.size() - static_cast<std::size_t>(typed));
+    std::printf("in memory: %s\n", bytes_text(mapping.resident_bytes()).c_str());
+    if (!options.lock) return;
+    std::printf("locked: %s\n", bytes_text(lock.locked_bytes()).c_str());
+    if (!locked) std::fprintf(stderr, "model_loader: %s\n", to_text(locked).c_str());
+}
+
+// On a device -------------------------------------------------------------------------------------
+
+constexpr std::size_t piece_bytes = std::size_t{4} << 20;
+
+/// One of two pinned buffers: while one is copied from, the other is filled.
+struct Lane {
+    Lane(Runtime& runtime, StreamHandle stream)
+        : pinned(runtime.allocate_pinned(piece_bytes, stream)), copied(runtime) {}
+    std::span<std::byte> bytes(std::size_t count) const {
+        return {static_cast<std::byte*>(pinned.host_pointer()), count};
+    }
+    DeviceMemory pinned;
+    DeviceEvent copied;
+};
+
+class DeviceLoader {
+public:
+    DeviceLoader(Runtime& runtime, MappedFile& mapping, Progress& progress)
+        : runtime_(runtime),
+          mapping_(mapping),
+          progress_(progress),
+          stream_(runtime),
+          lanes_{Lane(runtime, stream_), Lane(runtime, stream_)} {}
+
+    DeviceMemory load(const ModelTensor& tensor) {
+        DeviceMemory memory = runtime_.allocate(tensor.bytes, stream_);
+        for (std::uint64_t at = 0; at < tensor.bytes; at += piece_bytes) {
+            const std::size_t bytes = std::min<std::uint64_t>(piece_bytes, tensor.bytes - at);
+            load_piece(tensor.offset + at, static_cast<std::byte*>(memory.data()) + at, bytes);
+            progress_.add(bytes);
+        }
+        return memory;
+    }
+    void finish() const { stream_.synchronize(); }
+
+private:
+    void load_piece(std::uint64_t offset, std::byte* to, std::size_t bytes) {
+        Lane& lane = lanes_[next_++ % lanes_.size()];
+        lane.copied.synchronize();
+        // Not from the mapping: a file that somebody cuts short now is an error, not the end.
+        mapping_.copy_to(offset, lane.bytes(bytes));
+        runtime_.copy_host_to_device(to, lane.bytes(bytes).data(), bytes, stream_);
+        lane.copied.record(stream_);
+    }
+
+    Runtime& runtime_;
+    MappedFile& mapping_;
+    Progress& progress_;
+    DeviceStream stream_;
+    std::array<Lane, 2> lanes_;
+    std::size_t next_ = 0;
+};
+
+bool holds(const DeviceMemory& memory, std::span<const std::byte> expected) {
+    std::vector<std::byte> found(expected.size());
+    memory.get(0, found);
+    return std::ranges::equal(found, expected);
+}
+
+Runtime& choose_runtime(const std::string& name) {
+    const Device device = parse_device(name);
+    if (device.type == DeviceType::simulated) {
+        set_backend(device.type, std::make_shared<SimulatedBackend>());
+    }
+    if (device.type == DeviceType::cuda && device_count(device.type) == 0) {
+        CudaBackend cuda;
+        (void)cuda.device_count();
+        throw std::runtime_error("there is no CUDA device: " + cuda.last_error());
+    }
+    return get_runtime(device);
+}
+
+void load_on_device(ModelFile& model, const Options& options) {
+    Runtime& runtime = choose_runtime(options.device);
+    MappedFile& mapping = *model.mapping();
+    const std::vector<const ModelTensor*> tensors = in_file_order(model);
+    Progress progress(bytes_of(tensors));
+    DeviceLoader loader(runtime, mapping, progress);
+    std::vector<DeviceMemory> weights;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const ModelTensor& tensor = *tensors[i];
+        // The disk works on the next one meanwhile.
+        if (i + 1 < tensors.size()) {
+            mapping.prefetch(Prefetch::ahead, {tensors[i + 1]->offset, tensors[i + 1]->bytes});
+        }
+        weights.push_back(loader.load(tensor));
+        if (options.check) {
+            loader.finish();
+            if (!holds(weights.back(), model.bytes(tensor))) {
+                throw std::runtime_error("tensor '" + std::string(tensor.name) +
+                                         "' is not the same on the device");
+            }
+        }
+        mapping.unmap({tensor.offset, tensor.bytes});  // names and metadata stay
+    }
+    loader.finish();
+    std::printf("device: %s, %s: %s copied through %zu pinned buffers of %s%s\n",
+                to_string(runtime.device()).c_str(), runtime.name().c_str(),
+                bytes_text(bytes_of(tensors)).c_str(), std::size_t{2},
+                bytes_text(piece_bytes).c_str(), options.check ? ", as the file has it" : "");
+    std::printf("unmapped: %s of %s\n", bytes_text(mapping.unmapped_bytes()).c_str(),
+                bytes_text(model.file_bytes()).c_str());
+}
+
+// -------------------------------------------------------------------------------------------------
+
+void load(const Options& options) {
+    const auto model = std::make_shared<ModelFile>(ModelFile::open(options.model));
+    std::printf("model: %s, %s version %u, %zu tensors, %s\n", model->name().c_str(),
+                to_string(model->format()), model->version(), model->tensors().size(),
+                bytes_text(model->file_bytes()).c_str());
+    model->mapping()->advise(AccessPattern::sequential);
+    options.device == "host" ? load_on_host(model, options) : load_on_device(*model, options);
+}
+
+/// Throws std::invalid_argument for what it does not know.
+Options parse(const std::vector<std::string>& words) {
+    Options options;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string& word = words[i];
+        if (word == "--lock") {
+            options.lock = true;
+        } else if (word == "--check") {
+            options.check = true;
+        } else if (word == "--device" && i + 1 < words.size()) {
+            options.device = words[++i];
+        } else if (options.model.empty() && !word.starts_with("--")) {
+            options.model = word;
+        } else {
+            throw std::invalid_argument("unexpected '" + word + "'");
+        }
+    }
+    if (options.model.empty()) throw std::invalid_argument("no MODEL");
+    if (options.lock && options.device != "host") {
+        throw std::invalid_argument("--lock is for --device host");
+    }
+    return options;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    const std::vector<std::string> words(arguments + 1, arguments + count);
+    if (words.size() == 1 && words[0] == "--help") return std::fputs(help, stdout) < 0;
+    Options options;
+    try {
+        options = parse(words);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "model_loader: %s\n%s", error.what(), help);
+        return 2;
+    }
+    try {
+        load(options);
+        reset_runtimes();
+        return 0;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "model_loader: %s\n", error.what());
+        return 1;
+    }
+}
