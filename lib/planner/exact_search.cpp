@@ -1,87 +1,77 @@
 #include "planner/exact_search.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "planner/bottom_up_search.hpp"
+#include "planner/search_schedule.hpp"
 
 namespace tensorpool::planner {
-namespace {
 
-// Luby, Sinclair and Zuckerman, "Optimal speedup of Las Vegas algorithms" (1993): 1 1 2 1 1 2 4 …
-std::uint64_t luby(std::uint64_t i) noexcept {
-    while (!std::has_single_bit(i + 1)) i -= std::bit_floor(i) - 1;
-    return (i + 1) / 2;
-}
-
-/// Runs of growing length, in turns: each order as it is, twice as long each time, until one run
-/// sees all there is; and between them short ones with noise, which find what none of the orders
-/// does.
-class SearchRounds {
+class PackingSearch::Turns {
 public:
-    SearchRounds(const Problem& problem, const SearchTables& tables, std::uint64_t capacity,
-                 Work& work)
-        : search_(problem, tables, capacity),
+    Turns(const Problem& problem, std::uint64_t capacity)
+        : problem_(problem),
+          capacity_(capacity),
+          tables_(make_search_tables(problem)),
+          search_(problem, tables_, capacity),
           noise_(problem.buffers.size()),
-          run_nodes_(2 * std::max<std::uint64_t>(problem.buffers.size(), 64)),
-          work_(work) {}
+          schedule_(problem.buffers.size()) {}
 
-    SearchEnd go_on() {
-        for (std::uint64_t round = 0;; ++round) {
-            SearchEnd end = plain_round(run_nodes_ << std::min<std::uint64_t>(round, 40));
-            if (end != SearchEnd::stopped || work_.over()) return end;
-            end = noisy_rounds(std::uint64_t{1} << std::min<std::uint64_t>(round, 40));
-            if (end != SearchEnd::stopped || work_.over()) return end;
-        }
-    }
-    const std::vector<std::uint64_t>& offsets() const noexcept { return search_.offsets(); }
-
-private:
-    SearchEnd plain_round(std::uint64_t nodes) {
-        noise_.clear();
-        return each_order(nodes);
-    }
-    SearchEnd noisy_rounds(std::uint64_t count) {
-        SearchEnd end = SearchEnd::stopped;
-        while (count-- > 0 && end == SearchEnd::stopped && !work_.over()) {
-            noise_.draw();
-            end = each_order(2 * run_nodes_ * luby(++noisy_));
-        }
-        return end;
-    }
-    SearchEnd each_order(std::uint64_t nodes) {
-        for (const SearchOrder order : all_search_orders) {
-            const SearchEnd end = search_.run(order, noise_, nodes, work_);
-            if (end != SearchEnd::stopped || work_.over()) return end;
+    SearchEnd go_on(Work& work) {
+        if (!tables_.made) return SearchEnd::stopped;
+        while (!work.over()) {
+            const SearchTurn turn = schedule_.turn();
+            if (turn.first_with_noise) noise_.draw();
+            if (!turn.noisy) noise_.clear();
+            const SearchEnd end = search_.run(turn.order, noise_, turn.nodes, work);
+            if (end != SearchEnd::stopped) return end;
+            // One that the clock has cut short is tried again, with more time.
+            if (!work.over()) schedule_.advance();
         }
         return SearchEnd::stopped;
     }
 
+    Packing packing() const {
+        Packing packing{.offsets = search_.offsets(), .peak_bytes = 0};
+        for (std::size_t i = 0; i < packing.offsets.size(); ++i) {
+            const std::uint64_t end = packing.offsets[i] + problem_.buffers[i].bytes;
+            packing.peak_bytes = std::max(packing.peak_bytes, end);
+        }
+        return packing;
+    }
+    std::uint64_t capacity() const noexcept { return capacity_; }
+
+private:
+    const Problem& problem_;
+    std::uint64_t capacity_;
+    SearchTables tables_;
     BottomUpSearch search_;
     OrderNoise noise_;
-    std::uint64_t run_nodes_;
-    std::uint64_t noisy_ = 0;
-    Work& work_;
+    SearchSchedule schedule_;
 };
 
-std::uint64_t peak_of(const Problem& problem, const std::vector<std::uint64_t>& offsets) noexcept {
-    std::uint64_t peak = 0;
-    for (std::size_t i = 0; i < offsets.size(); ++i) {
-        peak = std::max(peak, offsets[i] + problem.buffers[i].bytes);
-    }
-    return peak;
+PackingSearch::PackingSearch(const Problem& problem, std::uint64_t capacity)
+    : turns_(std::make_unique<Turns>(problem, capacity)) {}
+
+PackingSearch::~PackingSearch() = default;
+
+SearchEnd PackingSearch::go_on(Work& work) {
+    return turns_->go_on(work);
 }
 
-}  // namespace
+Packing PackingSearch::packing() const {
+    return turns_->packing();
+}
+
+std::uint64_t PackingSearch::capacity() const noexcept {
+    return turns_->capacity();
+}
 
 SearchEnd search_packing(const Problem& problem, std::uint64_t capacity, Work& work,
                          Packing& packing) {
-    const SearchTables tables = make_search_tables(problem);
-    if (!tables.made) return SearchEnd::stopped;
-    SearchRounds rounds(problem, tables, capacity, work);
-    const SearchEnd end = rounds.go_on();
-    if (end != SearchEnd::found) return end;
-    packing = {.offsets = rounds.offsets(), .peak_bytes = peak_of(problem, rounds.offsets())};
+    PackingSearch search(problem, capacity);
+    const SearchEnd end = search.go_on(work);
+    if (end == SearchEnd::found) packing = search.packing();
     return end;
 }
 

@@ -20,7 +20,8 @@ bool add_neighbours(const Problem& problem, NumberLists& neighbours) {
     return true;
 }
 
-void add_members(const Problem& problem, SearchTables& tables) {
+// False when there are too many.
+bool add_members(const Problem& problem, SearchTables& tables) {
     tables.slice_bytes.assign(problem.slices, 0);
     for (std::uint32_t slice = 0; slice < problem.slices; ++slice) {
         tables.members.begin_list();
@@ -30,7 +31,9 @@ void add_members(const Problem& problem, SearchTables& tables) {
             tables.members.add(i);
             tables.slice_bytes[slice] += buffer.bytes;
         }
+        if (tables.members.size() > SearchTables::most_members) return false;
     }
+    return true;
 }
 
 }  // namespace
@@ -39,8 +42,7 @@ SearchTables make_search_tables(const Problem& problem) {
     SearchTables tables;
     if (problem.buffers.size() > SearchTables::most_buffers) return tables;
     if (!add_neighbours(problem, tables.neighbours)) return tables;
-    add_members(problem, tables);
-    tables.made = true;
+    tables.made = add_members(problem, tables);
     return tables;
 }
 

@@ -27,9 +27,10 @@ private:
 
 /// What a search asks of a problem again and again.
 struct SearchTables {
-    /// Beyond so many buffers, or pairs alive at once, a search would not end anyway.
+    /// Beyond these a search would hardly end, and its tables take too much.
     static constexpr std::size_t most_buffers = 4096;
     static constexpr std::size_t most_neighbours = 8'000'000;
+    static constexpr std::size_t most_members = 8'000'000;
 
     /// False where the problem is too large for a search; then nothing else holds.
     bool made = false;
