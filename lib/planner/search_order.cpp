@@ -19,9 +19,9 @@ double crowd_of(const Buffer& buffer, std::span<const std::uint64_t> slice_bytes
 std::array<double, 3> keys_of(std::uint32_t i, SearchOrder order, const OrderView& view) noexcept {
     const Buffer& buffer = view.problem.buffers[i];
     const auto bytes = static_cast<double>(buffer.bytes);
-    const double crowd = crowd_of(buffer, view.slice_bytes) * view.noise.crowd(i);
-    const double time = static_cast<double>(buffer.duration) * view.noise.time(i);
-    const double slices = (buffer.end - buffer.begin) * view.noise.time(i);
+    const double crowd = crowd_of(buffer, view.slice_bytes);
+    const double time = static_cast<double>(buffer.duration) * view.noise[i];
+    const double slices = (buffer.end - buffer.begin) * view.noise[i];
     switch (order) {
         case SearchOrder::crowd_time_area:
             return {crowd, time, time * bytes};
@@ -54,19 +54,15 @@ double SliceTrouble::most(const Buffer& buffer) const noexcept {
 }
 
 void OrderNoise::clear() noexcept {
-    std::ranges::fill(time_, 1);
-    std::ranges::fill(crowd_, 1);
-}
-
-double OrderNoise::around_one(double spread) noexcept {
-    const double part = static_cast<double>(random_() - std::minstd_rand::min()) /
-                        static_cast<double>(std::minstd_rand::max() - std::minstd_rand::min());
-    return 1 + spread * (2 * part - 1);
+    std::ranges::fill(factors_, 1);
 }
 
 void OrderNoise::draw() noexcept {
-    for (double& time : time_) time = around_one(time_spread);
-    for (double& crowd : crowd_) crowd = around_one(crowd_spread);
+    constexpr auto least = std::minstd_rand::min();
+    constexpr auto range = static_cast<double>(std::minstd_rand::max() - least);
+    for (double& factor : factors_) {
+        factor = 1 + spread * (2 * static_cast<double>(random_() - least) / range - 1);
+    }
 }
 
 void sort_for_search(std::span<std::uint32_t> buffers, SearchOrder order, const OrderView& view) {
