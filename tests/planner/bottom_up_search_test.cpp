@@ -52,6 +52,19 @@ TEST(BottomUpSearch, EachOrderSeesAllThereIs) {
     }
 }
 
+// No room is left anywhere: whatever is given up wrongly, by a byte, is the only way.
+TEST(BottomUpSearch, NeverRefutesWhatARectangleWasCutInto) {
+    Generator generator(13);
+    for (int i = 0; i < 3000; ++i) {
+        const Problem problem =
+            problem_of(cut_rectangle(generator, 16 * (6 + i % 20), 4 + i % 12, 4 + i % 2));
+        for (const SearchOrder order : all_search_orders) {
+            const Searched result = searched(problem, 16 * (6 + i % 20), order, 20'000);
+            ASSERT_NE(result.end, SearchEnd::refuted) << "instance " << i;
+        }
+    }
+}
+
 TEST(BottomUpSearch, BuffersThatMeetLieOnOneAnother) {
     const Problem problem{.buffers = {{0, 1, 3, 1, 1}, {0, 2, 2, 1, 2}, {1, 2, 3, 1, 1}},
                           .slices = 2};

@@ -31,8 +31,8 @@ TEST(ExactSearch, FindsWhatARectangleWasCutInto) {
 TEST(ExactSearch, AgreesWithTryingEverythingOnSmallProblems) {
     Generator generator(4);
     int refuted_above_the_bound = 0;
-    for (int i = 0; i < 300; ++i) {
-        const Problem problem = problem_of(random_lifetimes(generator, 6, 6, 5, i % 3));
+    for (int i = 0; i < 3000; ++i) {
+        const Problem problem = problem_of(random_lifetimes(generator, 8, 7, 4, i % 2));
         const std::uint64_t bound = lower_bound(problem);
         for (std::uint64_t capacity = bound; capacity <= bound + 3; ++capacity) {
             Packing packing;
