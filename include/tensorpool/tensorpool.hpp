@@ -19,6 +19,9 @@
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_resource.hpp>
 #include <tensorpool/metrics.hpp>
+#include <tensorpool/planned_arena.hpp>
+#include <tensorpool/planned_arena_options.hpp>
+#include <tensorpool/planned_arena_statistics.hpp>
 #include <tensorpool/pool_options.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/pooled_array.hpp>

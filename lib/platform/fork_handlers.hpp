@@ -14,6 +14,7 @@ enum class ForkPlace : unsigned {
     // In a library of its own, which the system calls before the pool's for it is loaded after.
     allocator,   ///< that serves malloc from a pool
     devices,     ///< no locks: a child leaves alone what its parent made
+    planned,     ///< arenas; under their locks a map grows, which a pool may serve and record
     recorder,    ///< of calls
     arenas,      ///< under their locks vectors grow, and a pool may serve malloc
     scratches,   ///< the same
@@ -21,7 +22,7 @@ enum class ForkPlace : unsigned {
     statistics,  ///< what all of the others share
     rings,       ///< of recorded calls: any of the others may be recorded under its locks
 };
-inline constexpr unsigned fork_places = 8;
+inline constexpr unsigned fork_places = 9;
 
 struct ForkHandlers {
     void (*before)() = nullptr;

@@ -1,0 +1,66 @@
+#include "planned/learner.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/alignment.hpp"
+
+namespace tensorpool::planned {
+namespace {
+
+Request request_of(std::size_t bytes, std::size_t alignment, std::size_t pool_bytes) noexcept {
+    const std::uint64_t most = std::min<std::uint64_t>(bytes, most_request_bytes);
+    return {.bytes = base::align_up(most, plan_granule_bytes),
+            .pool_bytes = pool_bytes,
+            .alignment = static_cast<std::uint32_t>(
+                std::clamp<std::uint64_t>(alignment, plan_granule_bytes, most_request_alignment)),
+            .end = Request::outlives};
+}
+
+}  // namespace
+
+void Learner::begin_iteration() noexcept {
+    noted_.clear();
+    noting_ = true;
+    iteration_ = std::max(iteration_ + 1, 1u);
+}
+
+Learner::Ticket Learner::note(std::size_t bytes, std::size_t alignment, std::size_t pool_bytes) {
+    noted_.push_back(request_of(bytes, alignment, pool_bytes));
+    if (bytes > most_request_bytes || alignment > most_request_alignment) return {};
+    return {iteration_, static_cast<std::uint32_t>(noted_.size() - 1)};
+}
+
+void Learner::note_end(Ticket ticket) noexcept {
+    if (!noting_ || ticket.iteration != iteration_) return;
+    noted_[ticket.request].end = static_cast<std::uint32_t>(noted_.size());
+}
+
+bool Learner::end_iteration() {
+    noting_ = false;
+    if (noted_.empty() || noted_.size() > most_requests) return false;
+    if (alike_ != 0 && asks_alike(learned_, noted_)) {
+        merge();
+    } else {
+        std::swap(learned_, noted_);
+        alike_ = 0;
+    }
+    return ++alike_ >= wanted_;
+}
+
+// What outlived one iteration counts as if it outlived all.
+void Learner::merge() noexcept {
+    for (std::size_t i = 0; i < learned_.size(); ++i) {
+        learned_[i].end = std::max(learned_[i].end, noted_[i].end);
+        learned_[i].pool_bytes = std::max(learned_[i].pool_bytes, noted_[i].pool_bytes);
+    }
+}
+
+void Learner::forget() noexcept {
+    noting_ = false;
+    alike_ = 0;
+    learned_.clear();
+    noted_.clear();
+}
+
+}  // namespace tensorpool::planned

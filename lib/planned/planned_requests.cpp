@@ -1,0 +1,151 @@
+#include <exception>
+#include <optional>
+
+#include "planned/planned_state.hpp"
+#include "platform/fail.hpp"
+#include "statistics/failed_checks.hpp"
+
+namespace tensorpool::detail {
+
+// Those that the plan serves are not checked: that would cost each of them.
+void PlannedState::check_thread() const noexcept {
+    if (options_.checks == Checks::off || !in_iteration_ || arena_.is_owner()) return;
+    statistics::count_failed_check(statistics::CheckKind::thread, options_.name);
+    platform::fail(
+        "allocate: planned arena '%s' belongs to the thread that began its iteration, and another "
+        "one used it",
+        options_.name.c_str());
+}
+
+void* PlannedState::allocate(std::size_t bytes, std::size_t alignment) {
+    return serve_or(bytes, alignment, [&] { return pool_.allocate(bytes, alignment); });
+}
+
+void* PlannedState::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
+    try {
+        return serve_or(bytes, alignment, [&] { return pool_.try_allocate(bytes, alignment); });
+    } catch (const std::exception&) {
+        return nullptr;  // no memory for the record of the block
+    }
+}
+
+// A request that fails leaves the turn where it was.
+template <class Get>
+void* PlannedState::serve_or(std::size_t bytes, std::size_t alignment, Get get) {
+    check_thread();
+    const PlannedSlot* const before = arena_.next_;
+    const Turn turn = find_turn(bytes, alignment);
+    if (turn.slot != nullptr) return serve(*turn.slot);
+    void* block = nullptr;
+    try {
+        block = get();
+        if (block != nullptr) return hand_on(block, bytes, alignment, turn.answer);
+    } catch (...) {
+        arena_.next_ = before;
+        if (block != nullptr) pool_.deallocate(block);
+        throw;
+    }
+    arena_.next_ = before;
+    return nullptr;
+}
+
+PlannedState::Turn PlannedState::find_turn(std::size_t bytes, std::size_t alignment) noexcept {
+    if (!in_iteration_ || plan_ == nullptr) return {Answer::left_to_pool, nullptr, arena_.next_};
+    const Turn turn = follower_->find(*arena_.next_, bytes, alignment);
+    arena_.next_ = turn.next;
+    return turn;
+}
+
+void* PlannedState::serve(const PlannedSlot& slot) noexcept {
+    plan_->tables().hand_out(slot);
+    add(totals_.served, 1);
+    add(totals_.served_bytes, slot.bytes);
+    return slot.address;
+}
+
+void* PlannedState::hand_on(void* block, std::size_t bytes, std::size_t alignment, Answer answer) {
+    const std::size_t pool_bytes = pool_.usable_size(block);
+    remember(block, bytes, alignment, pool_bytes);
+    count(answer, pool_bytes);
+    return block;
+}
+
+void PlannedState::remember(void* block, std::size_t bytes, std::size_t alignment,
+                            std::size_t pool_bytes) {
+    const std::lock_guard guard(mutex_);
+    try {
+        planned::Learner::Ticket ticket;
+        if (learner_.is_noting()) ticket = learner_.note(bytes, alignment, pool_bytes);
+        blocks_.add(block, {pool_bytes, ticket});
+    } catch (...) {
+        learner_.forget();  // this iteration: it cannot be told
+        throw;
+    }
+}
+
+void PlannedState::count(Answer answer, std::size_t pool_bytes) noexcept {
+    switch (answer) {
+        case Answer::too_large:
+            return totals_.count_missed(totals_.too_large, pool_bytes);
+        case Answer::out_of_order:
+            return totals_.count_missed(totals_.out_of_order, pool_bytes);
+        case Answer::unknown:
+            return totals_.count_missed(totals_.unknown, pool_bytes);
+        case Answer::still_in_use:
+            return totals_.count_missed(totals_.still_in_use, pool_bytes);
+        case Answer::served:
+        case Answer::left_to_pool:
+            return totals_.count_from_pool(pool_bytes);
+    }
+}
+
+void PlannedState::deallocate(void* p) noexcept {
+    if (!free_of_pool(p) && !free_of_retired(p)) refuse_free(p);
+}
+
+bool PlannedState::free_of_pool(void* p) noexcept {
+    std::optional<planned::PoolBlocks::Block> block;
+    {
+        const std::lock_guard guard(mutex_);
+        block = blocks_.remove(p);
+        if (block) learner_.note_end(block->ticket);
+    }
+    if (!block) return false;
+    if (arena_.is_owner()) {
+        totals_.count_pool_freed(block->bytes);
+    } else {
+        totals_.count_pool_freed_elsewhere(block->bytes);
+    }
+    pool_.deallocate(p);
+    return true;
+}
+
+bool PlannedState::free_of_retired(void* p) noexcept {
+    const std::lock_guard guard(mutex_);
+    for (auto* old = retired_.get(); old != nullptr; old = old->next.get()) {
+        if (!old->range().holds(p)) continue;
+        PlanTables& tables = old->tables();
+        const std::uint32_t slot = tables.held_at(p);
+        if (slot == PlanTables::no_slot) return false;
+        count_freed(tables.slots[slot].bytes);
+        tables.take_back(slot);
+        return true;
+    }
+    return false;
+}
+
+void PlannedState::count_freed(std::uint64_t bytes) noexcept {
+    if (arena_.is_owner()) {
+        totals_.count_freed(bytes);
+    } else {
+        totals_.count_freed_elsewhere(bytes);
+    }
+}
+
+void PlannedState::refuse_free(const void* p) const noexcept {
+    statistics::count_failed_check(statistics::CheckKind::misuse, options_.name);
+    platform::fail("planned arena '%s': deallocate: %p is no block in use of this arena",
+                   options_.name.c_str(), p);
+}
+
+}  // namespace tensorpool::detail

@@ -1,0 +1,308 @@
+#include "planned/planned_state.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "base/text.hpp"
+#include "planned/plan_file.hpp"
+#include "planned/planned_registry.hpp"
+#include "planned/validate_options.hpp"
+#include "platform/fail.hpp"
+#include "statistics/failed_checks.hpp"
+#include "statistics/timeline.hpp"
+
+namespace tensorpool::detail {
+
+using planned::LearnedPlan;
+using planned::ServedPlan;
+using State = PlannedArenaStatistics::State;
+
+namespace {
+
+// Whose turn it is where no plan serves.
+constexpr PlannedSlot no_turn;
+
+// Without memory for a plan it is tried again after 1, 3, 7 … iterations, 1023 at most.
+constexpr unsigned most_failures = 10;
+
+PlannedArenaOptions validated(PlannedArenaOptions options) {
+    planned::validate(options);
+    options.name = options.name.substr(0, sizeof PlannedArenaStatistics::name - 1);
+    return options;
+}
+
+void store(Counter& counter, std::uint64_t value) noexcept {
+    counter.store(value, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+PlannedState::PlannedState(PlannedArena& arena, PlannedArenaOptions options)
+    : arena_(arena),
+      options_(validated(std::move(options))),
+      pool_(options_.pool != nullptr ? *options_.pool : get_global_memory_pool()),
+      place_(options_.name),
+      drift_(options_.tolerated_misses, options_.drift_iterations),
+      learner_(options_.learn_iterations) {
+    arena_.next_ = &no_turn;
+    arena_.served_ = &totals_.served;
+    arena_.served_bytes_ = &totals_.served_bytes;
+    arena_.freed_bytes_ = &totals_.freed_bytes;
+    arena_.freed_elsewhere_bytes_ = &totals_.freed_elsewhere_bytes;
+    planned::planned_registry().enter(*this);
+}
+
+PlannedState::~PlannedState() {
+    planned::planned_registry().leave(*this);
+    check_all_home();
+    blocks_.for_each([&](void* block, const auto&) { pool_.deallocate(block); });
+}
+
+void PlannedState::check_all_home() const noexcept {
+    if (options_.checks != Checks::full) return;
+    const PlannedArenaStatistics figures = statistics();
+    const std::uint64_t bytes = figures.in_use_bytes + figures.pool_in_use_bytes;
+    if (bytes == 0) return;
+    statistics::count_failed_check(statistics::CheckKind::leak, options_.name);
+    platform::fail("planned arena '%s': destroyed with blocks of %s in use; expected none",
+                   options_.name.c_str(), base::BytesText(bytes).c_str());
+}
+
+void PlannedState::require_outside(const char* call) const {
+    if (!in_iteration_) return;
+    throw std::logic_error("tensorpool: planned arena '" + options_.name + "': " + call +
+                           ": an iteration is under way; expected none");
+}
+
+// Relaxed: who frees compares it with itself only.
+void PlannedState::begin_iteration() {
+    require_outside("begin_iteration");
+    arena_.owner_.store(&thread_table, std::memory_order_relaxed);
+    release_retired();
+    look_for_plan();
+    in_iteration_ = true;
+    missed_before_ = missed();
+    if (plan_ != nullptr) {
+        arena_.next_ = plan_->tables().slots;
+    } else if (idle_iterations_ != 0) {
+        --idle_iterations_;
+    } else if (job_ == nullptr) {
+        const std::lock_guard guard(mutex_);
+        learner_.begin_iteration();
+    }
+}
+
+void PlannedState::end_iteration() {
+    if (!in_iteration_) {
+        throw std::logic_error("tensorpool: planned arena '" + options_.name +
+                               "': end_iteration: no iteration is under way; expected one");
+    }
+    in_iteration_ = false;
+    add(totals_.iterations, 1);
+    if (plan_ != nullptr) {
+        end_served();
+    } else {
+        end_learned();
+    }
+    release_retired();
+    place_.note_iteration();
+}
+
+void PlannedState::end_served() noexcept {
+    follower_->end_iteration(*std::exchange(arena_.next_, &no_turn));
+    const std::uint64_t missed_now = missed() - missed_before_;
+    if (!drift_.note_iteration(missed_now, plan_->plan().requests.size())) return;
+    drift_.note_end();
+    statistics::write_entry(EntryKind::drift, LimitKind::none, missed_now, options_.name);
+    drop_plan();
+}
+
+void PlannedState::end_learned() noexcept {
+    try {
+        std::unique_lock lock(mutex_);
+        if (!learner_.is_noting()) return;
+        const bool is_learned = learner_.end_iteration();
+        store(totals_.buffers, learner_.learned().size());
+        lock.unlock();
+        if (is_learned) plan_learned();
+    } catch (...) {  // of the caller's executor, whatever it throws
+        note_failure();
+    }
+}
+
+void PlannedState::plan_learned() {
+    job_ = std::make_shared<planned::PlanningJob>(learner_.learned(), options_.planning_budget);
+    {
+        const std::lock_guard guard(mutex_);
+        learner_.forget();
+    }
+    show_state();
+    if (!options_.executor) {
+        job_->run();
+    } else {
+        options_.executor([job = job_] { job->run(); });
+    }
+    look_for_plan();
+}
+
+// A job that nobody has any more, and that was not done, will not be done.
+void PlannedState::look_for_plan() noexcept {
+    if (job_ == nullptr) return;
+    const bool is_given_up = job_.use_count() == 1;
+    if (!job_->is_done()) {
+        if (is_given_up) note_failure();
+        return;
+    }
+    try {
+        std::optional<LearnedPlan> plan = std::exchange(job_, nullptr)->take();
+        if (!plan) return note_failure();
+        add(totals_.planning_ns, plan->planning_ns);
+        base::Refusal refusal;
+        auto served = ServedPlan::make(std::move(*plan), refusal);
+        if (served == nullptr) return note_failure();
+        adopt(std::move(served));
+    } catch (const std::exception&) {
+        note_failure();
+    }
+}
+
+void PlannedState::adopt(std::unique_ptr<ServedPlan> plan) {
+    follower_ = std::make_unique<planned::Follower>(plan->tables());
+    plan_ = std::move(plan);
+    failures_ = 0;
+    arena_.tables_ = &plan_->tables();
+    arena_.range_.store(plan_->range().word(), std::memory_order_relaxed);
+    add(totals_.plans, 1);
+    show_plan();
+    statistics::write_entry(EntryKind::plan, LimitKind::none, plan_->plan().peak_bytes,
+                            options_.name);
+}
+
+void PlannedState::note_failure() noexcept {
+    job_ = nullptr;
+    idle_iterations_ = (1u << failures_) - 1;
+    failures_ = std::min(failures_ + 1, most_failures);
+    const std::lock_guard guard(mutex_);
+    learner_.forget();
+    show_state();
+}
+
+void PlannedState::forget_job() noexcept {
+    job_ = nullptr;
+    show_state();
+}
+
+void PlannedState::relearn() {
+    require_outside("relearn");
+    drop_plan();
+    forget();
+}
+
+void PlannedState::forget() noexcept {
+    job_ = nullptr;
+    drift_.forget();
+    failures_ = idle_iterations_ = 0;
+    const std::lock_guard guard(mutex_);
+    learner_.forget();
+    show_state();
+}
+
+void PlannedState::save(std::ostream& out) const {
+    if (plan_ == nullptr) {
+        throw std::logic_error("tensorpool: planned arena '" + options_.name +
+                               "': save: no plan serves; expected one");
+    }
+    planned::write_plan(out, plan_->plan());
+}
+
+void PlannedState::load(std::istream& in, const std::string& file) {
+    require_outside("load");
+    LearnedPlan plan = planned::read_plan(in, file);
+    const std::uint64_t bytes = plan.peak_bytes;
+    base::Refusal refusal;
+    auto served = ServedPlan::make(std::move(plan), refusal);
+    if (served == nullptr) {
+        const PlannedArenaStatistics figures = statistics();
+        throw AllocationError(options_.name.c_str(), bytes, figures.in_use_bytes,
+                              figures.capacity_bytes, refusal.limit, refusal.limit_bytes);
+    }
+    drop_plan();
+    forget();
+    adopt(std::move(served));
+}
+
+std::uint64_t PlannedState::sequence_checksum() const {
+    return plan_ != nullptr ? planned::checksum_of(plan_->plan().requests) : 0;
+}
+
+// Blocks of it may be freed any time: they are found in the list from now on, or, by who has read
+// the range before, as ever.
+void PlannedState::drop_plan() noexcept {
+    if (plan_ == nullptr) return show_state();
+    follower_ = nullptr;
+    arena_.tables_ = nullptr;
+    {
+        const std::lock_guard guard(mutex_);
+        arena_.range_.store(0, std::memory_order_relaxed);
+        plan_->next = std::move(retired_);
+        retired_ = std::move(plan_);
+    }
+    release_retired();
+    show_plan();
+}
+
+void PlannedState::release_retired() noexcept {
+    if (retired_ == nullptr) return;
+    std::unique_ptr<ServedPlan> released;  // goes outside of the lock
+    {
+        const std::lock_guard guard(mutex_);
+        std::unique_ptr<ServedPlan>* link = &retired_;
+        while (*link != nullptr) {
+            if ((*link)->is_held()) {
+                link = &(*link)->next;
+                continue;
+            }
+            auto rest = std::move((*link)->next);
+            (*link)->next = std::move(released);
+            released = std::move(*link);
+            *link = std::move(rest);
+        }
+    }
+    if (released == nullptr) return;
+    released = nullptr;
+    show_plan();
+}
+
+void PlannedState::show_plan() noexcept {
+    static const LearnedPlan nothing;
+    const LearnedPlan& plan = plan_ != nullptr ? plan_->plan() : nothing;
+    std::uint64_t capacity = plan_ != nullptr ? plan_->capacity() : 0;
+    for (auto* old = retired_.get(); old != nullptr; old = old->next.get()) {
+        capacity += old->capacity();
+    }
+    store(totals_.buffers, plan.requests.size());
+    store(totals_.lower_bound_bytes, plan.lower_bound_bytes);
+    store(totals_.pool_peak_bytes, plan.pool_peak_bytes);
+    store(totals_.plan_peak_bytes, plan.peak_bytes);
+    store(totals_.capacity_bytes, capacity);
+    show_state();
+    place_.note_capacity();
+}
+
+void PlannedState::show_state() noexcept {
+    if (plan_ != nullptr) return place_.set_state(State::serving);
+    place_.set_state(job_ != nullptr ? State::planning : State::learning);
+}
+
+std::uint64_t PlannedState::missed() const noexcept {
+    const auto read = [](const Counter& counter) {
+        return counter.load(std::memory_order_relaxed);
+    };
+    return read(totals_.too_large) + read(totals_.out_of_order) + read(totals_.unknown) +
+           read(totals_.still_in_use);
+}
+
+}  // namespace tensorpool::detail

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstddef>
+#include <iosfwd>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <tensorpool/memory_pool.hpp>
+#include <tensorpool/planned_arena.hpp>
+
+#include "planned/drift.hpp"
+#include "planned/follower.hpp"
+#include "planned/learner.hpp"
+#include "planned/planning_job.hpp"
+#include "planned/pool_blocks.hpp"
+#include "planned/served_plan.hpp"
+#include "statistics/planned_place.hpp"
+
+namespace tensorpool::detail {
+
+/// What stands behind a PlannedArena, apart from the words that each served request reads. It goes
+/// round: *learning* notes what the pool serves; what was learned is *planned*, here or on the
+/// executor; the plan *serves*, until it is given up.
+class PlannedState {
+public:
+    PlannedState(PlannedArena& arena, PlannedArenaOptions options);
+    ~PlannedState();
+    PlannedState(const PlannedState&) = delete;
+    PlannedState& operator=(const PlannedState&) = delete;
+
+    const PlannedArenaOptions& options() const noexcept { return options_; }
+    PlannedArenaStatistics statistics() const noexcept { return place_.figures(); }
+
+    // The owner's.
+    void begin_iteration();
+    void end_iteration();
+    void relearn();
+    void save(std::ostream& out) const;
+    void load(std::istream& in, const std::string& file);
+    std::uint64_t sequence_checksum() const;
+    void* allocate(std::size_t bytes, std::size_t alignment);
+    void* try_allocate(std::size_t bytes, std::size_t alignment) noexcept;
+
+    /// Any thread: a block of the pool's, or of a plan that does not serve any more.
+    void deallocate(void* p) noexcept;
+
+    /// Around a fork: nobody is in the middle of a block's record.
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+    /// In the child of a fork: the thread that was to make a plan is not there.
+    void forget_job() noexcept;
+    PlannedState* next_of_all = nullptr;  ///< of the registry, under its mutex
+
+private:
+    using Answer = planned::Follower::Answer;
+    using Turn = planned::Follower::Turn;
+
+    // planned_requests.cpp
+    void check_thread() const noexcept;
+    Turn find_turn(std::size_t bytes, std::size_t alignment) noexcept;
+    void* serve(const PlannedSlot& slot) noexcept;
+    template <class Get>
+    void* serve_or(std::size_t bytes, std::size_t alignment, Get get);
+    void* hand_on(void* block, std::size_t bytes, std::size_t alignment, Answer answer);
+    void remember(void* block, std::size_t bytes, std::size_t alignment, std::size_t pool_bytes);
+    void count(Answer answer, std::size_t pool_bytes) noexcept;
+    bool free_of_pool(void* p) noexcept;
+    bool free_of_retired(void* p) noexcept;
+    [[noreturn]] void refuse_free(const void* p) const noexcept;
+    void count_freed(std::uint64_t bytes) noexcept;
+
+    // planned_state.cpp
+    void require_outside(const char* call) const;
+    void end_served() noexcept;
+    void end_learned() noexcept;
+    void plan_learned();
+    void look_for_plan() noexcept;
+    void adopt(std::unique_ptr<planned::ServedPlan> plan);
+    void note_failure() noexcept;
+    void drop_plan() noexcept;
+    void forget() noexcept;
+    void release_retired() noexcept;
+    void show_plan() noexcept;
+    void show_state() noexcept;
+    std::uint64_t missed() const noexcept;
+    void check_all_home() const noexcept;
+
+    PlannedArena& arena_;
+    PlannedArenaOptions options_;
+    MemoryPool& pool_;
+    statistics::PlannedPlace place_;
+    statistics::PlannedTotals& totals_ = place_.totals();
+
+    // The owner's.
+    bool in_iteration_ = false;
+    std::uint64_t missed_before_ = 0;  // when the iteration began
+    std::unique_ptr<planned::ServedPlan> plan_;
+    std::unique_ptr<planned::Follower> follower_;  // null: no plan
+    std::shared_ptr<planned::PlanningJob> job_;    // null: none is under way
+    planned::Drift drift_;
+    unsigned failures_ = 0;         // in a row
+    unsigned idle_iterations_ = 0;  // in which nothing is learned, for there was no memory
+
+    // For blocks that do not come from the plan. Calls to the pool are made outside of it.
+    std::mutex mutex_;
+    planned::PoolBlocks blocks_;
+    planned::Learner learner_;
+    std::unique_ptr<planned::ServedPlan> retired_;  // a list: others hold blocks of them
+};
+
+}  // namespace tensorpool::detail

@@ -1,0 +1,166 @@
+#include "planned/served_plan.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "base/alignment.hpp"
+#include "planned/befores.hpp"
+#include "platform/platform.hpp"
+#include "statistics/commit_budget.hpp"
+
+namespace tensorpool::planned {
+namespace {
+
+using base::align_up;
+using detail::PlanStart;
+using State = std::atomic<SlotState>;
+
+std::size_t alignment_of(const LearnedPlan& plan) noexcept {
+    std::size_t alignment = platform::page_bytes();
+    // Where huge pages would fit, they can be had.
+    if (plan.peak_bytes >= platform::huge_page_bytes) alignment = platform::huge_page_bytes;
+    for (const Request& request : plan.requests) {
+        if (request.is_planned()) alignment = std::max<std::size_t>(alignment, request.alignment);
+    }
+    return alignment;
+}
+
+}  // namespace
+
+/// What lies where: tables, the gap, the plan. Tables end where the gap begins, the struct last.
+class ServedPlan::Layout {
+public:
+    Layout(const LearnedPlan& plan, const Befores& befores)
+        : count(plan.requests.size()),
+          // Three of four entries are empty, so that the first look finds most.
+          start_count(std::bit_ceil(4 * count)),
+          before_count(befores.numbers.size()),
+          alignment(alignment_of(plan)),
+          data_bytes(align_up(plan.peak_bytes, platform::page_bytes())) {
+        const std::size_t tables = (count + 1) * sizeof(PlannedSlot) +
+                                   start_count * sizeof(PlanStart) +
+                                   before_count * sizeof(std::uint32_t) + count * sizeof(State) +
+                                   (PlanRange::tables_distance - PlanRange::gap_bytes);
+        tables_bytes = align_up(tables, platform::page_bytes());
+        front_bytes = align_up(tables_bytes + PlanRange::gap_bytes, alignment);
+    }
+    std::size_t tables_offset() const noexcept {
+        return front_bytes - PlanRange::gap_bytes - tables_bytes;
+    }
+    std::size_t committed() const noexcept { return tables_bytes + data_bytes; }
+
+    std::size_t count;
+    std::size_t start_count;
+    std::size_t before_count;
+    std::size_t alignment;
+    std::size_t data_bytes;
+    std::size_t tables_bytes;
+    std::size_t front_bytes;
+};
+
+std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, base::Refusal& refusal) {
+    if (plan.peak_bytes > PlanRange::most_bytes) {
+        throw std::invalid_argument("tensorpool: a plan of " + std::to_string(plan.peak_bytes) +
+                                    " B; expected at most " +
+                                    std::to_string(PlanRange::most_bytes) + " B");
+    }
+    const Befores befores = find_befores(plan);
+    const Layout layout(plan, befores);
+    std::unique_ptr<ServedPlan> served(new ServedPlan(std::move(plan)));
+    if (!served->get_memory(layout, refusal)) return nullptr;
+    served->fill(layout, befores);
+    return served;
+}
+
+bool ServedPlan::get_memory(const Layout& layout, base::Refusal& refusal) noexcept {
+    reserved_bytes_ = layout.front_bytes + layout.data_bytes;
+    reserved_ = static_cast<std::byte*>(
+        platform::reserve(reserved_bytes_, layout.alignment, platform::Access::none));
+    if (reserved_ == nullptr) {
+        refusal = {"address space", platform::available_address_space()};
+        return false;
+    }
+    statistics::CommitBudget& budget = statistics::commit_budget();
+    const std::size_t bytes = layout.committed();
+    bool asked = false;
+    committed_ = budget.take_and_get(bytes, bytes, 1.0, platform::page_bytes(), [&](std::size_t) {
+        asked = true;
+        return platform::commit(reserved_ + layout.tables_offset(), layout.tables_bytes) &&
+               (layout.data_bytes == 0 ||
+                platform::commit(reserved_ + layout.front_bytes, layout.data_bytes));
+    });
+    if (committed_ == 0) {
+        refusal = {asked ? "what the system commits" : "available memory", budget.ceiling()};
+    }
+    return committed_ != 0;
+}
+
+// Fresh pages are zeros: no entry among the starts, and all slots free.
+void ServedPlan::fill(const Layout& layout, const Befores& befores) noexcept {
+    std::byte* at = reserved_ + layout.tables_offset();
+    const auto take = [&]<class T>(T*& array, std::size_t count) {
+        array = reinterpret_cast<T*>(at);
+        std::uninitialized_value_construct_n(array, count);
+        at += count * sizeof(T);
+    };
+    std::byte* const base = reserved_ + layout.front_bytes;
+    range_ = PlanRange(base, layout.data_bytes);
+    auto& tables = *new (base - PlanRange::tables_distance) PlanTables{};
+    std::uint32_t* numbers = nullptr;
+    take(tables.slots, layout.count + 1);
+    take(tables.starts, layout.start_count);
+    take(numbers, layout.before_count);
+    take(tables.states, layout.count);
+    std::ranges::copy(befores.numbers, numbers);
+    tables.base = base;
+    tables.befores = numbers;
+    tables.start_mask = static_cast<std::uint32_t>(layout.start_count - 1);
+    tables.count = static_cast<std::uint32_t>(layout.count);
+    fill_slots(tables, befores);
+}
+
+void ServedPlan::fill_slots(PlanTables& tables, const Befores& befores) const noexcept {
+    for (std::uint32_t number = 0; number < tables.count; ++number) {
+        const Request& request = plan_.requests[number];
+        PlannedSlot& slot = tables.slots[number];
+        slot.bytes = request.bytes;
+        if (!request.is_planned()) continue;
+        slot.address = tables.base + plan_.offsets[number];
+        slot.most_alignment = request.alignment;
+        slot.first_before = static_cast<std::uint32_t>(befores.first[number]);
+        slot.before_count =
+            static_cast<std::uint32_t>(befores.first[number + 1] - befores.first[number]);
+        slot.start = enter_start(tables, plan_.offsets[number]);
+    }
+}
+
+std::uint32_t ServedPlan::enter_start(PlanTables& tables, std::uint64_t offset) noexcept {
+    const auto wanted = static_cast<std::uint32_t>(offset / detail::plan_granule_bytes) + 1;
+    for (std::uint32_t at = PlanTables::hash(wanted);; ++at) {
+        PlanStart& start = tables.starts[at & tables.start_mask];
+        if (start.granule_and_one == 0) start.granule_and_one = wanted;
+        if (start.granule_and_one == wanted) return at & tables.start_mask;
+    }
+}
+
+ServedPlan::~ServedPlan() {
+    if (reserved_ != nullptr) platform::release(reserved_, reserved_bytes_);
+    if (committed_ != 0) statistics::commit_budget().give_back(committed_);
+}
+
+// Acquire: who freed it does nothing more with the memory.
+bool ServedPlan::is_held() noexcept {
+    const PlanTables& tables = this->tables();
+    const auto held = [&](std::uint32_t slot) {
+        return tables.states[slot].load(std::memory_order_acquire) == SlotState::held;
+    };
+    while (first_held_ < tables.count && !held(first_held_)) ++first_held_;
+    return first_held_ < tables.count;
+}
+
+}  // namespace tensorpool::planned
