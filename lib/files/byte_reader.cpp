@@ -10,7 +10,7 @@ void ByteReader::fail(Field field, std::uint64_t offset, const std::string& prob
     std::string text;
     if (thing_ != nullptr) {
         text = std::string(thing_) + ' ' + std::to_string(index_);
-        if (named_) text += ' ' + quoted(name_);
+        if (named_) text += ' ' + in_quotes(name_);
         text += ": ";
     }
     text += field.name;

@@ -33,6 +33,14 @@ public:
     ByteReader(std::span<const std::byte> file, const std::string& file_name) noexcept
         : ByteReader(file, 0, file.size(), file_name) {}
 
+    /// Of other bytes of the file, with the same names in errors.
+    ByteReader part(std::uint64_t begin, std::uint64_t end) const noexcept {
+        ByteReader other = *this;
+        other.position_ = begin;
+        other.end_ = end;
+        return other;
+    }
+
     /// What the following fields belong to: "tensor 3", and once its name is known,
     /// "tensor 3 'x'".
     void enter(const char* thing, std::uint64_t index) noexcept {
@@ -48,7 +56,6 @@ public:
 
     std::uint64_t position() const noexcept { return position_; }
     std::uint64_t left() const noexcept { return end_ - position_; }
-    std::uint64_t end() const noexcept { return end_; }
 
     template <class Number>
     Number read(Field field) {

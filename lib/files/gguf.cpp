@@ -68,7 +68,7 @@ private:
                          std::to_string(max_key_bytes) + " B");
         }
         if (!is_utf8(key)) {
-            in_.fail("key text", begin, "found " + quoted(key) + ", expected UTF-8");
+            in_.fail("key text", begin, "found " + in_quotes(key) + ", expected UTF-8");
         }
         in_.call(key);
         const std::uint64_t value_begin = in_.position() + sizeof(std::uint32_t);  // behind a type

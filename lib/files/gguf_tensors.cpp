@@ -36,7 +36,7 @@ private:
         in_.enter("tensor", index);
         const std::string_view name = read_gguf_string(in_, "name length", "name text");
         if (!is_utf8(name)) {
-            in_.fail("name text", offset_of(name), "found " + quoted(name) + ", expected UTF-8");
+            in_.fail("name text", offset_of(name), "found " + in_quotes(name) + ", expected UTF-8");
         }
         in_.call(name);
         std::array<std::uint64_t, max_ggml_dimensions> dimensions;
@@ -135,7 +135,7 @@ private:
         in_.fail("offset", offset_field(tensor),
                  "found " + std::to_string(tensor.offset - data_begin()) + ", expected at least " +
                      std::to_string(before.offset + before.bytes - data_begin()) +
-                     ", where tensor " + quoted(before.name) + " ends");
+                     ", where tensor " + in_quotes(before.name) + " ends");
     }
 
     [[noreturn]] void fail_beyond(const ModelTensor& tensor, std::uint64_t begin,

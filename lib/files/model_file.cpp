@@ -16,15 +16,21 @@ namespace {
     const auto first = contents.bytes.first(std::min<std::size_t>(contents.bytes.size(), 8));
     const std::string_view text(reinterpret_cast<const char*>(first.data()), first.size());
     throw ModelFileError(contents.name, "first bytes", 0,
-                         "found " + (first.empty() ? "an empty file" : files::quoted(text)) +
-                             ", expected those of GGUF");
+                         "found " + (first.empty() ? "an empty file" : files::in_quotes(text)) +
+                             ", expected those of GGUF, safetensors, .npy or .npz");
 }
 
 void read_any(files::ModelContents& contents) {
     switch (guess_model_format(contents.bytes)) {
         case ModelGuess::gguf:
             return files::read_gguf(contents);
-        default:
+        case ModelGuess::safetensors:
+            return files::read_safetensors(contents);
+        case ModelGuess::npy:
+            return files::read_npy(contents);
+        case ModelGuess::zip:
+            return files::read_npz(contents);
+        case ModelGuess::none:
             fail_unknown(contents);
     }
 }

@@ -59,7 +59,7 @@ bool is_utf8(std::string_view text) noexcept {
     return true;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     std::string to = "'";
     while (!text.empty() && to.size() < cut_bytes) {
         const std::size_t bytes = character_bytes(text);

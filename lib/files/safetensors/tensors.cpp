@@ -1,0 +1,103 @@
+#include "files/safetensors/tensors.hpp"
+
+#include <optional>
+#include <string>
+
+#include "files/safetensors/types.hpp"
+#include "files/tensor_order.hpp"
+#include "files/utf8.hpp"
+
+namespace tensorpool::files {
+
+void SafetensorsTensors::add(const SafetensorsTensor& tensor) {
+    in_.enter("tensor", to_.tensors.size());
+    in_.call(tensor.name);
+    const ElementType* const type = safetensors_type(tensor.type);
+    if (type == nullptr) {
+        in_.fail(
+            "dtype", tensor.type_offset,
+            "found " + in_quotes(tensor.type) + ", expected a type of the format, such as F32");
+    }
+    const std::uint64_t bytes = bytes_of(tensor, *type);
+    check_place(tensor, bytes);
+    to_.tensors.push_back({.name = tensor.name,
+                           .type = *type,
+                           .shape = to_.shapes.add(tensor.shape),
+                           .offset = data_begin_ + tensor.data_offsets[0],
+                           .bytes = bytes});
+    places_.push_back({tensor.name_offset, tensor.data_offsets_offset});
+}
+
+std::uint64_t SafetensorsTensors::bytes_of(const SafetensorsTensor& tensor,
+                                           const ElementType& type) const {
+    const auto elements = count_elements(tensor.shape);
+    const auto bytes = elements ? count_bytes(*elements, type) : std::nullopt;
+    if (!bytes) {
+        in_.fail("shape", tensor.shape_offset,
+                 "found dimensions whose product passes 2^63 - 1, in elements or in bytes; "
+                 "expected less");
+    }
+    if (*elements % type.block_elements != 0) {
+        in_.fail("shape", tensor.shape_offset,
+                 "found " + std::to_string(*elements) + " elements, expected a multiple of " +
+                     std::to_string(type.block_elements) + ", which fill whole bytes with " +
+                     std::string(type.name));
+    }
+    return *bytes;
+}
+
+void SafetensorsTensors::check_place(const SafetensorsTensor& tensor, std::uint64_t bytes) const {
+    const std::uint64_t begin = tensor.data_offsets[0];
+    const std::uint64_t end = tensor.data_offsets[1];
+    const auto fail = [&](const std::string& expected) {
+        in_.fail("data_offsets", tensor.data_offsets_offset,
+                 "found " + std::to_string(begin) + " to " + std::to_string(end) + ", expected " +
+                     expected);
+    };
+    if (begin > end) fail("a beginning at or before the end");
+    if (end > data_bytes()) {
+        fail("an end within the " + std::to_string(data_bytes()) + " B of data in the file");
+    }
+    if (end - begin != bytes) fail(std::to_string(bytes) + " B by shape and dtype");
+}
+
+void SafetensorsTensors::finish() {
+    refuse_twins();
+    check_tiling();
+}
+
+void SafetensorsTensors::refuse_twins() {
+    const auto twins = to_.index_tensors();
+    if (!twins) return;
+    in_.enter("tensor", twins->second);
+    in_.call(to_.tensors[twins->second].name);
+    in_.fail("name", places_[twins->second].name,
+             "found the name of tensor " + std::to_string(twins->first) +
+                 " again, expected each name once");
+}
+
+void SafetensorsTensors::check_tiling() {
+    std::uint64_t end = data_begin_;
+    visit_by_offset(to_.tensors, [&](std::size_t number, std::size_t) {
+        check_begin(number, end);
+        end = to_.tensors[number].offset + to_.tensors[number].bytes;
+    });
+    if (end == to_.bytes.size()) return;
+    in_.leave();
+    in_.fail("data", end,
+             "found " + std::to_string(to_.bytes.size() - end) +
+                 " B behind the last tensor, expected none");
+}
+
+void SafetensorsTensors::check_begin(std::size_t number, std::uint64_t expected) {
+    const ModelTensor& tensor = to_.tensors[number];
+    if (tensor.offset == expected) return;
+    in_.enter("tensor", number);
+    in_.call(tensor.name);
+    in_.fail("data_offsets", places_[number].data_offsets,
+             "found a beginning of " + std::to_string(tensor.offset - data_begin_) + ", expected " +
+                 std::to_string(expected - data_begin_) +
+                 ", where the tensor before it ends: there are neither holes nor overlaps");
+}
+
+}  // namespace tensorpool::files
