@@ -32,13 +32,12 @@ platform::NumaPolicy policy_for(NumaPlacement placement) noexcept {
 
 /// For systems that cannot enter pages into the page table: reading brings them into memory, and no
 /// signal where the file was cut short.
-Outcome read_through(const platform::InputFile& file, std::uint64_t offset, std::size_t bytes) {
+Outcome read_through(const platform::InputFile& file, FilePart part) noexcept {
     std::byte scratch[std::size_t{64} << 10];
-    for (std::size_t at = 0; at < bytes; at += sizeof scratch) {
+    for (std::uint64_t at = 0; at < part.bytes; at += sizeof scratch) {
         std::error_code error;
-        const std::size_t some = std::min(sizeof scratch, bytes - at);
-        file.read(offset + at, scratch, some, error);
-        if (error) return Outcome::refused;
+        const std::size_t some = std::min<std::uint64_t>(sizeof scratch, part.bytes - at);
+        if (file.read(part.offset + at, scratch, some, error) < some) return Outcome::refused;
     }
     return Outcome::done;
 }
@@ -58,7 +57,7 @@ Advised MappedFile::prefetch(Prefetch when, FilePart part) const noexcept {
         when == Prefetch::ahead ? platform::begin_to_read : platform::populate_for_reading;
     const Outcome outcome = mapping_->for_each_run(pages, use);
     if (when == Prefetch::ahead || outcome != Outcome::unsupported) return to_advised(outcome);
-    return to_advised(read_through(mapping_->file(), mapping_->offset_of(pages), pages.size()));
+    return to_advised(read_through(mapping_->file(), mapping_->bytes_in(pages)));
 }
 
 Advised MappedFile::advise(AccessPattern pattern, FilePart part) const noexcept {

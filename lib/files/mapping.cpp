@@ -115,6 +115,12 @@ PageRange MappedFile::Mapping::pages_within(FilePart part) const noexcept {
     return pages.is_empty() ? PageRange{} : pages;
 }
 
+FilePart MappedFile::Mapping::bytes_in(PageRange pages) const noexcept {
+    const std::uint64_t begin = std::max(offset_of(pages), part_.offset);
+    const std::uint64_t end = std::min(first_ + pages.end, part_.offset + part_.bytes);
+    return {begin, end - std::min(begin, end)};
+}
+
 PageRange MappedFile::Mapping::places_of(FilePart part) const noexcept {
     const std::uint64_t end = part_.offset + part_.bytes;
     const std::uint64_t asked_end =

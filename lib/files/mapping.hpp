@@ -38,6 +38,8 @@ public:
     files::PageRange pages_within(FilePart part) const noexcept;
     /// Where in the file they begin.
     std::uint64_t offset_of(files::PageRange pages) const noexcept { return first_ + pages.begin; }
+    /// What of the mapped part lies in them.
+    FilePart bytes_in(files::PageRange pages) const noexcept;
 
     /// Calls `use(address, bytes)` with each run of `pages` that were not unmapped, until one is
     /// not done.
