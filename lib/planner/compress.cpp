@@ -31,6 +31,11 @@ std::vector<Event> events_of(std::span<const TensorLifetime> lifetimes) {
     return events;
 }
 
+// Of times that may lie further apart than the type of a time tells.
+std::uint64_t duration_of(const TensorLifetime& lifetime) {
+    return static_cast<std::uint64_t>(lifetime.end) - static_cast<std::uint64_t>(lifetime.begin);
+}
+
 /// Takes events in order. A slice is opened by a beginning that follows an end: all that begins
 /// until the next end joins it, and all that ends before the next beginning leaves it.
 class Sweep {
@@ -50,7 +55,7 @@ private:
         places_[index] = static_cast<std::uint32_t>(section.origins.size());
         const TensorLifetime& lifetime = lifetimes_[index];
         section.problem.buffers.push_back(
-            {section.problem.slices - 1, 0, lifetime.bytes, lifetime.alignment});
+            {section.problem.slices - 1, 0, lifetime.bytes, lifetime.alignment, duration_of(lifetime)});
         section.origins.push_back(index);
     }
     void end(std::uint32_t index) {

@@ -14,6 +14,7 @@ struct Buffer {
     std::uint32_t end;
     std::uint64_t bytes;
     std::uint64_t alignment;
+    std::uint64_t duration;  ///< by the caller's clock: to weigh buffers with, not to place them
 };
 
 /// A slice is a time in which no buffer begins or ends, and none that holds more of them than its

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
+#include <memory>
 
 #include "planner/exact_search.hpp"
 #include "planner/lower_bound.hpp"
@@ -57,12 +57,20 @@ private:
 
     void attempt(std::uint64_t capacity, std::uint64_t steps) {
         Work part = work_.part(steps);
-        Packing packing;
-        const SearchEnd end = search_packing(problem_, capacity, part, packing);
+        PackingSearch& search = search_for(capacity);
+        const SearchEnd end = search.go_on(part);
         work_.spend(part);
         if (end == SearchEnd::refuted) proven_ = std::max(proven_, capacity + granule_);
-        if (end != SearchEnd::found) return;
-        best_ = {std::move(packing), PlanMethod::exact};
+        if (end == SearchEnd::found) best_ = {search.packing(), PlanMethod::exact};
+    }
+
+    // The search for the target goes on where it was stopped; others are short.
+    PackingSearch& search_for(std::uint64_t capacity) {
+        std::unique_ptr<PackingSearch>& search = capacity == target() ? to_target_ : between_;
+        if (!search || search->capacity() != capacity) {
+            search = std::make_unique<PackingSearch>(problem_, capacity);
+        }
+        return *search;
     }
 
     const Problem& problem_;
@@ -71,6 +79,8 @@ private:
     std::uint64_t enough_;
     Work& work_;
     Candidate& best_;
+    std::unique_ptr<PackingSearch> to_target_;
+    std::unique_ptr<PackingSearch> between_;
 };
 
 }  // namespace

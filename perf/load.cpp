@@ -1,0 +1,347 @@
+/// Question: what does it cost to load a model that is mapped, against reading it?
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <tensorpool/mapped_file.hpp>
+#include <tensorpool/pooled_allocation.hpp>
+
+#include "support/barrier.hpp"
+#include "support/child.hpp"
+#include "support/cores.hpp"
+#include "support/program.hpp"
+#include "support/resident.hpp"
+#include "support/turns.hpp"
+
+namespace {
+
+using perf::text;
+using tensorpool::AccessPattern;
+using tensorpool::MappedFile;
+using tensorpool::Prefetch;
+
+constexpr std::size_t MiB = std::size_t{1} << 20;
+
+// The file ----------------------------------------------------------------------------------------
+
+/// A file of `mib` pieces of 1 MiB, its "tensors", in a folder of its own; gone with the object.
+class ModelFile {
+public:
+    explicit ModelFile(std::size_t mib) : bytes_(mib * MiB) {
+        std::string name = std::filesystem::temp_directory_path() / "tensorpool_load.XXXXXX";
+        if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+        folder_ = name;
+        write(mib);
+    }
+    ~ModelFile() { std::filesystem::remove_all(folder_); }
+    ModelFile(const ModelFile&) = delete;
+    ModelFile& operator=(const ModelFile&) = delete;
+
+    std::string path() const { return folder_ / "model"; }
+    std::size_t bytes() const { return bytes_; }
+
+    /// On the disk and in no cache of this system; false where that cannot be had.
+    bool make_cold() const {
+        const MappedFile mapped = MappedFile::open(path());
+        mapped.drop_from_cache();
+        return mapped.resident_bytes() == 0;
+    }
+    bool make_warm() const {
+        const MappedFile mapped = MappedFile::open(path());
+        mapped.prefetch(Prefetch::now);
+        return mapped.resident_bytes() >= bytes_;
+    }
+
+private:
+    void write(std::size_t mib) const {
+        const int file = open(path().c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
+        std::vector<std::uint64_t> piece(MiB / 8);
+        std::uint64_t state = 1;
+        bool is_written = file >= 0;
+        for (std::size_t i = 0; i < mib && is_written; ++i) {
+            // Knuth's linear congruential generator (MMIX): bytes that nothing compresses.
+            for (std::uint64_t& word : piece) {
+                word = state = state * 6364136223846793005U + 1442695040888963407U;
+            }
+            is_written = ::write(file, piece.data(), MiB) == static_cast<ssize_t>(MiB);
+        }
+        is_written = is_written && fsync(file) == 0;
+        close(file);
+        if (!is_written) throw std::runtime_error("cannot write " + path());
+    }
+
+    std::size_t bytes_;
+    std::filesystem::path folder_;
+};
+
+// What is done with it ----------------------------------------------------------------------------
+
+/// Which of the file's pieces are used: all, or one of ten.
+struct Use {
+    std::size_t bytes;  // of the file
+    std::size_t every;
+
+    template <class Function>
+    void for_each(const Function& function) const {
+        for (std::size_t at = 0; at < bytes; at += every * MiB) function(at);
+    }
+};
+
+std::uint64_t sum_piece(const std::byte* piece) {
+    std::uint64_t sum = 0;
+    for (std::size_t at = 0; at < MiB; at += sizeof sum) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, piece + at, sizeof word);
+        sum += word;
+    }
+    return sum;
+}
+
+/// Every byte of the pieces is looked at, as a program does that uses them.
+std::uint64_t sum_of(const std::byte* file, const Use& use) {
+    std::uint64_t sum = 0;
+    use.for_each([&](std::size_t at) { sum += sum_piece(file + at); });
+    return sum;
+}
+
+/// An open file; the process ends where it cannot be had.
+class Opened {
+public:
+    explicit Opened(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+        if (file_ < 0) std::abort();
+    }
+    ~Opened() { close(file_); }
+    int number() const { return file_; }
+    void read(std::size_t offset, std::byte* to, std::size_t bytes) const {
+        while (bytes > 0) {
+            const ssize_t got = pread(file_, to, bytes, static_cast<off_t>(offset));
+            if (got <= 0) std::abort();
+            offset += static_cast<std::size_t>(got);
+            to += got;
+            bytes -= static_cast<std::size_t>(got);
+        }
+    }
+
+private:
+    int file_;
+};
+
+struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+};
+std::unique_ptr<std::byte, Free> take_from_malloc(std::size_t bytes) {
+    std::unique_ptr<std::byte, Free> memory(static_cast<std::byte*>(std::malloc(bytes)));
+    if (memory == nullptr) std::abort();
+    return memory;
+}
+
+// Each returns the sum of what is used.
+
+std::uint64_t map(const std::string& path, const Use& use) {
+    return sum_of(MappedFile::open(path).bytes().data(), use);
+}
+
+/// Each piece is wanted while the one before it is used.
+std::uint64_t map_ahead(const std::string& path, const Use& use) {
+    const MappedFile mapped = MappedFile::open(path);
+    std::uint64_t sum = 0;
+    mapped.prefetch(Prefetch::ahead, {0, MiB});
+    use.for_each([&](std::size_t at) {
+        mapped.prefetch(Prefetch::ahead, {at + use.every * MiB, MiB});
+        sum += sum_piece(mapped.bytes().data() + at);
+    });
+    return sum;
+}
+
+std::uint64_t map_now(const std::string& path, const Use& use) {
+    const MappedFile mapped = MappedFile::open(path);
+    use.for_each([&](std::size_t at) { mapped.prefetch(Prefetch::now, {at, MiB}); });
+    return sum_of(mapped.bytes().data(), use);
+}
+
+/// What was used leaves: as for weights that go to a device.
+std::uint64_t map_and_unmap(const std::string& path, const Use& use) {
+    MappedFile mapped = MappedFile::open(path);
+    std::uint64_t sum = 0;
+    use.for_each([&](std::size_t at) {
+        mapped.prefetch(Prefetch::now, {at, MiB});
+        sum += sum_piece(mapped.bytes().data() + at);
+        mapped.unmap({at, MiB});
+    });
+    return sum;
+}
+
+std::uint64_t map_populated(const std::string& path, const Use& use) {
+    const Opened file(path);
+    void* const memory =
+        mmap(nullptr, use.bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file.number(), 0);
+    if (memory == MAP_FAILED) std::abort();
+    return sum_of(static_cast<const std::byte*>(memory), use);
+}
+
+std::uint64_t read_all_into_malloc(const std::string& path, const Use& use) {
+    const auto memory = take_from_malloc(use.bytes);
+    Opened(path).read(0, memory.get(), use.bytes);
+    return sum_of(memory.get(), use);
+}
+
+std::uint64_t read_all_into_pool(const std::string& path, const Use& use) {
+    tensorpool::PooledAllocation memory(use.bytes);
+    std::byte* const bytes = memory.as<std::byte>().data();
+    Opened(path).read(0, bytes, use.bytes);
+    return sum_of(bytes, use);
+}
+
+std::uint64_t read_used_into_malloc(const std::string& path, const Use& use) {
+    const auto memory = take_from_malloc(use.bytes);
+    const Opened file(path);
+    use.for_each([&](std::size_t at) { file.read(at, memory.get() + at, MiB); });
+    return sum_of(memory.get(), use);
+}
+
+struct Subject {
+    const char* name;
+    std::uint64_t (*load)(const std::string& path, const Use& use);
+};
+constexpr Subject subjects[] = {
+    {"mapped", map},
+    {"mapped, prefetched ahead", map_ahead},
+    {"mapped, prefetched at once", map_now},
+    {"mapped, at once, unmapped after use", map_and_unmap},
+    {"mmap with MAP_POPULATE, all of it", map_populated},
+    {"read into malloc, all of it", read_all_into_malloc},
+    {"read into the pool, all of it", read_all_into_pool},
+    {"read into malloc, what is used", read_used_into_malloc},
+};
+
+// How it is measured ------------------------------------------------------------------------------
+
+struct Cost {
+    double milliseconds = 0;
+    double peak_mib = 0;
+    std::uint64_t sum = 0;
+};
+
+std::optional<Cost> measure(const Subject& subject, const std::string& path, const Use& use) {
+    return perf::in_a_child([&] {
+        Cost cost;
+        cost.milliseconds = 1e3 * perf::seconds_of([&] { cost.sum = subject.load(path, use); });
+        cost.peak_mib = static_cast<double>(perf::peak_resident_bytes()) / MiB;
+        return cost;
+    });
+}
+
+/// The same bytes in memory that is there already.
+std::optional<Cost> measure_floor(const std::string& path, const Use& use) {
+    return perf::in_a_child([&] {
+        const auto memory = take_from_malloc(use.bytes);
+        Opened(path).read(0, memory.get(), use.bytes);
+        Cost cost;
+        cost.milliseconds = 1e3 * perf::seconds_of([&] { cost.sum = sum_of(memory.get(), use); });
+        return cost;
+    });
+}
+
+/// What the rounds of one subject gave.
+struct Row {
+    std::vector<double> cold_ms, warm_ms, of_floor;
+    double peak_mib = 0;
+};
+
+class Rounds {
+public:
+    Rounds(const ModelFile& file, std::size_t every) : file_(file), use_{file.bytes(), every} {}
+
+    /// Each subject once with the file on the disk, and once with it in the cache; each round
+    /// begins with another. Throws where one fails, or sums up something else than the others.
+    void go_on(std::size_t round) {
+        for (std::size_t i = 0; i < std::size(subjects); ++i) {
+            const std::size_t turn = (round + i) % std::size(subjects);
+            if (!file_.make_cold()) throw std::runtime_error("the file cannot be made cold");
+            rows[turn].cold_ms.push_back(run(turn).milliseconds);
+        }
+        floor_ms.push_back(check(measure_floor(file_.path(), use_)).milliseconds);
+        for (std::size_t i = 0; i < std::size(subjects); ++i) {
+            const std::size_t turn = (round + i) % std::size(subjects);
+            if (!file_.make_warm()) throw std::runtime_error("the file does not stay in the cache");
+            const Cost cost = run(turn);
+            rows[turn].warm_ms.push_back(cost.milliseconds);
+            rows[turn].of_floor.push_back(cost.milliseconds / floor_ms.back());
+            rows[turn].peak_mib = std::max(rows[turn].peak_mib, cost.peak_mib);
+        }
+    }
+
+    Row rows[std::size(subjects)];
+    std::vector<double> floor_ms;
+
+private:
+    Cost run(std::size_t turn) { return check(measure(subjects[turn], file_.path(), use_)); }
+    Cost check(const std::optional<Cost>& cost) {
+        if (!cost) throw std::runtime_error("a process failed");
+        if (!sum_) sum_ = cost->sum;
+        if (cost->sum != *sum_) throw std::runtime_error("a subject read something else");
+        return *cost;
+    }
+
+    const ModelFile& file_;
+    Use use_;
+    std::optional<std::uint64_t> sum_;
+};
+
+std::string with_range(const std::vector<double>& figures) {
+    return text(perf::median(figures), 0) + " (" + text(perf::quantile(figures, 0), 0) + " to " +
+           text(perf::quantile(figures, 1), 0) + ")";
+}
+
+void ask(const ModelFile& file, std::size_t every, const perf::Options& options,
+         perf::Report& report) {
+    const std::string title = "load: " + std::to_string(file.bytes() / MiB) + " MiB, " +
+                              (every == 1 ? "all of it" : "each tenth MiB") + " used";
+    Rounds rounds(file, every);
+    try {
+        for (int round = 0; round < options.rounds; ++round) {
+            rounds.go_on(static_cast<std::size_t>(round));
+        }
+    } catch (const std::exception& error) {
+        return report.print_unmeasured(title, error.what());
+    }
+    std::vector<perf::Cells> table = {
+        {"from opening to the last byte used", "cold, ms", "warm, ms", "warm, of the floor",
+         "peak resident, MiB"},
+        {"in memory already: the floor", "–", with_range(rounds.floor_ms), "1.00", "–"}};
+    for (std::size_t i = 0; i < std::size(subjects); ++i) {
+        const Row& row = rounds.rows[i];
+        table.push_back({subjects[i].name, with_range(row.cold_ms), with_range(row.warm_ms),
+                         text(perf::median(row.of_floor)), text(row.peak_mib, 0)});
+    }
+    report.print(title, table);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const perf::Options options = perf::read_options(argc, argv, 5);
+    perf::Report report(options);
+    perf::stay_on_core(0);
+    const ModelFile file(options.quick ? 16 : 1024);
+    ask(file, 1, options, report);
+    ask(file, 10, options, report);
+    return report.status();
+}

@@ -1,0 +1,73 @@
+#pragma once
+
+/// @file
+/// Problems as the search takes them, and what is true of their packings, by looking at each pair.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/compress.hpp"
+#include "planner/instances.hpp"
+#include "planner/problem.hpp"
+#include "planner/work.hpp"
+
+namespace planner_tests {
+
+using tensorpool::planner::Packing;
+using tensorpool::planner::Problem;
+using tensorpool::planner::Work;
+
+/// Without a clock.
+inline Work steps(std::uint64_t most) {
+    return Work(Work::Clock::time_point::max(), most);
+}
+
+/// The section of the most buffers; of a rectangle that was cut, this fills its height too.
+inline Problem problem_of(const Lifetimes& lifetimes) {
+    auto sections = tensorpool::planner::compress(lifetimes);
+    return std::move(
+        std::max_element(sections.begin(), sections.end(), [](const auto& a, const auto& b) {
+            return a.origins.size() < b.origins.size();
+        })->problem);
+}
+
+/// The first thing that is wrong, or nothing.
+inline std::string fault_of(const Problem& problem, const Packing& packing,
+                            std::uint64_t capacity) {
+    Lifetimes lifetimes;
+    for (const auto& buffer : problem.buffers) {
+        lifetimes.push_back({buffer.begin, buffer.end, buffer.bytes, buffer.alignment});
+    }
+    if (packing.peak_bytes > capacity) return "beyond the capacity";
+    return fault_of(lifetimes, {.offsets = packing.offsets, .peak_bytes = packing.peak_bytes});
+}
+
+/// Whether any packing fits, by trying each offset for each buffer.
+inline bool fits(const Problem& problem, std::uint64_t capacity,
+                 std::vector<std::uint64_t> offsets = {}) {
+    const std::size_t i = offsets.size();
+    if (i == problem.buffers.size()) return true;
+    const auto& buffer = problem.buffers[i];
+    const auto is_free = [&](std::uint64_t offset) {
+        for (std::size_t j = 0; j < i; ++j) {
+            const auto& other = problem.buffers[j];
+            if (other.begin < buffer.end && buffer.begin < other.end &&
+                offsets[j] < offset + buffer.bytes && offset < offsets[j] + other.bytes) {
+                return false;
+            }
+        }
+        return true;
+    };
+    for (std::uint64_t offset = 0; offset + buffer.bytes <= capacity; offset += buffer.alignment) {
+        if (!is_free(offset)) continue;
+        offsets.push_back(offset);
+        if (fits(problem, capacity, offsets)) return true;
+        offsets.pop_back();
+    }
+    return false;
+}
+
+}  // namespace planner_tests
