@@ -33,7 +33,6 @@
 namespace {
 
 using perf::text;
-using tensorpool::AccessPattern;
 using tensorpool::MappedFile;
 using tensorpool::Prefetch;
 
@@ -158,21 +157,19 @@ std::uint64_t map(const std::string& path, const Use& use) {
     return sum_of(MappedFile::open(path).bytes().data(), use);
 }
 
-/// Each piece is wanted while the one before it is used.
+/// All that is used is asked for before the first byte is.
 std::uint64_t map_ahead(const std::string& path, const Use& use) {
     const MappedFile mapped = MappedFile::open(path);
-    std::uint64_t sum = 0;
-    mapped.prefetch(Prefetch::ahead, {0, MiB});
-    use.for_each([&](std::size_t at) {
-        mapped.prefetch(Prefetch::ahead, {at + use.every * MiB, MiB});
-        sum += sum_piece(mapped.bytes().data() + at);
-    });
-    return sum;
+    use.for_each([&](std::size_t at) { mapped.prefetch(Prefetch::ahead, {at, MiB}); });
+    return sum_of(mapped.bytes().data(), use);
 }
 
 std::uint64_t map_now(const std::string& path, const Use& use) {
     const MappedFile mapped = MappedFile::open(path);
-    use.for_each([&](std::size_t at) { mapped.prefetch(Prefetch::now, {at, MiB}); });
+    if (use.every == 1) mapped.prefetch(Prefetch::now);
+    if (use.every > 1) {
+        use.for_each([&](std::size_t at) { mapped.prefetch(Prefetch::now, {at, MiB}); });
+    }
     return sum_of(mapped.bytes().data(), use);
 }
 

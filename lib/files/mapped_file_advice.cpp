@@ -53,10 +53,12 @@ const char* to_string(Advised advised) noexcept {
 Advised MappedFile::prefetch(Prefetch when, FilePart part) const noexcept {
     const PageRange pages = mapping_->pages_touched_by(part);
     const platform::ThreadNumaPolicy policy = mapping_->policy_of_readers();
-    const auto use =
-        when == Prefetch::ahead ? platform::begin_to_read : platform::populate_for_reading;
-    const Outcome outcome = mapping_->for_each_run(pages, use);
-    if (when == Prefetch::ahead || outcome != Outcome::unsupported) return to_advised(outcome);
+    // At once too: page by page the system would read what lies behind the part as well, and more
+    // slowly (perf/load.cpp).
+    const Outcome begun = mapping_->for_each_run(pages, platform::begin_to_read);
+    if (when == Prefetch::ahead) return to_advised(begun);
+    const Outcome outcome = mapping_->for_each_run(pages, platform::populate_for_reading);
+    if (outcome != Outcome::unsupported) return to_advised(outcome);
     return to_advised(read_through(mapping_->file(), mapping_->bytes_in(pages)));
 }
 

@@ -66,10 +66,9 @@ TEST(MappedFileLinux, PrefetchesAPartAtOnce) {
     const File file(numbered_text(512 * page));
     const MappedFile mapped = MappedFile::open(file.path());
     if (!make_cold(mapped)) GTEST_SKIP() << "the file system keeps its files in memory";
-    mapped.advise(AccessPattern::random);  // else more is read than was asked for
     EXPECT_EQ(mapped.prefetch(Prefetch::now, {10 * page + 1, 20 * page}), Advised::done);
     EXPECT_EQ(mapped.resident_bytes({10 * page, 21 * page}), 21 * page);
-    EXPECT_LT(mapped.resident_bytes(), 512 * page);
+    EXPECT_LT(mapped.resident_bytes(), 64 * page);  // a file system's units may be larger
     EXPECT_GE(smaps_bytes(mapped.bytes(), "Rss:"), 21 * page);  // no fault is left
 }
 
