@@ -25,14 +25,16 @@ struct TensorLifetime {
     friend bool operator==(const TensorLifetime&, const TensorLifetime&) = default;
 };
 
-/// What found a plan: one of the greedy orders, which are tried in milliseconds, or the search.
+/// What found a plan: one of the greedy orders, which are tried first, or what came after.
 enum class PlanMethod : std::uint8_t {
     none,          ///< nothing to plan
     by_size,       ///< the largest first
+    by_class,      ///< by classes of sizes; in each, what lives longest at the busiest time first
     by_area,       ///< the largest bytes × time first
     by_lifetime,   ///< the longest first
     by_conflicts,  ///< those first that most bytes are alive with
     by_time,       ///< in the order of their beginnings, as an allocator would
+    repacking,     ///< a greedy plan whose highest buffers went elsewhere, others making room
     exact,         ///< the exact search
 };
 /// "by size" and so on.
@@ -52,9 +54,11 @@ struct PlanOptions {
 /// Offsets for buffers, in the order in which those were given.
 struct MemoryPlan {
     std::vector<std::uint64_t> offsets;
-    std::uint64_t peak_bytes = 0;         ///< what the plan needs: the highest end of a buffer
-    std::uint64_t lower_bound_bytes = 0;  ///< the most bytes alive at once: no plan needs less
-    bool optimal = false;                 ///< no plan can need less than this one: proven
+    std::uint64_t peak_bytes = 0;  ///< what the plan needs: the highest end of a buffer
+    /// The most bytes alive at once: no plan needs less. Where all share an alignment, with the
+    /// padding that it costs.
+    std::uint64_t lower_bound_bytes = 0;
+    bool optimal = false;  ///< no plan can need less than this one: proven
     PlanMethod method = PlanMethod::none;
 };
 

@@ -1,8 +1,12 @@
 #include "planner/orders.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <utility>
+
+#include "planner/loads.hpp"
 
 namespace tensorpool::planner {
 namespace {
@@ -30,45 +34,75 @@ std::vector<double> conflicts_of(const Problem& problem) {
     return conflicts;
 }
 
+/// The higher of two ranks comes first. Doubles: areas pass 64 bits, and an order need not be
+/// exact.
+using Rank = std::pair<double, double>;
+
 template <class Key>
-std::vector<double> keys_of(const Problem& problem, Key key) {
-    std::vector<double> keys;
-    keys.reserve(problem.buffers.size());
-    for (const Buffer& buffer : problem.buffers) keys.push_back(key(buffer));
-    return keys;
+std::vector<Rank> ranks_by(const Problem& problem, Key key) {
+    std::vector<Rank> ranks;
+    ranks.reserve(problem.buffers.size());
+    for (const Buffer& buffer : problem.buffers) {
+        ranks.emplace_back(key(buffer), static_cast<double>(buffer.bytes));
+    }
+    return ranks;
 }
 
-/// What is highest comes first. Doubles: areas pass 64 bits, and an order need not be exact.
-std::vector<double> ranks_of(const Problem& problem, PlanMethod method) {
+/// Sizes from one power of 2^1.5 to the next are a class.
+double size_class(const Buffer& buffer) {
+    const auto bytes = static_cast<double>(buffer.bytes);
+    int exponent = 0;
+    std::frexp(bytes * bytes, &exponent);
+    return static_cast<double>(exponent / 3);
+}
+
+std::vector<Rank> ranks_by_class(const Problem& problem) {
+    const Loads loads(problem);
+    const double most = loads.most();
+    std::vector<Rank> ranks;
+    ranks.reserve(problem.buffers.size());
+    for (const Buffer& buffer : problem.buffers) {
+        const double crowd = loads.most(buffer.begin, buffer.end) / most;
+        ranks.emplace_back(size_class(buffer), slices_of(buffer) * (crowd * crowd * crowd * crowd));
+    }
+    return ranks;
+}
+
+std::vector<Rank> ranks_by_conflicts(const Problem& problem) {
+    auto conflicts = conflicts_of(problem);
+    auto next = conflicts.begin();
+    return ranks_by(problem, [&](const Buffer&) { return *next++; });
+}
+
+std::vector<Rank> ranks_of(const Problem& problem, PlanMethod method) {
     switch (method) {
+        case PlanMethod::by_class:
+            return ranks_by_class(problem);
         case PlanMethod::by_area:
-            return keys_of(problem, [](const Buffer& buffer) {
+            return ranks_by(problem, [](const Buffer& buffer) {
                 return static_cast<double>(buffer.bytes) * slices_of(buffer);
             });
         case PlanMethod::by_lifetime:
-            return keys_of(problem, slices_of);
+            return ranks_by(problem, slices_of);
         case PlanMethod::by_conflicts:
-            return conflicts_of(problem);
+            return ranks_by_conflicts(problem);
         case PlanMethod::by_time:
-            return keys_of(problem,
-                           [](const Buffer& buffer) { return -static_cast<double>(buffer.begin); });
+            return ranks_by(
+                problem, [](const Buffer& buffer) { return -static_cast<double>(buffer.begin); });
         default:
-            return keys_of(problem,
-                           [](const Buffer& buffer) { return static_cast<double>(buffer.bytes); });
+            return ranks_by(problem,
+                            [](const Buffer& buffer) { return static_cast<double>(buffer.bytes); });
     }
 }
 
 }  // namespace
 
 std::vector<std::uint32_t> order_of(const Problem& problem, PlanMethod method) {
-    const std::vector<double> ranks = ranks_of(problem, method);
-    const std::vector<Buffer>& buffers = problem.buffers;
-    std::vector<std::uint32_t> order(buffers.size());
+    const std::vector<Rank> ranks = ranks_of(problem, method);
+    std::vector<std::uint32_t> order(problem.buffers.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-        if (ranks[a] != ranks[b]) return ranks[a] > ranks[b];
-        return buffers[a].bytes > buffers[b].bytes;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return ranks[a] > ranks[b]; });
     return order;
 }
 

@@ -3,17 +3,17 @@
 #include <cstdint>
 #include <span>
 
+#include "planner/offset_list.hpp"
 #include "planner/problem.hpp"
 
 namespace tensorpool::planner {
 
-/// Which of the gaps between buffers that are alive with a new one takes it.
-enum class Gap {
-    first,  ///< the lowest
-    best,   ///< the smallest, above all of them where it fits into none
+struct Placing {
+    Packing packing;
+    std::uint64_t looks = 0;  ///< at buffers that might be in the way of another, about 2 ns each
 };
 
-/// Places buffers one after another and moves none: time grows with their number squared.
-Packing place(const Problem& problem, std::span<const std::uint32_t> order, Gap gap);
+/// Places buffers one after another, each among those placed before, and moves none.
+Placing place(const Problem& problem, std::span<const std::uint32_t> order, Gap gap);
 
 }  // namespace tensorpool::planner

@@ -97,6 +97,8 @@ const char* to_string(PlanMethod method) noexcept {
     switch (method) {
         case PlanMethod::by_size:
             return "by size";
+        case PlanMethod::by_class:
+            return "by class";
         case PlanMethod::by_area:
             return "by area";
         case PlanMethod::by_lifetime:
@@ -105,6 +107,8 @@ const char* to_string(PlanMethod method) noexcept {
             return "by conflicts";
         case PlanMethod::by_time:
             return "by time";
+        case PlanMethod::repacking:
+            return "repacking";
         case PlanMethod::exact:
             return "exact";
         default:

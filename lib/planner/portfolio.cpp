@@ -1,7 +1,6 @@
 #include "planner/portfolio.hpp"
 
 #include <utility>
-#include <vector>
 
 #include "planner/orders.hpp"
 #include "planner/place.hpp"
@@ -9,23 +8,34 @@
 namespace tensorpool::planner {
 namespace {
 
-// What wins most often comes first.
-constexpr PlanMethod methods[] = {PlanMethod::by_area, PlanMethod::by_size, PlanMethod::by_lifetime,
-                                  PlanMethod::by_conflicts, PlanMethod::by_time};
+struct Way {
+    PlanMethod method;
+    Gap gap;
+};
+// What wins most often comes first: of many buffers, no other is tried.
+constexpr Way ways[] = {
+    {PlanMethod::by_class, Gap::first},    {PlanMethod::by_size, Gap::first},
+    {PlanMethod::by_conflicts, Gap::best}, {PlanMethod::by_area, Gap::first},
+    {PlanMethod::by_lifetime, Gap::best},  {PlanMethod::by_conflicts, Gap::first},
+    {PlanMethod::by_lifetime, Gap::first}, {PlanMethod::by_area, Gap::best},
+    {PlanMethod::by_class, Gap::best},     {PlanMethod::by_size, Gap::best},
+    {PlanMethod::by_time, Gap::best},      {PlanMethod::by_time, Gap::first}};
+// About half a second for all of them.
+constexpr std::uint64_t most_looks = 250'000'000;
 
 }  // namespace
 
 Candidate best_greedy(const Problem& problem, std::uint64_t enough_bytes) {
     Candidate best;
     best.packing.peak_bytes = UINT64_MAX;
-    for (const PlanMethod method : methods) {
-        const std::vector<std::uint32_t> order = order_of(problem, method);
-        for (const Gap gap : {Gap::first, Gap::best}) {
-            Packing packing = place(problem, order, gap);
-            if (packing.peak_bytes >= best.packing.peak_bytes) continue;
-            best = {std::move(packing), method};
-            if (best.packing.peak_bytes <= enough_bytes) return best;
+    std::uint64_t looks = 0;
+    for (const Way& way : ways) {
+        Placing placing = place(problem, order_of(problem, way.method), way.gap);
+        if (placing.packing.peak_bytes < best.packing.peak_bytes) {
+            best = {std::move(placing.packing), way.method};
         }
+        looks += placing.looks;
+        if (best.packing.peak_bytes <= enough_bytes || looks + placing.looks > most_looks) break;
     }
     return best;
 }

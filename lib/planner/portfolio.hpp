@@ -14,7 +14,8 @@ struct Candidate {
     PlanMethod method = PlanMethod::none;
 };
 
-/// The best of the greedy orders. The first within `enough_bytes` ends the matter.
+/// The best of the greedy orders, of as many as take a moment. The first within `enough_bytes` ends
+/// the matter.
 Candidate best_greedy(const Problem& problem, std::uint64_t enough_bytes);
 
 }  // namespace tensorpool::planner

@@ -6,6 +6,7 @@
 
 #include "planner/exact_search.hpp"
 #include "planner/lower_bound.hpp"
+#include "planner/repack.hpp"
 
 namespace tensorpool::planner {
 namespace {
@@ -28,6 +29,7 @@ public:
           best_(best) {}
 
     std::uint64_t run() {
+        if (repack(problem_, target(), work_, best_.packing)) best_.method = PlanMethod::repacking;
         for (std::uint64_t steps = first_round_steps; !done(); steps = grown(steps)) round(steps);
         return proven_;
     }

@@ -8,9 +8,9 @@
 
 namespace tensorpool::planner {
 
-/// Searches for packings below `best`, until one needs at most `enough_bytes`, or there is none, or
-/// the work is over. Returns what is proven to be needed, at least `proven_bytes`: that much was
-/// proven before.
+/// Searches for packings below `best`, by repacking it and then by the exact search, until one
+/// needs at most `enough_bytes`, or there is none, or the work is over. Returns what is proven to
+/// be needed, at least `proven_bytes`: that much was proven before.
 std::uint64_t shrink(const Problem& problem, std::uint64_t proven_bytes, std::uint64_t enough_bytes,
                      Work& work, Candidate& best);
 

@@ -188,10 +188,12 @@ TEST(PlanMemory, EqualBuffersMayTradePlacesButNotThePeak) {
 TEST(PlanMemory, MethodsHaveNames) {
     EXPECT_STREQ(to_string(PlanMethod::none), "none");
     EXPECT_STREQ(to_string(PlanMethod::by_size), "by size");
+    EXPECT_STREQ(to_string(PlanMethod::by_class), "by class");
     EXPECT_STREQ(to_string(PlanMethod::by_area), "by area");
     EXPECT_STREQ(to_string(PlanMethod::by_lifetime), "by lifetime");
     EXPECT_STREQ(to_string(PlanMethod::by_conflicts), "by conflicts");
     EXPECT_STREQ(to_string(PlanMethod::by_time), "by time");
+    EXPECT_STREQ(to_string(PlanMethod::repacking), "repacking");
     EXPECT_STREQ(to_string(PlanMethod::exact), "exact");
 }
 

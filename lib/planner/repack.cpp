@@ -1,0 +1,208 @@
+#include "planner/repack.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <queue>
+#include <vector>
+
+#include "base/alignment.hpp"
+#include "planner/time_windows.hpp"
+
+namespace tensorpool::planner {
+namespace {
+
+// A capacity that is reached at all is mostly reached with fewer moves than buffers
+// (perf/plan.cpp).
+constexpr std::uint64_t moves_a_buffer = 2;
+constexpr std::uint64_t moves_at_least = 10'000;
+// How much of the distance between the peak and what is enough each capacity takes off.
+constexpr std::uint64_t part_of_distance = 4;
+// Costs, which are weights times burdens, are summed over less than 2^20 buffers or lose nothing
+// but some sense.
+constexpr double heaviest = 1U << 24;
+constexpr std::uint64_t hardest = 1U << 16;
+// A window's buffers that are looked at in one step of the search, of about a microsecond.
+constexpr std::size_t looks_a_step = 512;
+
+/// What each buffer is worth: bytes × time, as an integer, so that sums are the same everywhere.
+std::vector<std::uint64_t> weights_of(const Problem& problem) {
+    std::vector<double> areas;
+    areas.reserve(problem.buffers.size());
+    for (const Buffer& buffer : problem.buffers) {
+        areas.push_back(static_cast<double>(buffer.bytes) * (buffer.end - buffer.begin));
+    }
+    const double most = *std::max_element(areas.begin(), areas.end());
+    std::vector<std::uint64_t> weights;
+    weights.reserve(areas.size());
+    for (const double area : areas) {
+        weights.push_back(1 + static_cast<std::uint64_t>(area / most * heaviest));
+    }
+    return weights;
+}
+
+/// What is in the way of a buffer, and what it costs to move that.
+struct Obstacle {
+    Placed placed;
+    std::uint64_t cost;
+};
+struct Top {
+    std::uint64_t at;
+    std::uint64_t cost;
+};
+
+class Repacking {
+public:
+    Repacking(const Problem& problem, Work& work, Packing& packing)
+        : problem_(problem),
+          work_(work),
+          packing_(packing),
+          windows_(problem),
+          weights_(weights_of(problem)),
+          homeless_(Lighter{&weights_}) {
+        for (std::uint32_t i = 0; i < problem.buffers.size(); ++i) windows_.add(placed(i));
+    }
+
+    /// False where the packing is left half done.
+    bool fit_into(std::uint64_t capacity) {
+        capacity_ = capacity;
+        burdens_.assign(problem_.buffers.size(), 1);
+        for (std::uint32_t i = 0; i < problem_.buffers.size(); ++i) {
+            if (placed(i).top > capacity) take_away(placed(i));
+        }
+        std::uint64_t moves =
+            moves_at_least + moves_a_buffer * std::uint64_t{problem_.buffers.size()};
+        while (!homeless_.empty()) {
+            const std::uint32_t index = homeless_.top();
+            homeless_.pop();
+            if (moves-- == 0 || !settle(index)) return false;
+        }
+        packing_.peak_bytes = highest_top();
+        return true;
+    }
+
+private:
+    struct Lighter {
+        const std::vector<std::uint64_t>* weights;
+        bool operator()(std::uint32_t a, std::uint32_t b) const {
+            return (*weights)[a] != (*weights)[b] ? (*weights)[a] < (*weights)[b] : a > b;
+        }
+    };
+
+    Placed placed(std::uint32_t index) const {
+        const Buffer& buffer = problem_.buffers[index];
+        const std::uint64_t offset = packing_.offsets[index];
+        return {buffer.begin, buffer.end, offset, offset + buffer.bytes, index};
+    }
+    std::uint64_t highest_top() const {
+        std::uint64_t most = 0;
+        for (std::uint32_t i = 0; i < problem_.buffers.size(); ++i) {
+            most = std::max(most, placed(i).top);
+        }
+        return most;
+    }
+    void take_away(const Placed& one) {
+        windows_.remove(one);
+        homeless_.push(one.index);
+    }
+    void put(std::uint32_t index, std::uint64_t offset) {
+        packing_.offsets[index] = offset;
+        windows_.add(placed(index));
+    }
+    bool may_look_at(const OffsetList& window) {
+        for (std::size_t looks = 0; looks <= window.size(); looks += looks_a_step) {
+            if (!work_.step()) return false;
+        }
+        return true;
+    }
+
+    bool settle(std::uint32_t index) {
+        const Buffer& buffer = problem_.buffers[index];
+        const OffsetList& window = windows_.around(buffer);
+        if (!may_look_at(window)) return false;
+        const std::uint64_t offset = window.offset_for(buffer, Gap::first);
+        if (offset + buffer.bytes <= capacity_) {
+            put(index, offset);
+            return true;
+        }
+        burdens_[index] = std::min(2 * burdens_[index], hardest);
+        look_at(window, buffer);
+        const std::optional<std::uint64_t> cheapest = cheapest_offset(buffer);
+        if (!cheapest) return false;
+        make_room(*cheapest, buffer.bytes);
+        put(index, *cheapest);
+        return true;
+    }
+
+    void look_at(const OffsetList& window, const Buffer& buffer) {
+        obstacles_.clear();
+        tops_.clear();
+        window.visit_alive(buffer, [&](const Placed& one) {
+            const std::uint64_t cost = weights_[one.index] * burdens_[one.index];
+            obstacles_.push_back({one, cost});
+            tops_.push_back({one.top, cost});
+        });
+        std::sort(tops_.begin(), tops_.end(),
+                  [](const Top& a, const Top& b) { return a.at < b.at; });
+    }
+
+    /// Of the offsets at the bottom and right above obstacles, the one where least is in the way:
+    /// what begins below the buffer's end there, less what ends below its beginning.
+    std::optional<std::uint64_t> cheapest_offset(const Buffer& buffer) const {
+        std::optional<std::uint64_t> cheapest;
+        std::uint64_t least = UINT64_MAX;
+        std::uint64_t begun = 0;
+        std::uint64_t ended = 0;
+        auto next = obstacles_.begin();
+        auto top = tops_.begin();
+        for (std::uint64_t offset = 0; offset + buffer.bytes <= capacity_;) {
+            for (; next != obstacles_.end() && next->placed.bottom < offset + buffer.bytes;
+                 ++next) {
+                begun += next->cost;
+            }
+            for (; top != tops_.end() && top->at <= offset; ++top) ended += top->cost;
+            if (begun - ended < least) {
+                least = begun - ended;
+                cheapest = offset;
+            }
+            if (top == tops_.end()) break;
+            offset = base::align_up(top->at, buffer.alignment);
+        }
+        return cheapest;
+    }
+
+    void make_room(std::uint64_t offset, std::uint64_t bytes) {
+        for (const Obstacle& obstacle : obstacles_) {
+            const Placed& one = obstacle.placed;
+            if (one.bottom < offset + bytes && one.top > offset) take_away(one);
+        }
+    }
+
+    const Problem& problem_;
+    Work& work_;
+    Packing& packing_;
+    TimeWindows windows_;
+    std::uint64_t capacity_ = 0;
+    std::vector<std::uint64_t> weights_;
+    std::vector<std::uint64_t> burdens_;  ///< how hard each is to move
+    std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, Lighter> homeless_;
+    std::vector<Obstacle> obstacles_;  ///< of the latest buffer, the lowest first
+    std::vector<Top> tops_;            ///< their upper ends, the lowest first
+};
+
+}  // namespace
+
+bool repack(const Problem& problem, std::uint64_t enough_bytes, Work& work, Packing& packing) {
+    const std::uint64_t before = packing.peak_bytes;
+    Packing trial = packing;
+    Repacking repacking(problem, work, trial);
+    while (packing.peak_bytes > enough_bytes) {
+        const std::uint64_t distance = packing.peak_bytes - enough_bytes;
+        const std::uint64_t less = base::ceil_divide(distance, part_of_distance);
+        if (!repacking.fit_into(packing.peak_bytes - less)) break;
+        packing = trial;
+    }
+    return packing.peak_bytes < before;
+}
+
+}  // namespace tensorpool::planner
