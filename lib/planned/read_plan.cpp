@@ -118,7 +118,19 @@ void read_request(Reader& reader, const Header& header, LearnedPlan& plan) {
     plan.offsets.push_back(offset);
 }
 
-// Alignment, overlap and the bytes of the plan: by code that shares nothing with the planner.
+void check_peak(const LearnedPlan& plan, const std::string& name) {
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+        if (!plan.requests[i].is_planned()) continue;
+        end = std::max(end, plan.offsets[i] + plan.requests[i].bytes);
+    }
+    if (end == plan.peak_bytes) return;
+    throw std::runtime_error("tensorpool: plan file '" + name +
+                             "': bytes of the plan: " + std::to_string(plan.peak_bytes) +
+                             "; expected " + std::to_string(end) + ", where the last buffer ends");
+}
+
+// Alignment and overlap: by code that shares nothing with the planner.
 void check_plan(const LearnedPlan& plan, const std::string& name) {
     try {
         validate(lifetimes_of(plan.requests), memory_plan_of(plan));
@@ -146,6 +158,7 @@ LearnedPlan read_plan(std::istream& in, const std::string& name) {
                                  "; expected " + std::to_string(sequence) +
                                  ", that of its requests");
     }
+    check_peak(plan, name);
     check_plan(plan, name);
     return plan;
 }

@@ -136,6 +136,8 @@ void ServedPlan::fill_slots(PlanTables& tables, const Befores& befores) const no
         slot.before_count =
             static_cast<std::uint32_t>(befores.first[number + 1] - befores.first[number]);
         slot.start = enter_start(tables, plan_.offsets[number]);
+        // Any that begins there.
+        tables.starts[slot.start].slot.store(number, std::memory_order_relaxed);
     }
 }
 

@@ -1,0 +1,60 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "planned/arena_tools.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool {
+namespace {
+
+using planned::testing::iterate;
+using planned::testing::LateExecutor;
+using State = PlannedArenaStatistics::State;
+
+TEST(PlannedRegistry, AChildGoesOnWithThePlanAndTheParentSeesNothingOfIt) {
+    PlannedArena arena;
+    iterate(arena, {64, 128});
+    EXPECT_TRUE(testing::holds_in_child([&] {
+        iterate(arena, {64, 128});
+        return arena.statistics().served == 2;
+    }));
+    EXPECT_EQ(arena.statistics().served, 0);
+}
+
+TEST(PlannedRegistry, AForkWhileOtherThreadsFreeFindsTheLockFree) {
+    PlannedArena arena;
+    iterate(arena, {64});
+    std::atomic<bool> ends = false;
+    std::atomic<void*> handed = nullptr;
+    std::thread other([&] {
+        while (!ends) arena.deallocate(handed.exchange(nullptr));
+    });
+    for (int i = 0; i < 20; ++i) {
+        arena.begin_iteration();
+        while (handed != nullptr) std::this_thread::yield();
+        handed = arena.allocate(1000);  // of the pool
+        EXPECT_TRUE(testing::holds_in_child([&] {
+            arena.deallocate(arena.allocate(2000));
+            arena.end_iteration();
+            return true;
+        }));
+        arena.end_iteration();
+    }
+    while (handed != nullptr) std::this_thread::yield();
+    ends = true;
+    other.join();
+}
+
+TEST(PlannedRegistry, AChildDoesNotWaitForAPlanThatItsParentsThreadMakes) {
+    LateExecutor executor;
+    PlannedArena arena({.executor = executor.function()});
+    iterate(arena, {64});
+    EXPECT_TRUE(
+        testing::holds_in_child([&] { return arena.statistics().state == State::learning; }));
+    EXPECT_EQ(arena.statistics().state, State::planning);
+}
+
+}  // namespace
+}  // namespace tensorpool

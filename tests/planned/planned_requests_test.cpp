@@ -1,0 +1,129 @@
+// Requests and frees that do not come from the plan, and those that are wrong.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "planned/arena_tools.hpp"
+
+namespace tensorpool {
+namespace {
+
+using planned::testing::iterate;
+
+/// An arena that serves blocks of 64 and of 128 bytes.
+class PlannedRequests : public ::testing::Test {
+protected:
+    PlannedRequests() { iterate(arena, {64, 128}); }
+    void expect_death(void* p, const char* message) {
+        EXPECT_EXIT(arena.deallocate(p), ::testing::KilledBySignal(SIGABRT), message);
+    }
+
+    MemoryPool pool{PoolOptions{.max_capacity = 64 << 20, .max_allocation = 1 << 20}};
+    PlannedArena arena{{.name = "a", .pool = &pool}};
+};
+
+TEST_F(PlannedRequests, AreCountedByWhyTheyWentToThePool) {
+    arena.begin_iteration();
+    void* const late = arena.allocate(64);
+    arena.deallocate(arena.allocate(640));  // too large
+    arena.deallocate(arena.allocate(128));
+    arena.deallocate(arena.allocate(128));  // unknown
+    arena.end_iteration();
+    arena.begin_iteration();
+    arena.deallocate(arena.allocate(64));  // still in use
+    arena.deallocate(late);
+    arena.end_iteration();
+    const PlannedArenaStatistics figures = arena.statistics();
+    EXPECT_EQ(figures.served, 2);
+    EXPECT_EQ(figures.from_pool, 2 + 3);
+    EXPECT_EQ(figures.too_large, 1);
+    EXPECT_EQ(figures.unknown + figures.out_of_order, 1);
+    EXPECT_EQ(figures.still_in_use, 1);
+}
+
+TEST_F(PlannedRequests, OneThatFailsChangesNothing) {
+    arena.begin_iteration();
+    const PlannedArenaStatistics before = arena.statistics();
+    EXPECT_THROW(arena.allocate(2 << 20), AllocationError);
+    EXPECT_EQ(arena.try_allocate(2 << 20), nullptr);
+    EXPECT_EQ(arena.statistics().from_pool, before.from_pool);
+    EXPECT_EQ(arena.statistics().pool_in_use_bytes, 0);
+    arena.deallocate(arena.allocate(64));
+    arena.deallocate(arena.try_allocate(128));
+    arena.end_iteration();
+    EXPECT_EQ(arena.statistics().served, 2);
+}
+
+TEST_F(PlannedRequests, ABlockFreedTwiceStopsTheProgram) {
+    arena.begin_iteration();
+    void* const planned = arena.allocate(64);
+    void* const pooled = arena.allocate(1000);
+    arena.deallocate(planned);
+    arena.deallocate(pooled);
+    expect_death(planned, "planned arena 'a': deallocate: 0x[0-9a-f]+ is no block in use of this");
+    expect_death(pooled, "is no block in use of this arena");
+    arena.end_iteration();
+}
+
+TEST_F(PlannedRequests, WhatIsNoBlockStopsTheProgram) {
+    arena.begin_iteration();
+    auto* const block = static_cast<char*>(arena.allocate(64));
+    expect_death(block + 1, "is no block in use");
+    expect_death(block + 64, "is no block in use");
+    int local = 0;
+    expect_death(&local, "is no block in use");
+    void* const foreign = pool.allocate(64);
+    expect_death(foreign, "is no block in use");
+    pool.deallocate(foreign);
+    arena.deallocate(block);
+    arena.end_iteration();
+}
+
+TEST_F(PlannedRequests, ABlockOfAnOldPlanFreedTwiceStopsTheProgram) {
+    arena.begin_iteration();
+    void* const one = arena.allocate(64);
+    void* const other = arena.allocate(128);
+    arena.end_iteration();
+    arena.relearn();
+    arena.deallocate(one);
+    expect_death(one, "is no block in use");
+    arena.deallocate(other);
+    expect_death(other, "is no block in use");
+}
+
+TEST_F(PlannedRequests, AnotherThreadThatAllocatesStopsTheProgramWithChecks) {
+    EXPECT_EXIT(
+        {
+            PlannedArena checked({.name = "b", .checks = Checks::basic});
+            checked.begin_iteration();
+            std::thread([&] { checked.allocate(64); }).join();
+        },
+        ::testing::KilledBySignal(SIGABRT), "planned arena 'b' belongs to the thread that began");
+}
+
+TEST_F(PlannedRequests, AnyThreadMayFree) {
+    for (int iteration = 0; iteration < 20; ++iteration) {
+        arena.begin_iteration();
+        std::vector<void*> blocks = {arena.allocate(64), arena.allocate(128), arena.allocate(1000)};
+        std::thread([&] {
+            for (void* const block : blocks) arena.deallocate(block);
+        }).join();
+        arena.end_iteration();
+    }
+    const PlannedArenaStatistics figures = arena.statistics();
+    EXPECT_EQ(figures.in_use_bytes, 0);
+    EXPECT_EQ(figures.pool_in_use_bytes, 0);
+    EXPECT_EQ(figures.still_in_use, 0);
+}
+
+TEST_F(PlannedRequests, TheLoopMayMoveToAnotherThread) {
+    std::thread([&] { iterate(arena, {64, 128}); }).join();
+    iterate(arena, {64, 128});
+    EXPECT_EQ(arena.statistics().served, 4);
+    EXPECT_EQ(arena.statistics().in_use_bytes, 0);
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,208 @@
+// How an arena learns, plans, serves and gives plans up.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include "planned/arena_tools.hpp"
+#include "statistics/commit_budget.hpp"
+
+namespace tensorpool {
+namespace {
+
+using planned::testing::iterate;
+using planned::testing::LateExecutor;
+using State = PlannedArenaStatistics::State;
+
+State state_of(const PlannedArena& arena) {
+    return arena.statistics().state;
+}
+
+TEST(PlannedState, LearnsUntilSoManyIterationsWereAlike) {
+    PlannedArena arena({.learn_iterations = 2});
+    iterate(arena, {64});
+    iterate(arena, {128});
+    EXPECT_EQ(state_of(arena), State::learning);
+    EXPECT_EQ(arena.statistics().buffers, 1);
+    iterate(arena, {128});
+    EXPECT_EQ(state_of(arena), State::serving);
+}
+
+TEST(PlannedState, AnEmptyIterationTeachesNothing) {
+    PlannedArena arena;
+    iterate(arena, {});
+    EXPECT_EQ(state_of(arena), State::learning);
+}
+
+TEST(PlannedState, WhatOutlivesItsIterationIsThePoolsForEver) {
+    PlannedArena arena;
+    void* kept = nullptr;
+    for (int iteration = 0; iteration < 4; ++iteration) {
+        const IterationScope scope(arena);
+        void* const next = arena.allocate(1000);
+        std::memset(next, iteration, 1000);
+        if (kept != nullptr) {
+            EXPECT_EQ(static_cast<char*>(kept)[999], iteration - 1);
+            arena.deallocate(kept);
+        }
+        kept = next;
+        arena.deallocate(arena.allocate(1000));
+    }
+    arena.deallocate(kept);
+    const PlannedArenaStatistics figures = arena.statistics();
+    EXPECT_EQ(figures.served, 3);
+    EXPECT_EQ(figures.from_pool, 5);
+    EXPECT_EQ(figures.too_large + figures.out_of_order + figures.still_in_use, 0);
+}
+
+TEST(PlannedState, PlansWhereTheExecutorSaysAndServesFromTheNextIteration) {
+    LateExecutor executor;
+    PlannedArena arena({.executor = executor.function()});
+    iterate(arena, {64, 128});
+    EXPECT_EQ(state_of(arena), State::planning);
+    iterate(arena, {64, 128});
+    EXPECT_EQ(arena.statistics().from_pool, 4);
+    arena.begin_iteration();
+    std::thread([&] { executor.run_all(); }).join();
+    arena.deallocate(arena.allocate(64));
+    EXPECT_EQ(arena.statistics().served, 0);
+    arena.end_iteration();
+    iterate(arena, {64, 128});
+    EXPECT_EQ(state_of(arena), State::serving);
+    EXPECT_EQ(arena.statistics().served, 2);
+}
+
+TEST(PlannedState, AnExecutorThatRunsAtOnceIsAsGoodAsNone) {
+    PlannedArena arena({.executor = [](const std::function<void()>& job) { job(); }});
+    iterate(arena, {64});
+    EXPECT_EQ(state_of(arena), State::serving);
+}
+
+TEST(PlannedState, TheJobMayOutliveTheArena) {
+    LateExecutor executor;
+    {
+        PlannedArena arena({.executor = executor.function()});
+        iterate(arena, {64});
+    }
+    executor.run_all();
+}
+
+TEST(PlannedState, AJobThatIsNoMoreWantedChangesNothing) {
+    LateExecutor executor;
+    PlannedArena arena({.executor = executor.function()});
+    iterate(arena, {64});
+    arena.relearn();
+    EXPECT_EQ(state_of(arena), State::learning);
+    executor.run_all();
+    iterate(arena, {128});
+    EXPECT_EQ(state_of(arena), State::planning);
+    executor.run_all();
+    iterate(arena, {128});
+    EXPECT_EQ(arena.statistics().served, 1);
+}
+
+TEST(PlannedState, AJobThatIsThrownAwayIsAskedForAgain) {
+    LateExecutor executor;
+    PlannedArena arena({.executor = executor.function()});
+    iterate(arena, {64});
+    executor.jobs.clear();
+    iterate(arena, {64});
+    EXPECT_EQ(state_of(arena), State::planning);
+    executor.run_all();
+    iterate(arena, {64});
+    EXPECT_EQ(arena.statistics().served, 1);
+}
+
+TEST(PlannedState, AnExecutorThatThrowsLeavesThePoolServing) {
+    PlannedArena arena({.executor = [](const auto&) { throw std::runtime_error("full"); }});
+    for (int i = 0; i < 10; ++i) iterate(arena, {64});
+    EXPECT_EQ(state_of(arena), State::learning);
+    EXPECT_EQ(arena.statistics().from_pool, 10);
+}
+
+TEST(PlannedState, DriftThatLastsBringsAnotherPlan) {
+    PlannedArena arena({.drift_iterations = 3});
+    iterate(arena, {64, 128, 256});
+    for (int i = 0; i < 3; ++i) iterate(arena, {640, 1280});
+    EXPECT_EQ(state_of(arena), State::learning);
+    iterate(arena, {640, 1280});
+    EXPECT_EQ(state_of(arena), State::serving);
+    EXPECT_EQ(arena.statistics().plans, 2);
+    iterate(arena, {640, 1280});
+    EXPECT_EQ(arena.statistics().served, 2);
+    EXPECT_EQ(arena.statistics().plan_peak_bytes, 640 + 1280);
+}
+
+TEST(PlannedState, OneIterationThatIsDifferentIsBorne) {
+    PlannedArena arena({.drift_iterations = 2});
+    iterate(arena, {64, 128});
+    for (int i = 0; i < 5; ++i) {
+        iterate(arena, {640, 1280});
+        iterate(arena, {64, 128});
+    }
+    EXPECT_EQ(state_of(arena), State::serving);
+    EXPECT_EQ(arena.statistics().plans, 1);
+}
+
+TEST(PlannedState, AnOldPlansMemoryStaysUntilItsLastBlockIsFreed) {
+    PlannedArena arena({.drift_iterations = 1});
+    iterate(arena, {64, 128});
+    arena.begin_iteration();
+    void* const kept = arena.allocate(64);
+    std::memset(kept, 5, 64);
+    arena.deallocate(arena.allocate(9999));
+    arena.deallocate(arena.allocate(9999));
+    arena.end_iteration();
+    EXPECT_EQ(state_of(arena), State::learning);
+    EXPECT_NE(arena.statistics().capacity_bytes, 0);
+    EXPECT_EQ(arena.statistics().in_use_bytes, 64);
+    iterate(arena, {1000});
+    iterate(arena, {1000});
+    const std::uint64_t both = arena.statistics().capacity_bytes;
+    EXPECT_EQ(static_cast<char*>(kept)[63], 5);
+    std::thread([&] { arena.deallocate(kept); }).join();
+    EXPECT_EQ(arena.statistics().in_use_bytes, 0);
+    iterate(arena, {1000});
+    EXPECT_LT(arena.statistics().capacity_bytes, both);
+}
+
+TEST(PlannedState, RelearnsWhenAsked) {
+    PlannedArena arena;
+    iterate(arena, {64});
+    arena.relearn();
+    EXPECT_EQ(state_of(arena), State::learning);
+    EXPECT_EQ(arena.statistics().capacity_bytes, 0);
+    iterate(arena, {128});
+    iterate(arena, {128});
+    EXPECT_EQ(arena.statistics().served, 1);
+}
+
+TEST(PlannedState, GivesAllMemoryBackWhenItGoes) {
+    MemoryPool pool;
+    const std::size_t before = statistics::commit_budget().committed();
+    {
+        PlannedArena arena({.pool = &pool, .checks = Checks::off});
+        iterate(arena, {64, 1 << 20});
+        arena.begin_iteration();
+        EXPECT_NE(arena.allocate(64), nullptr);
+        EXPECT_NE(arena.allocate(2 << 20), nullptr);
+    }
+    EXPECT_EQ(pool.get_total_allocated(), 0);
+    pool.trim();
+    EXPECT_LE(statistics::commit_budget().committed(), before + pool.get_total_capacity());
+}
+
+TEST(PlannedState, WithFullChecksItMustGoWithoutBlocksInUse) {
+    EXPECT_EXIT(
+        {
+            PlannedArena arena({.name = "a", .checks = Checks::full});
+            EXPECT_NE(arena.allocate(64), nullptr);
+        },
+        ::testing::KilledBySignal(SIGABRT),
+        "planned arena 'a': destroyed with blocks of 64 B in use; expected none");
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "planned/learned_plan.hpp"
+
+namespace tensorpool::planned::testing {
+
+/// A buffer of a plan, in granules of 64 bytes: where it lies, how long it is, and how many
+/// requests had been made when it was freed.
+struct Placed {
+    std::uint64_t offset;
+    std::uint64_t length;
+    std::uint32_t end;
+};
+
+inline Request request_of(std::uint64_t granules, std::uint32_t end, std::uint32_t alignment = 64) {
+    return {
+        .bytes = granules * 64, .pool_bytes = granules * 128, .alignment = alignment, .end = end};
+}
+
+inline void add_left_to_pool(LearnedPlan& plan, std::uint64_t granules) {
+    plan.requests.push_back(request_of(granules, Request::outlives));
+    plan.offsets.push_back(LearnedPlan::no_offset);
+}
+
+inline void add(LearnedPlan& plan, const Placed& placed) {
+    plan.requests.push_back(request_of(placed.length, placed.end));
+    plan.offsets.push_back(placed.offset * 64);
+    const std::uint64_t end = (placed.offset + placed.length) * 64;
+    plan.peak_bytes = plan.peak_bytes > end ? plan.peak_bytes : end;
+}
+
+inline LearnedPlan plan_of(std::initializer_list<Placed> buffers) {
+    LearnedPlan plan;
+    for (const Placed& placed : buffers) add(plan, placed);
+    return plan;
+}
+
+/// A and B lie beside each other, then C over both, D over the first half of B, and E, which is
+/// left to the pool.
+inline LearnedPlan small_plan() {
+    LearnedPlan plan = plan_of({{0, 4, 2}, {4, 4, 2}, {0, 8, 3}, {4, 2, 4}});
+    add_left_to_pool(plan, 3);
+    return plan;
+}
+
+}  // namespace tensorpool::planned::testing

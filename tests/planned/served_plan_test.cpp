@@ -1,0 +1,141 @@
+#include "planned/served_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "base/alignment.hpp"
+#include "planned/plans.hpp"
+#include "platform/platform.hpp"
+#include "statistics/commit_budget.hpp"
+
+namespace tensorpool::planned {
+namespace {
+
+std::unique_ptr<ServedPlan> serve(LearnedPlan plan) {
+    base::Refusal refusal;
+    auto served = ServedPlan::make(std::move(plan), refusal);
+    EXPECT_NE(served, nullptr) << refusal.limit;
+    return served;
+}
+
+TEST(ServedPlan, SlotsLieWhereThePlanSays) {
+    const auto served = serve(testing::small_plan());
+    const PlanTables& tables = served->tables();
+    EXPECT_EQ(tables.count, 5);
+    EXPECT_EQ(tables.slots[1].address, tables.base + 256);
+    EXPECT_EQ(tables.slots[1].bytes, 256);
+    EXPECT_EQ(tables.slots[1].most_alignment, 64);
+    EXPECT_TRUE(tables.slots[1].is_for(256, 64));
+    EXPECT_TRUE(tables.slots[1].is_for(193, 1));
+    EXPECT_FALSE(tables.slots[1].is_for(192, 64));
+    EXPECT_FALSE(tables.slots[1].is_for(257, 64));
+    EXPECT_FALSE(tables.slots[1].is_for(256, 128));
+    EXPECT_FALSE(tables.slots[1].is_for(256, 0));
+}
+
+TEST(ServedPlan, WhatIsLeftToThePoolAndTheEndTakeNothing) {
+    const auto served = serve(testing::small_plan());
+    const PlanTables& tables = served->tables();
+    EXPECT_EQ(tables.slots[4].address, nullptr);
+    EXPECT_FALSE(tables.slots[4].is_for(192, 64));
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, SIZE_MAX}) {
+        EXPECT_FALSE(tables.slots[5].is_for(bytes, 1));
+    }
+}
+
+TEST(ServedPlan, MemoryIsWholePagesAndCanBeWritten) {
+    const std::size_t before = statistics::commit_budget().committed();
+    {
+        const auto served = serve(testing::small_plan());
+        std::memset(served->tables().base, 1, platform::page_bytes());
+        EXPECT_EQ(served->capacity() % platform::page_bytes(), 0);
+        EXPECT_EQ(statistics::commit_budget().committed(), before + served->capacity());
+    }
+    EXPECT_EQ(statistics::commit_budget().committed(), before);
+}
+
+TEST(ServedPlan, HoldsItsOwnAddressesOnly) {
+    const auto served = serve(testing::small_plan());
+    const std::byte* const base = served->tables().base;
+    EXPECT_TRUE(served->range().holds(base));
+    EXPECT_TRUE(served->range().holds(base + platform::page_bytes() - 1));
+    EXPECT_FALSE(served->range().holds(base - 1));
+    EXPECT_FALSE(served->range().holds(base + platform::page_bytes()));
+    EXPECT_FALSE(served->range().holds(nullptr));
+    EXPECT_FALSE(PlanRange().holds(nullptr));
+    EXPECT_FALSE(PlanRange().holds(base));
+}
+
+TEST(ServedPlan, AlignsItsMemoryToTheLargestAlignment) {
+    LearnedPlan plan = testing::plan_of({{0, 1, 1}});
+    plan.requests[0].alignment = 1 << 23;
+    const auto served = serve(std::move(plan));
+    EXPECT_TRUE(base::is_aligned(served->tables().base, 1 << 23));
+}
+
+TEST(ServedPlan, KnowsWhichSlotIsHeldAtAnAddress) {
+    const auto served = serve(testing::small_plan());
+    PlanTables& tables = served->tables();
+    std::byte* const base = tables.base;
+    EXPECT_EQ(tables.held_at(base), PlanTables::no_slot);
+    tables.hand_out(tables.slots[0]);
+    EXPECT_EQ(tables.held_at(base), 0);
+    EXPECT_EQ(tables.held_at(base + 1), PlanTables::no_slot);
+    EXPECT_EQ(tables.held_at(base + 64), PlanTables::no_slot);
+    EXPECT_EQ(tables.held_at(base + 256), PlanTables::no_slot);
+    tables.take_back(0);
+    EXPECT_EQ(tables.held_at(base), PlanTables::no_slot);
+    tables.hand_out(tables.slots[2]);
+    EXPECT_EQ(tables.held_at(base), 2);
+}
+
+TEST(ServedPlan, LooksAtTheSlotsBefore) {
+    const auto served = serve(testing::small_plan());
+    PlanTables& tables = served->tables();
+    tables.hand_out(tables.slots[1]);
+    EXPECT_TRUE(tables.are_before_free(tables.slots[0]));
+    EXPECT_FALSE(tables.are_before_free(tables.slots[2]));
+    tables.take_back(1);
+    EXPECT_TRUE(tables.are_before_free(tables.slots[2]));
+}
+
+TEST(ServedPlan, IsHeldUntilTheLastBlockIsFreed) {
+    const auto served = serve(testing::small_plan());
+    PlanTables& tables = served->tables();
+    tables.hand_out(tables.slots[0]);
+    tables.hand_out(tables.slots[3]);
+    EXPECT_TRUE(served->is_held());
+    tables.take_back(0);
+    EXPECT_TRUE(served->is_held());
+    tables.take_back(3);
+    EXPECT_FALSE(served->is_held());
+}
+
+TEST(ServedPlan, OfNothingServesNothing) {
+    LearnedPlan plan;
+    testing::add_left_to_pool(plan, 1);
+    const auto served = serve(std::move(plan));
+    EXPECT_FALSE(served->is_held());
+    EXPECT_FALSE(served->range().holds(served->tables().base));
+}
+
+TEST(ServedPlan, TellsWhatThereIsNotEnoughOf) {
+    LearnedPlan plan = testing::plan_of({{0, PlanRange::most_bytes / 64, 1}});
+    if (statistics::commit_budget().ceiling() >= plan.peak_bytes) GTEST_SKIP();
+    base::Refusal refusal;
+    const std::size_t before = statistics::commit_budget().committed();
+    EXPECT_EQ(ServedPlan::make(std::move(plan), refusal), nullptr);
+    EXPECT_NE(refusal.limit_bytes, 0);
+    EXPECT_EQ(statistics::commit_budget().committed(), before);
+}
+
+TEST(ServedPlan, RefusesAPlanOfMoreBytesThanItsGranulesHaveNumbers) {
+    LearnedPlan plan = testing::plan_of({{0, PlanRange::most_bytes / 64 + 1, 1}});
+    base::Refusal refusal;
+    EXPECT_THROW(ServedPlan::make(std::move(plan), refusal), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace tensorpool::planned
