@@ -1,9 +1,7 @@
 /// Question: what does it cost to load a model that is mapped, against reading it?
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,20 +38,23 @@ constexpr std::size_t MiB = std::size_t{1} << 20;
 
 // The file ----------------------------------------------------------------------------------------
 
-/// A file of `mib` pieces of 1 MiB, its "tensors", in a folder of its own; gone with the object.
+/// A file of `mib` pieces of 1 MiB, its "tensors". It has no name, so that nothing stays of it
+/// whatever ends this process.
 class ModelFile {
 public:
-    explicit ModelFile(std::size_t mib) : bytes_(mib * MiB) {
-        std::string name = std::filesystem::temp_directory_path() / "tensorpool_load.XXXXXX";
-        if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-        folder_ = name;
-        write(mib);
+    explicit ModelFile(std::size_t mib)
+        : file_(open(std::filesystem::temp_directory_path().c_str(), O_TMPFILE | O_RDWR, 0600)),
+          bytes_(mib * MiB) {
+        if (file_ < 0 || !write(mib)) {
+            std::perror("load_perf: a file in the temporary folder");
+            std::exit(1);
+        }
     }
-    ~ModelFile() { std::filesystem::remove_all(folder_); }
+    ~ModelFile() { close(file_); }
     ModelFile(const ModelFile&) = delete;
     ModelFile& operator=(const ModelFile&) = delete;
 
-    std::string path() const { return folder_ / "model"; }
+    std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
     std::size_t bytes() const { return bytes_; }
 
     /// On the disk and in no cache of this system; false where that cannot be had.
@@ -69,25 +70,22 @@ public:
     }
 
 private:
-    void write(std::size_t mib) const {
-        const int file = open(path().c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
+    /// On the disk when it returns. False on failure, with the reason in errno.
+    bool write(std::size_t mib) const {
         std::vector<std::uint64_t> piece(MiB / 8);
         std::uint64_t state = 1;
-        bool is_written = file >= 0;
-        for (std::size_t i = 0; i < mib && is_written; ++i) {
+        for (std::size_t i = 0; i < mib; ++i) {
             // Knuth's linear congruential generator (MMIX): bytes that nothing compresses.
             for (std::uint64_t& word : piece) {
                 word = state = state * 6364136223846793005U + 1442695040888963407U;
             }
-            is_written = ::write(file, piece.data(), MiB) == static_cast<ssize_t>(MiB);
+            if (::write(file_, piece.data(), MiB) != static_cast<ssize_t>(MiB)) return false;
         }
-        is_written = is_written && fsync(file) == 0;
-        close(file);
-        if (!is_written) throw std::runtime_error("cannot write " + path());
+        return fsync(file_) == 0;
     }
 
+    int file_;
     std::size_t bytes_;
-    std::filesystem::path folder_;
 };
 
 // What is done with it ----------------------------------------------------------------------------
