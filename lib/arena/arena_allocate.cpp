@@ -68,6 +68,7 @@ void* Arena::find_place(std::size_t bytes, std::size_t alignment, Refusal& refus
     if (bytes > most || alignment > most_bytes) {
         refusal = bytes > most ? Refusal{"max_allocation", most}
                                : Refusal{"the largest alignment", most_bytes};
+        if (bytes > most && bytes <= most_bytes) refusal.needed_limit = bytes;
         return state_->refuse(bytes, refusal);
     }
     for (;;) {
@@ -147,6 +148,7 @@ std::size_t Arena::grow_to(std::size_t end, const GrowthPolicy& growth, Refusal&
     if (!state_->is_growing()) {
         refusal = {state_->is_measuring() ? "what can be measured" : "the buffer",
                    end_.load(std::memory_order_relaxed)};
+        refusal.needed_limit = end;
         return 0;
     }
     const std::size_t grown = state_->memory.grow_to(end, growth, refusal);

@@ -64,6 +64,7 @@ std::size_t ArenaMemory::grow_to(std::size_t end, const GrowthPolicy& growth,
                                  Refusal& refusal) noexcept {
     if (end > limit_) {
         refusal = {limit_name_, limit_};
+        refusal.needed_limit = end;
         return 0;
     }
     const std::size_t needed = align_up(end, page_bytes()) - committed_;
@@ -75,7 +76,8 @@ std::size_t ArenaMemory::grow_to(std::size_t end, const GrowthPolicy& growth,
                                                       return commit(bytes);
                                                   });
     if (grown == 0) {
-        refusal = {asked ? "what the system commits" : "available memory", budget.ceiling()};
+        refusal = budget.refuse(needed, asked);
+        refusal.missing = 0;  // of a pool's pages
         return 0;
     }
     totals_.count_growth(grown);

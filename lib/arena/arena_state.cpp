@@ -149,8 +149,7 @@ void ArenaState::announce_change() noexcept {
 }
 
 void ArenaState::fail(std::size_t bytes, const base::Refusal& refusal) const {
-    throw AllocationError(name(), bytes, arena_.used(), capacity(), refusal.limit,
-                          refusal.limit_bytes);
+    throw AllocationError(name(), base::failure_of(refusal, bytes, arena_.used(), capacity()));
 }
 
 void ArenaState::refuse_mark(const std::string& what) const {

@@ -34,8 +34,8 @@ constexpr std::size_t few_sets_bytes = 512;
 
 [[noreturn]] void refuse(ScratchState& state, std::size_t bytes, const Refusal& refusal) {
     state.count_refusal(bytes, refusal);
-    throw AllocationError(state.name(), bytes, state.scratch().used(), state.capacity(),
-                          refusal.limit, refusal.limit_bytes);
+    throw AllocationError(
+        state.name(), base::failure_of(refusal, bytes, state.scratch().used(), state.capacity()));
 }
 
 }  // namespace

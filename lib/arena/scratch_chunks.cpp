@@ -65,7 +65,8 @@ std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std:
         });
     if (bytes != 0) return bytes;
     refusal = asked ? Refusal{"address space", platform::available_address_space()}
-                    : Refusal{"available memory", budget.ceiling()};
+                    : budget.refuse(needed, false);
+    refusal.missing = 0;  // of a pool's pages
     return 0;
 }
 

@@ -40,7 +40,7 @@ void add_free(FixedText& text, const AllocationFailure& failure) noexcept {
 // Exact bytes where somebody may type them: BytesText rounds down.
 void add_remedy(FixedText& text, const AllocationFailure& failure) noexcept {
     if (failure.needed_limit != 0) {
-        text.add("\n  it would fit with %.60s of at least %zu B (%s)", failure.limit,
+        text.add("\n  it would fit if %.60s were at least %zu B (%s)", failure.limit,
                  failure.needed_limit, BytesText(failure.needed_limit).c_str());
         if (failure.missing != 0) {
             text.add(", or after %zu B (%s) in use were freed in whole pages", failure.missing,

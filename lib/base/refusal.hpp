@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include <tensorpool/errors.hpp>
+
 namespace tensorpool::detail {
 
 /// Why a request could not be met: the limit in words, such as `max_capacity`, and its size in
@@ -26,5 +28,18 @@ struct Refusal {
 namespace tensorpool::base {
 
 using detail::Refusal;
+
+/// What the error tells of it; the rest only a pool knows.
+inline AllocationFailure failure_of(const Refusal& refusal, std::size_t asked, std::size_t in_use,
+                                    std::size_t capacity) noexcept {
+    return {.asked = asked,
+            .in_use = in_use,
+            .capacity = capacity,
+            .limit = refusal.limit,
+            .limit_bytes = refusal.limit_bytes,
+            .needed_limit = refusal.needed_limit,
+            .missing = refusal.missing,
+            .advice = refusal.advice};
+}
 
 }  // namespace tensorpool::base

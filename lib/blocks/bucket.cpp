@@ -135,7 +135,7 @@ Span* Bucket::new_span(PageCount pages, Changes& changes, Refusal& refusal) noex
     std::fill(std::begin(span->home_bits), std::end(span->home_bits), 0);
     if (sources_.remember_requests && !make_memory_of_requests(*span)) {
         sources_.heap.free(*span, changes);
-        refusal = {"memory for the pool's records", 0};
+        refusal = pages::no_records();
         return nullptr;
     }
     with_room_.push_front(*span);

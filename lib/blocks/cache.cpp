@@ -82,7 +82,7 @@ bool Cache::load_from_spans(unsigned bucket, pages::Changes& changes,
     if (side.loaded == nullptr) {
         Magazine* const empty = central.take_empty(Bucket::MayMake::always);
         if (empty == nullptr) {
-            refusal = {"memory for the pool's records", 0};
+            refusal = pages::no_records();
             return false;
         }
         empty->count = 0;

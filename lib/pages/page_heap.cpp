@@ -4,6 +4,12 @@
 
 namespace tensorpool::pages {
 
+Refusal no_records() noexcept {
+    Refusal refusal = {"memory for the pool's records", 0};
+    refusal.advice = "the system gave no page for records of tensorpool's own";
+    return refusal;
+}
+
 PageHeap::PageHeap(AddressSpace& space, statistics::CommitBudget& budget, unsigned pool_number,
                    const HeapOptions& options, statistics::PoolTotals& totals) noexcept
     : space_(space),
@@ -25,6 +31,7 @@ PageHeap::~PageHeap() {
 Span* PageHeap::allocate(const PageRequest& request, Changes& changes, Refusal& refusal) noexcept {
     if (request.alignment > granule_pages && request.alignment > space_.most_alignment()) {
         refusal = {"the largest alignment", space_.most_alignment() * page_bytes};
+        refusal.advice = "it would fit with an alignment of at most that";
         return nullptr;
     }
     // Free memory in pieces that are too small counts against a limit: room is made of it, until
@@ -34,8 +41,13 @@ Span* PageHeap::allocate(const PageRequest& request, Changes& changes, Refusal& 
         const std::lock_guard guard(mutex_);
         shortage = 0;
         Span* const span = take(request, changes, refusal, shortage);
-        if (span != nullptr) return span;
+        if (span != nullptr || !request.may_grow) return span;
+        if (shortage == 0 || hot_.total_pages() == 0) tell_free(refusal);
     } while (shortage != 0 && shed(shortage, changes) != 0);
+    if (!refusal.knows_free) {  // what is free cannot be given back
+        const std::lock_guard guard(mutex_);
+        tell_free(refusal);
+    }
     return nullptr;
 }
 
@@ -72,7 +84,7 @@ Span* PageHeap::take(const PageRequest& request, Changes& changes, Refusal& refu
     }
     if (extent != nullptr && request.huge) ask_for_huge_pages(*extent);
     Span* const span = extent == nullptr ? nullptr : cut(*extent, request);
-    if (span == nullptr) refusal = {"memory for the pool's records", 0};
+    if (span == nullptr) refusal = no_records();
     count_free();
     return span;
 }
@@ -179,6 +191,15 @@ void PageHeap::count_free() noexcept {
     const std::size_t free_bytes = hot_.total_pages() * page_bytes;
     totals_.free_bytes.store(free_bytes, std::memory_order_relaxed);
     retention_.saw_free(free_bytes);
+}
+
+void PageHeap::tell_free(Refusal& refusal) noexcept {
+    refusal.knows_free = true;
+    refusal.free_pages = hot_.total_pages() * page_bytes;
+    refusal.largest_free = 0;
+    hot_.for_each([&](const Span& extent) {
+        refusal.largest_free = std::max(refusal.largest_free, extent.bytes());
+    });
 }
 
 }  // namespace tensorpool::pages

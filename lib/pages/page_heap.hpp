@@ -33,6 +33,9 @@ struct Changes {
 
 using base::Refusal;
 
+/// The refusal where there is no memory for records.
+Refusal no_records() noexcept;
+
 struct HeapOptions {
     std::size_t max_capacity = 0;  // 0: none
     GrowthPolicy growth = {};
@@ -105,6 +108,7 @@ private:
     void mark_in_use(Span& span, PageKind kind) noexcept;
     void clear_marks(Span& span) noexcept;
     void count_free() noexcept;
+    void tell_free(Refusal& refusal) noexcept;
 
     // page_heap_growth.cpp: committing. The lock is held. `shortage` is set to the bytes that would
     // have to be given back before the same can succeed; it stays 0 where that does not help.

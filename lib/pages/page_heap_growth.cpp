@@ -35,7 +35,10 @@ bool PageHeap::reserve(std::size_t bytes, Changes& changes, Refusal& refusal) no
             place = smallest_cold(pages);
         }
         std::size_t shortage = 0;
-        if (!commit_place(place, Surplus::no, changes, refusal, shortage)) return false;
+        if (!commit_place(place, Surplus::no, changes, refusal, shortage)) {
+            refusal.missing = 0;  // what is freed stays part of the capacity
+            return false;
+        }
     }
     floor_ = std::max(floor_, base::align_up(bytes, page_bytes));
     hot_.for_each([this](Span& extent) {
@@ -92,13 +95,16 @@ PageHeap::Place PageHeap::smallest_cold(PageCount pages) noexcept {
 bool PageHeap::borrow(PageCount pages, Refusal& refusal) noexcept {
     Span* const cold = spans_.make();
     if (cold == nullptr) {
-        refusal = {"memory for the pool's records", 0};
+        refusal = no_records();
         return false;
     }
     const PageRun run = space_.lend(number_, pages, space_.usual_loan());
     if (run.count == 0) {
         spans_.destroy(cold);
         refusal = {"address space", bytes_of(space_.map().page_count())};
+        refusal.advice =
+            "no run of addresses is long enough: fewer pools or larger blocks would "
+            "help, or a higher `ulimit -v` when the program starts";
         return false;
     }
     cold->first_page = run.first;
@@ -131,7 +137,7 @@ bool PageHeap::commit_place(Place place, Surplus surplus, Changes& changes, Refu
             return commit_front(*place.cold, static_cast<PageCount>(bytes / page_bytes));
         });
     if (grown == 0) {
-        refusal = {asked ? "what the system commits" : "available memory", budget_.ceiling()};
+        refusal = budget_.refuse(needed, asked);
         shortage = needed;
         return false;
     }
@@ -149,6 +155,8 @@ std::size_t PageHeap::wanted_bytes(Place place, Surplus surplus, Refusal& refusa
     const std::size_t room = limit - std::min(limit, capacity());
     if (needed > room) {
         refusal = {"max_capacity", limit};
+        refusal.needed_limit = capacity() + needed;
+        refusal.missing = capacity() + needed - limit;
         shortage = needed - room;
         return 0;
     }

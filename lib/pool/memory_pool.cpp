@@ -24,8 +24,8 @@ detail::Pool& make_pool(const PoolOptions& options) {
     }
     pages::Refusal refusal;
     if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, refusal)) {
-        const AllocationError error(options.name.c_str(), options.initial_capacity, 0, 0,
-                                    refusal.limit, refusal.limit_bytes);
+        const AllocationError error(options.name.c_str(),
+                                    base::failure_of(refusal, options.initial_capacity, 0, 0));
         detail::Pool::destroy(*pool);
         throw error;
     }

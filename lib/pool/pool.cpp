@@ -137,6 +137,7 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, Refusal& refusal,
     void* block = nullptr;
     if (bytes > options_.max_allocation) {
         refusal = {"max_allocation", options_.max_allocation};
+        if (bytes <= pages::most_large_bytes) refusal.needed_limit = bytes;
     } else {
         block = try_once(bytes, alignment, changes, refusal);
         if (block == nullptr) {
@@ -161,11 +162,6 @@ void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment, FirstTou
     void* const block = allocate(bytes, alignment, refusal, first_touch);
     if (block == nullptr && bytes != 0) fail(bytes, refusal);
     return block;
-}
-
-void Pool::fail(std::size_t bytes, const Refusal& refusal) const {
-    throw AllocationError(options_.name.c_str(), bytes, slots_.in_use_bytes(), capacity(),
-                          refusal.limit, refusal.limit_bytes);
 }
 
 void* Pool::try_once(std::size_t bytes, std::size_t alignment, Changes& changes,

@@ -90,6 +90,7 @@ private:
     void gather(pages::Changes& changes) noexcept;
     void keep_to_retention(pages::Changes& changes) noexcept;
     void tell(const pages::Changes& changes) noexcept;
+    AllocationFailure describe(std::size_t bytes, const pages::Refusal& refusal) const noexcept;
     void count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept;
     void tell(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept;
     void add_to(Snapshot& snapshot) const override;

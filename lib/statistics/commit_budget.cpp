@@ -37,6 +37,24 @@ std::size_t CommitBudget::take(std::size_t needed, std::size_t wanted, double fr
     return taken;
 }
 
+base::Refusal CommitBudget::refuse(std::size_t needed, bool was_asked) const noexcept {
+    if (was_asked) {
+        base::Refusal refusal = {"what the system commits", ceiling()};
+        refusal.advice =
+            "the system refused to commit so much; see `ulimit -v`, and "
+            "vm.overcommit_memory with CommitLimit in /proc/meminfo";
+        return refusal;
+    }
+    base::Refusal refusal = {"available memory", ceiling()};
+    const std::size_t wanted = add_up_to_most(committed(), needed);
+    // Others gave back meanwhile where it is not more.
+    if (wanted > refusal.limit_bytes) {
+        refusal.needed_limit = wanted;
+        refusal.missing = wanted - refusal.limit_bytes;
+    }
+    return refusal;
+}
+
 bool CommitBudget::short_of_memory() const noexcept {
     const std::size_t available = source_.available();
     return available < add_up_to_most(available, source_.resident()) / 16;

@@ -6,6 +6,8 @@
 
 #include <tensorpool/growth_policy.hpp>
 
+#include "base/refusal.hpp"
+
 namespace tensorpool::statistics {
 
 /// How much tensorpool has committed in this process, all pools and arenas together, touched or
@@ -46,6 +48,8 @@ public:
     std::size_t committed() const noexcept { return committed_.load(std::memory_order_relaxed); }
     /// What tensorpool may have committed in all, as last seen.
     std::size_t ceiling() const noexcept { return ceiling_.load(std::memory_order_relaxed); }
+    /// Why `needed` more bytes were not had: the system was asked and refused, or was not asked.
+    base::Refusal refuse(std::size_t needed, bool was_asked) const noexcept;
     /// Less than a sixteenth of what the process has and may have is left to take.
     bool short_of_memory() const noexcept;
 

@@ -37,7 +37,7 @@ inline constexpr FigureKind peak = FigureKind::peak;
 using Process = ProcessSnapshot;
 inline constexpr Figure<Process> process_figures[] = {
     {"committed_bytes", &Process::committed_bytes, "bytes", gauge,
-     "Committed by all pools, arenas and scratches of the process."},
+     "Committed by all pools, arenas, scratches and planned arenas of the process."},
     {"minor_faults", &Process::minor_faults, "faults", total,
      "Minor page faults of the whole process, as the system counts them."},
     {"resident_bytes", &Process::resident_bytes, "bytes", gauge,

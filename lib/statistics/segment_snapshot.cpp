@@ -164,6 +164,7 @@ std::uint64_t committed_bytes_of(const ProcessSnapshot& snapshot) noexcept {
         if (arena.kind == ArenaStatistics::Kind::growing) bytes += arena.capacity_bytes;
     }
     for (const ArenaStatistics& scratch : snapshot.scratches) bytes += scratch.capacity_bytes;
+    for (const PlannedArenaStatistics& arena : snapshot.planned) bytes += arena.capacity_bytes;
     return bytes;
 }
 

@@ -230,6 +230,24 @@ TEST(ArenaAllocate, ArenaThatCannotStartIsRefusedAndLeavesNothing) {
     EXPECT_EQ(committed(), before);
 }
 
+TEST(ArenaAllocate, RefusalTellsTheLeastLimitThatWouldDo) {
+    ArenaOptions options = bare_options();
+    options.max_capacity = mib;
+    const auto text = [&](std::size_t max_capacity) {
+        options.max_capacity = max_capacity;
+        Arena arena(options);
+        (void)arena.allocate(100);
+        return message_of<AllocationError>([&] { (void)arena.allocate(3 * mib); });
+    };
+    const std::string refused = text(mib);
+    const std::string words = "\n  it would fit if max_capacity were at least ";
+    const std::size_t at = refused.find(words);
+    ASSERT_NE(at, std::string::npos) << refused;
+    const std::size_t needed = std::stoull(refused.substr(at + words.size()));
+    EXPECT_NE(text(needed - 1), "") << needed;
+    EXPECT_EQ(text(needed), "") << needed;
+}
+
 TEST(ArenaAllocate, AvailableMemoryIsTheEnd) {
     const std::size_t before = committed();
     {
@@ -244,6 +262,9 @@ TEST(ArenaAllocate, AvailableMemoryIsTheEnd) {
             refusal = message_of<AllocationError>([&] { arena.allocate(256 * mib); });
         }
         EXPECT_NE(refusal.find("limit met: available memory"), std::string::npos) << refusal;
+        EXPECT_NE(refusal.find("it would fit if available memory were at least "),
+                  std::string::npos)
+            << refusal;
         EXPECT_LE(committed(), statistics::commit_budget().ceiling());
         EXPECT_TRUE(holds(block, mib, 1));
         arena.reset();

@@ -160,7 +160,8 @@ TEST_P(ArenaOfEachKind, RequestAboveTheLimitOfOneIsRefusedAtOnce) {
     EXPECT_EQ(message_of<AllocationError>([&] { arena.allocate(1001); }),
               "tensorpool: mine: allocate: 1001 B (1001 B) asked with 1 KiB in use and " +
                   std::string(GetParam().over ? "32 MiB" : "4 KiB") +
-                  " committed; limit met: max_allocation (1000 B)");
+                  " committed; limit met: max_allocation (1000 B)\n"
+                  "  it would fit if max_allocation were at least 1001 B (1001 B)");
     EXPECT_EQ(arena.try_allocate(1001), nullptr);
     EXPECT_EQ(ArenaFigures(arena), before);
     EXPECT_EQ(arena.statistics().refusals, 2U);
@@ -287,7 +288,8 @@ TEST(ArenaOverABuffer, NamesTheBufferAsTheLimit) {
     Arena arena = Arena::over(buffer);
     EXPECT_EQ(message_of<AllocationError>([&] { arena.allocate(129); }),
               "tensorpool: buffer: allocate: 129 B (129 B) asked with 0 B in use and 128 B "
-              "committed; limit met: the buffer (128 B)");
+              "committed; limit met: the buffer (128 B)\n"
+              "  it would fit if the buffer were at least 192 B (192 B)");
 }
 
 }  // namespace

@@ -37,5 +37,26 @@ TEST(BytesText, CopiesStandAlone) {
     EXPECT_LE(std::strlen(BytesText(mib * 1000 - 1).c_str()), 12U);
 }
 
+TEST(FixedText, AddsOnePieceAfterTheOther) {
+    char text[16];
+    FixedText to(text, sizeof text);
+    EXPECT_STREQ(text, "");
+    to.add("%d B", 12);
+    to.add(", %s", "more");
+    EXPECT_STREQ(text, "12 B, more");
+}
+
+TEST(FixedText, CutsWhereTheBufferEnds) {
+    char text[8];
+    FixedText to(text, sizeof text);
+    to.add("%s", "12345678901234");
+    EXPECT_STREQ(text, "1234567");
+    to.add("more");
+    EXPECT_STREQ(text, "1234567");
+    char none[1] = {'x'};
+    FixedText(none, 1).add("more");
+    EXPECT_EQ(none[0], '\0');
+}
+
 }  // namespace
 }  // namespace tensorpool::base

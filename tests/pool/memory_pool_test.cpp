@@ -167,7 +167,8 @@ TEST(MemoryPool, FailureTellsPoolRequestUseAndLimit) {
     void* const block = pool.allocate(mib);
     EXPECT_EQ(text_of_failure(pool, 64 * mib + 1),
               "tensorpool: mine: allocate: 67108865 B (64 MiB) asked with 1 MiB in use and 4 MiB "
-              "committed; limit met: max_allocation (64 MiB)");
+              "committed; limit met: max_allocation (64 MiB)\n"
+              "  it would fit if max_allocation were at least 67108865 B (64 MiB)");
     const std::string text = text_of_failure(pool, 8 * mib);
     EXPECT_EQ(text.find("tensorpool: mine: allocate: 8388608 B (8 MiB) asked with 1 MiB in use"),
               0U);

@@ -119,6 +119,8 @@ TEST_P(SegmentSnapshot, ShowsPlannedArenasInTheOrderInWhichTheyWereMade) {
     EXPECT_EQ(figures.planned[0].served, 50U);
     EXPECT_STREQ(figures.planned[1].name, "second");
     EXPECT_EQ(figures.planned[1].served, 3000U);
+    put(segment.planned(1).totals.capacity_bytes, 1 << 20);
+    EXPECT_EQ(snapshot().committed_bytes, std::uint64_t{1} << 20);
 }
 
 TEST_P(SegmentSnapshot, ShowsPlannedArenasWithoutAPlaceAsOther) {
