@@ -122,7 +122,9 @@ CLI::App* add_events(CLI::App& app, Settings& settings) {
         "became free), coalesced, aged (free memory that had long been of no use went back), "
         "callbacks (were asked to free something), uncached (all unused memory went back), waited "
         "(for the device); and if they are told to keep it: allocated, recycled, freed, "
-        "profile.\n";
+        "profile. Of planned arenas: plan (one was made or loaded; its peak) and drift (the "
+        "requests "
+        "left the plan for good).\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_events(settings, *options); };
     });

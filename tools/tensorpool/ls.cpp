@@ -61,7 +61,8 @@ CLI::App* add_ls(CLI::App& app, Settings& settings) {
         "TENSORPOOL_STATISTICS_DIR is set, files of ended processes are removed from it.");
     settings.details["ls"] =
         "NAME is the process's own as the system has it. POOLS and ARENAS count what is there "
-        "now, scratches among the arenas. IN USE is what callers hold, CAPACITY what is "
+        "now, scratches and planned arenas among the arenas. IN USE is what callers hold, CAPACITY "
+        "what is "
         "committed, PEAK the sum of each one's own peak, which need not have been at the same "
         "time; LIMIT is what all together may grow to, \"none\" where one of them has no limit. "
         "DEVICES "

@@ -17,7 +17,8 @@ std::vector<Cell> cells_of(const ListedProcess& listed, Sizes sizes) {
     return {{shown_name(listed.process.name, listed.process.process)},
             {std::to_string(listed.process.process)},
             {std::to_string(listed.snapshot->pools.size())},
-            {std::to_string(listed.snapshot->arenas.size() + listed.snapshot->scratches.size())},
+            {std::to_string(listed.snapshot->arenas.size() + listed.snapshot->scratches.size() +
+                            listed.snapshot->planned.size())},
             {format_size(totals.in_use_bytes, sizes)},
             {format_size(totals.capacity_bytes, sizes)},
             {format_size(totals.peak_bytes, sizes)},
@@ -61,6 +62,7 @@ std::string list_json(const ListedProcess& listed) {
         json["pools"] = listed.snapshot->pools.size();
         json["arenas"] = listed.snapshot->arenas.size();
         json["scratches"] = listed.snapshot->scratches.size();
+        json["planned"] = listed.snapshot->planned.size();
         json["devices"] = listed.snapshot->devices.size();
         json["in_use_bytes"] = totals.in_use_bytes;
         json["capacity_bytes"] = totals.capacity_bytes;

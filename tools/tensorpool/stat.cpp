@@ -20,6 +20,7 @@ struct StatOptions {
     Repetition repetition;
     std::string pool;
     bool devices = false;
+    bool planned = false;
 };
 
 /// Lines for the same screen get the titles once.
@@ -32,7 +33,7 @@ public:
 
     /// Until the process ends, which AttachError tells, or all lines are printed.
     void follow(StatisticsReader& reader) {
-        if (options_.devices) return follow_devices(reader);
+        if (options_.devices || options_.planned) return follow_tables(reader);
         Clock::time_point next = Clock::now();
         ProcessSnapshot older = take(reader);
         print(since_start(older, process_age(reader.process())));
@@ -49,7 +50,7 @@ public:
     }
 
 private:
-    void follow_devices(StatisticsReader& reader) {
+    void follow_tables(StatisticsReader& reader) {
         Clock::time_point next = Clock::now();
         for (;;) {
             print(reader.snapshot());
@@ -73,10 +74,15 @@ private:
                                  snapshot.process, options_.pool, snapshot.process));
     }
     void print(const ProcessSnapshot& snapshot) {
-        const std::string text = settings_.json
-                                     ? stat_devices_json(snapshot)
-                                     : stat_devices(snapshot, sizes_of(settings_), lines_ == 0);
-        print_line(text);
+        const Sizes sizes = sizes_of(settings_);
+        const bool first = lines_ == 0;
+        if (options_.planned) {
+            print_line(settings_.json ? stat_planned_json(snapshot)
+                                      : stat_planned(snapshot, sizes, first));
+        } else {
+            print_line(settings_.json ? stat_devices_json(snapshot)
+                                      : stat_devices(snapshot, sizes, first));
+        }
         ++lines_;
     }
     void print(const StatLook& look) {
@@ -122,6 +128,11 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         ->add_flag("--devices", options->devices,
                    "Device allocators, with PyTorch's words, instead")
         ->excludes("--pool");
+    command
+        ->add_flag("--planned", options->planned,
+                   "Planned arenas, with their peaks beside the least possible, instead")
+        ->excludes("--pool")
+        ->excludes("--devices");
     add_repetition_options(*command, options->repetition);
     add_output_options(*command, settings);
     command->footer(
@@ -129,6 +140,7 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "  tensorpool stat --name train -i 5 -n 12   a minute, in steps of 5 s\n"
         "  tensorpool stat --pid 4711 --json >log    all figures, to work on later\n"
         "  tensorpool stat --devices --name train -n 1   where the GPU's memory is\n"
+        "  tensorpool stat --planned --name train -n 1   how good the plans are\n"
         "\n"
         "The first line is an average since its start. Status 3: the process ended.");
     settings.details["stat"] =
@@ -139,7 +151,14 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "(failures). Pools, arenas and scratches are added up; rates are those of pools.\n\n"
         "With --devices there is a table for each allocator of device memory or of pinned memory. "
         "Its second column is what torch.cuda.memory_stats() calls the same thing: now is its "
-        "current, total its allocated.\n";
+        "current, total its allocated.\n\n"
+        "With --planned there is a row for each PlannedArena: BOUND is the most bytes that were "
+        "alive at once in what it learned, which no allocator could go below; POOL and PLAN are "
+        "the "
+        "peaks of the pool and of the plan for the same requests, ABOVE what the plan exceeds the "
+        "bound by. SERVED requests came from the plan, MISSED ones left it and went to the pool: "
+        "LARGE, DISORDER, UNKNOWN and BUSY (still in use) say why. HELD is the plan's memory, "
+        "FROM POOL what callers hold of the pool's through it.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_statistics(settings, *options); };
     });

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device_words.hpp"
+#include "planned_table.hpp"
 #include "printable.hpp"
 
 namespace tensorpool::command {
@@ -14,6 +15,18 @@ constexpr std::size_t table_width = 120;
 
 std::size_t size_width(Sizes sizes) {
     return sizes == Sizes::bytes ? 14 : 9;
+}
+
+template <class Statistics>
+std::string list_json(const ProcessSnapshot& snapshot, const char* name,
+                      const std::vector<Statistics>& all) {
+    std::string text = fmt::format(R"({{"process":{},"time_unix_ns":{},"{}":[)", snapshot.process,
+                                   snapshot.time_unix_ns, name);
+    for (const Statistics& one : all) {
+        if (&one != &all.front()) text += ',';
+        text += to_json(one);
+    }
+    return text + "]}";
 }
 
 }  // namespace
@@ -101,13 +114,21 @@ std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool firs
 }
 
 std::string stat_devices_json(const ProcessSnapshot& snapshot) {
-    std::string text = fmt::format(R"({{"process":{},"time_unix_ns":{},"devices":[)",
-                                   snapshot.process, snapshot.time_unix_ns);
-    for (const DeviceStatistics& device : snapshot.devices) {
-        if (&device != &snapshot.devices.front()) text += ',';
-        text += to_json(device);
+    return list_json(snapshot, "devices", snapshot.devices);
+}
+
+std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look) {
+    if (snapshot.planned.empty()) return "no planned arena now";
+    std::string text = first_look ? "" : "\n";
+    for (const std::string& line : lay_out(planned_table(snapshot.planned, sizes), table_width)) {
+        text += line + '\n';
     }
-    return text + "]}";
+    text.pop_back();
+    return text;
+}
+
+std::string stat_planned_json(const ProcessSnapshot& snapshot) {
+    return list_json(snapshot, "planned", snapshot.planned);
 }
 
 }  // namespace tensorpool::command

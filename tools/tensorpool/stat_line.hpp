@@ -36,4 +36,9 @@ std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool firs
 /// `{"process":...,"time_unix_ns":...,"devices":[...]}`, the elements as `to_json` of each.
 std::string stat_devices_json(const ProcessSnapshot& snapshot);
 
+/// A table of the planned arenas. An empty line comes before all but the first look.
+std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look);
+/// `{"process":...,"time_unix_ns":...,"planned":[...]}`, the elements as `to_json` of each.
+std::string stat_planned_json(const ProcessSnapshot& snapshot);
+
 }  // namespace tensorpool::command

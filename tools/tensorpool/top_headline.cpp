@@ -52,9 +52,9 @@ std::string rates_line(const WatchedProcess& watched, const Totals& totals) {
 std::string left_out_text(const LeftOut& left_out) {
     return fmt::format(
         "Without a place of their own in its segment, and added up under \"other\": "
-        "{} pools, {} arenas, {} threads, {} scopes, {} devices, {} streams.",
+        "{} pools, {} arenas, {} threads, {} scopes, {} devices, {} streams, {} planned arenas.",
         left_out.pools, left_out.arenas, left_out.slots, left_out.scopes, left_out.devices,
-        left_out.device_streams);
+        left_out.device_streams, left_out.planned);
 }
 
 }  // namespace
@@ -87,7 +87,9 @@ std::vector<std::string> notes_of(const TopData& data) {
     }
     if (!watched.now) return notes;
     const LeftOut& out = watched.now->left_out;
-    if (out.pools + out.arenas + out.slots + out.scopes + out.devices + out.device_streams > 0) {
+    if (out.pools + out.arenas + out.slots + out.scopes + out.devices + out.device_streams +
+            out.planned >
+        0) {
         notes.push_back(left_out_text(out));
     }
     if (!watched.now->consistent) {

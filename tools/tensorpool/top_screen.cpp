@@ -16,9 +16,9 @@ namespace {
 
 using Lines = std::vector<ScreenLine>;
 
-constexpr std::array<const char*, view_count> view_names = {"pr[o]cesses", "[p]ools",   "[b]uckets",
-                                                            "[s]copes",    "[t]hreads", "[a]renas",
-                                                            "[d]evices",   "[e]vents"};
+constexpr std::array<const char*, view_count> view_names = {"pr[o]cs",  "[p]ools",   "[b]uckets",
+                                                            "[s]copes", "[t]hreads", "[a]renas",
+                                                            "p[l]ans",  "[d]evices", "[e]vents"};
 
 /// The views, each with its key, the present one in capitals.
 std::string tabs(const TopState& state) {
@@ -76,6 +76,8 @@ std::string empty_text(const TopData& data, View view) {
             return "No thread has used a pool.";
         case View::arenas:
             return "This process has no arena and no scratch now.";
+        case View::planned:
+            return "This process has no PlannedArena now.";
         case View::devices:
             return "This process has no allocator of device memory now.";
         case View::events:
@@ -117,7 +119,7 @@ std::string sorting_text(const TopData& data, const TopState& state, const Table
 Lines help_screen() {
     static constexpr std::array text = {
         "o p b s t a     processes, pools, buckets, scopes, threads, arenas",
-        "d e             devices, events",
+        "l d e           plans (of PlannedArena), devices, events",
         "Tab             the next of these views; Shift-Tab the one before",
         "Up Down Home End PageUp PageDown    move the cursor",
         "Enter           look into this process; of a pool: its buckets; of a device",
@@ -133,7 +135,8 @@ Lines help_screen() {
         "PEAK      the process's own          HIGHEST   since this top began, or r",
         "UTIL      in use of the capacity     HITS      served by the thread's own cache",
         "WASTE     of allocated bytes nobody asked for    PARKED  free in caches",
-        "FAIL      requests that could not be met"};
+        "FAIL      requests that could not be met",
+        "BOUND     most bytes alive at once   POOL, PLAN  peaks of either for the same"};
     Lines lines = {{"Keys of tensorpool top", Style::title}, {"", Style::plain}};
     for (const char* const line : text) lines.push_back({line, Style::plain});
     return lines;

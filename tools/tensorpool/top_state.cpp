@@ -98,6 +98,8 @@ Wish press_character(TopState& state, char character, const Table& table) {
             return change_view(state, View::threads);
         case 'a':
             return change_view(state, View::arenas);
+        case 'l':
+            return change_view(state, View::planned);
         case 'd':
             return change_view(state, View::devices);
         case 'e':
@@ -120,6 +122,7 @@ TopState::TopState() {
     sort(View::scopes, 1);
     sort(View::threads, 3);
     sort(View::arenas, 2);
+    sort(View::planned, 4);  // the plan's peak
     sort(View::devices, 2);
     sort(View::events, 0);
 }

@@ -12,8 +12,18 @@
 
 namespace tensorpool::command {
 
-enum class View : unsigned { processes, pools, buckets, scopes, threads, arenas, devices, events };
-inline constexpr std::size_t view_count = 8;
+enum class View : unsigned {
+    processes,
+    pools,
+    buckets,
+    scopes,
+    threads,
+    arenas,
+    planned,
+    devices,
+    events
+};
+inline constexpr std::size_t view_count = 9;
 
 enum class Key {
     character,

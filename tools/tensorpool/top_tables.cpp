@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cells.hpp"
+#include "planned_table.hpp"
 #include "totals.hpp"
 
 namespace tensorpool::command {
@@ -128,6 +129,11 @@ Table arenas_table(const TopData& data, Sizes sizes) {
     return table;
 }
 
+Table planned_table(const TopData& data, Sizes sizes) {
+    return shown(data) != nullptr ? planned_table(shown(data)->planned, sizes)
+                                  : planned_table(std::vector<PlannedArenaStatistics>(), sizes);
+}
+
 Table events_table(const TopData& data, Sizes sizes) {
     Table table;
     table.columns = {text_column("TIME (UTC)", 12), text_column("WHAT", 9),
@@ -162,6 +168,8 @@ Table table_of(const TopData& data, const TopState& state) {
                 return threads_table(data, state.pool, sizes);
             case View::arenas:
                 return arenas_table(data, sizes);
+            case View::planned:
+                return planned_table(data, sizes);
             case View::devices:
                 return state.device == 0 ? devices_table(data, sizes)
                                          : device_table(data, state.device, sizes);

@@ -22,6 +22,7 @@ Table scopes_table(const TopData& data, Sizes sizes);
 /// Of the pool of this number; 0: of all.
 Table threads_table(const TopData& data, std::uint64_t pool, Sizes sizes);
 Table arenas_table(const TopData& data, Sizes sizes);
+Table planned_table(const TopData& data, Sizes sizes);
 Table devices_table(const TopData& data, Sizes sizes);
 /// Of the allocator of this number: PyTorch's words in a column beside ours.
 Table device_table(const TopData& data, std::uint64_t device, Sizes sizes);

@@ -26,6 +26,12 @@ void add_arena(Totals& totals, const ArenaStatistics& arena) {
     totals.failures += arena.refusals;
 }
 
+void add_planned(Totals& totals, const PlannedArenaStatistics& arena) {
+    totals.in_use_bytes += arena.in_use_bytes;
+    totals.capacity_bytes += arena.capacity_bytes;
+    totals.peak_bytes += std::max(arena.in_use_bytes, arena.plan_peak_bytes);
+}
+
 std::uint64_t limit_of(const ProcessSnapshot& snapshot) {
     std::uint64_t limit = 0;
     for (const PoolStatistics& pool : snapshot.pools) {
@@ -49,6 +55,7 @@ Totals add_up(const ProcessSnapshot& snapshot) {
     for (const PoolStatistics& pool : snapshot.pools) add_pool(totals, pool);
     for (const ArenaStatistics& arena : snapshot.arenas) add_arena(totals, arena);
     for (const ArenaStatistics& scratch : snapshot.scratches) add_arena(totals, scratch);
+    for (const PlannedArenaStatistics& arena : snapshot.planned) add_planned(totals, arena);
     for (const DeviceStatistics& device : snapshot.devices) {
         totals.device_in_use_bytes += device.in_use_bytes;
         totals.device_capacity_bytes += device.capacity_bytes;
@@ -92,6 +99,7 @@ void keep_pool(ProcessSnapshot& snapshot, const std::string& pool) {
     snapshot.arenas.clear();
     snapshot.scratches.clear();
     snapshot.devices.clear();
+    snapshot.planned.clear();
 }
 
 }  // namespace tensorpool::command

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// A process as a whole: its pools, arenas and scratches added up; and its device allocators, whose
-/// memory is another.
+/// A process as a whole: its pools, arenas of all kinds and scratches added up; and its device
+/// allocators, whose memory is another.
 
 #include <cstdint>
 #include <string>

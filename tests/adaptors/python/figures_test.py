@@ -11,7 +11,7 @@ class Statistics(EnabledCase):
     def test_tell_of_all_that_holds_memory(self):
         figures = tensorpool.statistics()
         self.assertEqual(sorted(figures),
-                         ["arenas", "devices", "pools", "scopes", "scratches", "version"])
+                         ["arenas", "devices", "planned", "pools", "scopes", "scratches", "version"])
         array = np.empty(MIB, np.uint8)
         pool = pool_figures()
         self.assertEqual(pool["name"], "global")

@@ -13,6 +13,7 @@ export function makeProcess(number, name, pools = ['tensors', 'batches', 'decode
     number, name, seconds: 0, faults: 0, entries: 0,
     pools: pools.map((one, index) => pool(index + 1, one, (420 - 130 * index) * mib, index * 2)),
     totals: pools.map(() => ({ allocations: 0, requested: 0, allocated: 0 })),
+    planned: ['training step', 'validation'],
     devices: [['activations', 'cuda:0', 38 * 1024 * mib], ['staging', 'cuda:0', 512 * mib]],
   };
 }
@@ -96,6 +97,20 @@ function device(id, name, on, scale, seconds) {
   };
 }
 
+function planned(id, name, index, seconds) {
+  const iterations = 12 + seconds * 2;
+  const serves = index === 0;
+  return {
+    version: 1, name, state: serves ? 'serving' : 'learning', id, buffers: 442 - index * 300,
+    lower_bound_bytes: (310 - 200 * index) * mib, pool_peak_bytes: (388 - 240 * index) * mib,
+    plan_peak_bytes: serves ? 311 * mib : 0, capacity_bytes: serves ? 312 * mib : 0,
+    in_use_bytes: serves ? Math.round(300 * mib * wave(seconds, 4)) : 0, pool_in_use_bytes: 64 * kib,
+    iterations, served: serves ? 442 * (iterations - 2) : 0, from_pool: 884, too_large: serves ? 3 : 0,
+    out_of_order: 0, unknown: serves ? 2 : 0, still_in_use: 0, plans: serves ? 1 : 0,
+    planning_ns: serves ? 12_340_000 : 0,
+  };
+}
+
 const arena = (id, name, kind, used, thread = 0) => ({
   version: 2, name, kind, id, thread, used_bytes: used, peak_used_bytes: used * 2,
   capacity_bytes: used * 3, peak_capacity_bytes: used * 3, reserved_bytes: 1024 * mib,
@@ -123,10 +138,11 @@ export function snapshotOf(made, time) {
       version: 1, process: made.number, process_name: made.name, library_version: '0.1.0',
       time_ns: seconds * 1e9, time_unix_ns: time * 1e9, consistent: true, committed_bytes: 1300 * mib,
       minor_faults: made.faults, resident_bytes: 1440 * mib, failed_misuse: 0, failed_leaks: 0,
-      failed_threads: 0, failed_scope_orders: 1, left_out: { pools: 0, arenas: 0, devices: 0, device_streams: 0, slots: 0, scopes: 0 },
+      failed_threads: 0, failed_scope_orders: 1, left_out: { pools: 0, arenas: 0, devices: 0, device_streams: 0, planned: 0, slots: 0, scopes: 0 },
       pools,
       arenas: [arena(11, 'batch', 'growing', Math.round(20 * mib * wave(seconds, 1))), arena(12, 'header', 'buffer', 14 * kib)],
       scratches: [arena(13, 'scratch', 'scratch', 3 * mib, made.number), arena(14, 'scratch', 'scratch', mib, made.number + 1)],
+      planned: made.planned.map((name, index) => planned(31 + index, name, index, seconds)),
       devices: made.devices.map(([name, on, scale], index) => device(21 + index, name, on, scale, seconds)),
       scopes: [scope('forward', 212 * mib, seconds * 4 + 3), scope('backward', 388 * mib, seconds * 4 + 2),
         scope('optimizer step', 17 * mib, seconds + 1), scope('decode jpeg', 44 * mib, seconds * 30)],

@@ -117,6 +117,34 @@ test('shows the figures of a device allocator beside PyTorch’s words', async (
   });
 });
 
+test('shows the peaks of a planned arena beside the lower bound', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    const row = (word) => page.locator('#planned-peaks tr', { hasText: word }).first();
+    assert.match(await textOf(page, '#planned-peaks h2'), /of training step/);
+    assert.match(await row('lower bound').innerText(), /310 MiB\s*$/);
+    assert.match(await row('pool’s peak').innerText(), /388 MiB\s+\+25\.2 %/);
+    assert.match(await row('plan’s peak').innerText(), /311 MiB\s+\+0\.3 %/);
+    assert.match(await textOf(page, '#planned'), /training step\s+serving\s+310 MiB\s+388 MiB\s+311 MiB/);
+    assert.match(await textOf(page, '#planned-peaks .facts'), /missed: too large\s*3/);
+    await page.getByRole('button', { name: 'validation' }).click();
+    assert.match(await textOf(page, '#planned-peaks h2'), /of validation/);
+    assert.match(await row('plan’s peak').innerText(), /–/);
+  });
+});
+
+test('has no panel of planned arenas where there are none', async () => {
+  const made = makeProcess(4711, 'train');
+  made.planned = [];
+  server.add(made);
+  await open({}, async (page) => {
+    await live(page);
+    assert.equal(await page.locator('#planned').isVisible(), false);
+    assert.equal(await page.locator('#planned-peaks').isVisible(), false);
+  });
+});
+
 test('has no panel of devices where there are none', async () => {
   const made = makeProcess(4711, 'train');
   made.devices = [];

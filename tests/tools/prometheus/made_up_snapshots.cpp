@@ -69,6 +69,22 @@ DeviceStatistics device(const char* name, std::uint64_t id, std::uint64_t limit)
     return made;
 }
 
+PlannedArenaStatistics planned(const char* name, std::uint64_t id) {
+    PlannedArenaStatistics made;
+    set_name(made.name, name);
+    made.state = PlannedArenaStatistics::State::serving;
+    made.id = id;
+    made.lower_bound_bytes = 5 * mebibyte;
+    made.pool_peak_bytes = 7 * mebibyte;
+    made.plan_peak_bytes = 5 * mebibyte;
+    made.capacity_bytes = 6 * mebibyte;
+    made.served = 900;
+    made.from_pool = 100;
+    made.too_large = 3;
+    made.planning_ns = 12'345'678;
+    return made;
+}
+
 ScopeStatistics scope(const char* name) {
     ScopeStatistics made;
     set_name(made.name, name);
@@ -95,6 +111,7 @@ ProcessSnapshot process(std::uint64_t number, const char* name) {
     made.scratches = {arena(name, 5, ArenaStatistics::Kind::scratch)};
     made.devices = {device(name, 6, 0), device("limited", 7, 16 * mebibyte),
                     device("limited", 8, 0)};
+    made.planned = {planned(name, 9), planned(name, 10)};
     made.scopes = {scope(name), scope("forward")};
     return made;
 }

@@ -72,6 +72,22 @@ DeviceStatistics made_up_device(const char* name, std::uint64_t id) {
     return device;
 }
 
+PlannedArenaStatistics made_up_planned(const char* name, std::uint64_t id) {
+    PlannedArenaStatistics planned = {.state = PlannedArenaStatistics::State::serving, .id = id};
+    give_name(planned, name);
+    planned.buffers = 442;
+    planned.lower_bound_bytes = 100 * mib;
+    planned.pool_peak_bytes = 125 * mib;
+    planned.plan_peak_bytes = 101 * mib;
+    planned.served = 990;
+    planned.from_pool = 460;
+    planned.too_large = 3;
+    planned.unknown = 2;
+    planned.iterations = 4;
+    planned.plans = 1;
+    return planned;
+}
+
 }  // namespace
 
 ProcessSnapshot made_up_snapshot() {
@@ -85,6 +101,7 @@ ProcessSnapshot made_up_snapshot() {
     snapshot.arenas = {made_up_arena("phases", ArenaStatistics::Kind::growing, 3)};
     snapshot.scratches = {made_up_arena("scratch", ArenaStatistics::Kind::scratch, 4)};
     snapshot.devices = {made_up_device("activations", 5)};
+    snapshot.planned = {made_up_planned("step", 7)};
     ScopeStatistics scope;
     give_name(scope, "forward");
     scope.calls = 10;

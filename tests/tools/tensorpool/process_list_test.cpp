@@ -17,7 +17,7 @@ std::vector<ListedProcess> two() {
 TEST(ProcessList, ShowsWhatEachHoldsAndWhyOthersCannotBeRead) {
     EXPECT_EQ(list_text(two(), Sizes::iec, 80),
               "NAME   PID POOLS ARENAS  IN USE CAPACITY    PEAK LIMIT DEVICES DEV USE DEV CAP\n"
-              "train 4711     2      2 116 MiB  230 MiB 120 MiB  none       1 300 MiB 640 MiB\n"
+              "train 4711     2      3 116 MiB  230 MiB 221 MiB  none       1 300 MiB 640 MiB\n"
               "12 (secret) cannot be read: it is another user's; use sudo\n");
 }
 
@@ -38,6 +38,7 @@ TEST(ProcessList, JsonHasTheSameFigures) {
     EXPECT_EQ(json["process"], 4711);
     EXPECT_EQ(json["pools"], 2);
     EXPECT_EQ(json["in_use_bytes"], 116u << 20);
+    EXPECT_EQ(json["planned"], 1);
     EXPECT_EQ(json["devices"], 1);
     EXPECT_EQ(json["device_in_use_bytes"], 300u << 20);
     EXPECT_EQ(json["device_capacity_bytes"], 640u << 20);

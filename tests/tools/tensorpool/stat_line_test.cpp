@@ -15,7 +15,7 @@ TEST(StatLine, ShowsWhatHappenedBetweenTwoLooks) {
     EXPECT_EQ(look.seconds, 2);
     EXPECT_EQ(look.rates.allocations, 2500);
     EXPECT_EQ(stat_line(look, Sizes::iec),
-              "  116 MiB   230 MiB   120 MiB  50.4%   100%     2500        0        0        0");
+              "  116 MiB   230 MiB   221 MiB  50.4%   100%     2500        0        0        0");
 }
 
 TEST(StatLine, StandsUnderItsTitlesWithin80Columns) {
@@ -65,6 +65,26 @@ TEST(StatDevices, JsonHasAllFiguresOfEach) {
     EXPECT_EQ(json["devices"][0]["name"], "activations");
     EXPECT_EQ(json["devices"][0]["split_bytes"], 40u << 20);
     EXPECT_TRUE(nlohmann::json::parse(stat_devices_json({}))["devices"].empty());
+}
+
+TEST(StatPlanned, ShowsThePeaksBesideTheBoundWithin80Columns) {
+    const std::string text = stat_planned(made_up_snapshot(), Sizes::iec, true);
+    EXPECT_TRUE(
+        text.starts_with("NAME         STATE       BOUND     POOL     PLAN ABOVE SERVED MISSED"))
+        << text;
+    EXPECT_NE(text.find("\nstep         serving   100 MiB  125 MiB  101 MiB  1.0%    990      5"),
+              std::string::npos)
+        << text;
+    EXPECT_TRUE(stat_planned(made_up_snapshot(), Sizes::iec, false).starts_with("\nNAME"));
+    EXPECT_EQ(stat_planned({}, Sizes::iec, true), "no planned arena now");
+}
+
+TEST(StatPlanned, JsonHasAllFiguresOfEach) {
+    const auto json = nlohmann::json::parse(stat_planned_json(made_up_snapshot()));
+    EXPECT_EQ(json["process"], 4711);
+    EXPECT_EQ(json["planned"][0]["state"], "serving");
+    EXPECT_EQ(json["planned"][0]["lower_bound_bytes"], 100u << 20);
+    EXPECT_TRUE(nlohmann::json::parse(stat_planned_json({}))["planned"].empty());
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfDevices) {
     EXPECT_NE(text.find("DEVICE   IN USE CAPACITY     FREE DEFERRED  HITS ALLOC/s FAIL"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("[a]renas DEVICES [e]vents\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("[a]renas p[l]ans DEVICES [e]vents\n"), std::string::npos) << text;
     state.device = 5;
     text = text_of(draw(made_up_data(), state, {80, 24}));
     EXPECT_NE(text.find("allocator activations of cuda:0"), std::string::npos) << text;
@@ -70,6 +70,15 @@ TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfDevices) {
     EXPECT_NE(text.find("num_ooms"), std::string::npos) << "all of it: " << text;
     state.device = 77;
     EXPECT_TRUE(shows(made_up_data(), state, "an allocator that is gone"));
+}
+
+TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfPlannedArenas) {
+    const std::string text = text_of(draw(made_up_data(), in(View::planned), {80, 24}));
+    EXPECT_NE(text.find("STATE       BOUND     POOL     PLAN ABOVE SERVED MISSED"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("[a]renas PLANS [d]evices [e]vents\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("by PLAN, row 1 of 1"), std::string::npos) << text;
 }
 
 TEST(TopScreen, TheLargestFiguresFitIntoEightyColumns) {
@@ -129,6 +138,8 @@ TEST(TopScreen, SaysWhenThereIsNothingToShow) {
     data.chosen->now->scratches.clear();
     EXPECT_TRUE(shows(data, in(View::scopes), "No StatisticsScope has begun in this process."));
     EXPECT_TRUE(shows(data, in(View::pools), "This process has no pool now. "));
+    data.chosen->now->planned.clear();
+    EXPECT_TRUE(shows(data, in(View::planned), "This process has no PlannedArena now."));
     data.chosen->now->devices.clear();
     EXPECT_TRUE(shows(data, in(View::devices), "This process has no allocator of device memory"));
     EXPECT_TRUE(shows(data, in(View::arenas), "This process has no arena and no scratch now."));

@@ -105,7 +105,7 @@ TEST_F(TopKeys, ColumnsAreSortedByInTurn) {
 }
 
 TEST_F(TopKeys, EachViewHasALetterAndAPlaceInTheRound) {
-    const std::string letters = "opbstade";
+    const std::string letters = "opbstalde";
     for (std::size_t i = 0; i < letters.size(); ++i) {
         EXPECT_EQ(type(letters[i]), Wish::look);
         EXPECT_EQ(static_cast<std::size_t>(state_.view), i);

@@ -92,6 +92,27 @@ TEST(TopTables, OfArenasAndScratches) {
     EXPECT_EQ(cell(table, 1, "HIGHEST"), "3.00 MiB");
 }
 
+TEST(TopTables, OfPlannedArenas) {
+    TopData data = made_up_data();
+    const Table table = planned_table(data, Sizes::iec);
+    ASSERT_EQ(table.rows.size(), 1u);
+    EXPECT_EQ(cell(table, 0, "NAME"), "step");
+    EXPECT_EQ(cell(table, 0, "STATE"), "serving");
+    EXPECT_EQ(cell(table, 0, "BOUND"), "100 MiB");
+    EXPECT_EQ(cell(table, 0, "POOL"), "125 MiB");
+    EXPECT_EQ(cell(table, 0, "PLAN"), "101 MiB");
+    EXPECT_EQ(cell(table, 0, "ABOVE"), "1.0%");
+    EXPECT_EQ(cell(table, 0, "SERVED"), "990");
+    EXPECT_EQ(cell(table, 0, "MISSED"), "5");
+    EXPECT_EQ(cell(table, 0, "LARGE"), "3");
+    EXPECT_EQ(table.keys, (std::vector<std::string>{"7"}));
+    data.chosen->now->planned[0].plan_peak_bytes = 0;
+    EXPECT_EQ(cell(planned_table(data, Sizes::iec), 0, "PLAN"), "-") << "it learns";
+    EXPECT_EQ(cell(planned_table(data, Sizes::iec), 0, "ABOVE"), "-");
+    data.chosen.reset();
+    EXPECT_TRUE(planned_table(data, Sizes::iec).rows.empty());
+}
+
 TEST(TopTables, OfDeviceAllocators) {
     const Table table = devices_table(made_up_data(), Sizes::iec);
     ASSERT_EQ(table.rows.size(), 1u);
@@ -137,12 +158,13 @@ TEST(TopTables, NamesOfAnotherProcessCannotDriveTheTerminal) {
     std::strcpy(data.chosen->now->pools[0].name, "\x1b[2J");
     std::strcpy(data.chosen->now->scopes[0].name, "\x1b[2J");
     data.chosen->now->threads[0].name = "\x1b[2J";
+    std::strcpy(data.chosen->now->planned[0].name, "\x1b[2J");
     std::strcpy(data.chosen->now->devices[0].name, "\x1b[2J");
     std::strcpy(data.chosen->now->devices[0].device, "\x1b[2J");
     data.entries[0].name = "\x1b[2J";
     for (const Table& table : {pools_table(data, Sizes::iec), scopes_table(data, Sizes::iec),
                                threads_table(data, 0, Sizes::iec), devices_table(data, Sizes::iec),
-                               events_table(data, Sizes::iec)}) {
+                               events_table(data, Sizes::iec), planned_table(data, Sizes::iec)}) {
         for (const std::string& line : lay_out(table, 200)) {
             EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
         }

@@ -16,6 +16,16 @@ TEST(Totals, PoolsArenasAndScratchesAreAddedUp) {
     EXPECT_EQ(totals.allocations, 2000u);
 }
 
+TEST(Totals, PlannedArenasAreAmongThem) {
+    ProcessSnapshot snapshot = made_up_snapshot();
+    snapshot.planned[0].in_use_bytes = 10 * mib;
+    snapshot.planned[0].capacity_bytes = 102 * mib;
+    const Totals totals = add_up(snapshot);
+    EXPECT_EQ(totals.in_use_bytes, 126 * mib);
+    EXPECT_EQ(totals.capacity_bytes, 332 * mib);
+    EXPECT_EQ(totals.peak_bytes, 221 * mib);
+}
+
 TEST(Totals, DeviceMemoryIsAddedUpApart) {
     const Totals totals = add_up(made_up_snapshot());
     EXPECT_EQ(totals.device_in_use_bytes, 300 * mib);

@@ -4,6 +4,7 @@ import { Buckets } from './panels/buckets.js';
 import { makeCharts } from './panels/charts.js';
 import { Devices } from './panels/devices.js';
 import { makeAbout, makeLarge } from './panels/facts.js';
+import { Planned } from './panels/planned.js';
 import { Headline } from './panels/headline.js';
 import { makeArenas, makePools, makeScopes, makeThreads } from './panels/tables.js';
 import { byId } from './elements.js';
@@ -28,6 +29,7 @@ export class View {
   #scopes = makeScopes();
   #arenas = makeArenas();
   #devices = new Devices();
+  #planned = new Planned();
   #threads = makeThreads();
   #pools;
   seconds = kept_seconds;
@@ -57,6 +59,7 @@ export class View {
     this.#pools.update([...all, ...pools], ({ id }) => id === choice);
     this.#scopes.update(snapshot?.scopes ?? []);
     this.#arenas.update([...(snapshot?.arenas ?? []), ...(snapshot?.scratches ?? [])]);
+    this.#planned.update(snapshot?.planned ?? []);
     this.#devices.update(snapshot?.devices ?? []);
     this.#threads.update(chosenThreads(snapshot, choice));
   }

@@ -48,9 +48,9 @@ __all__ = [
 
 def statistics() -> Dict[str, Any]:
     """The figures of everything in this process that holds memory of tensorpool's: lists of dicts
-    under "pools", "arenas", "scratches", "devices" and "scopes", each with its "name". The global
-    pool is among the pools once it was used. Raises MemoryError when there is none for the
-    figures."""
+    under "pools", "arenas", "scratches", "devices", "planned" and "scopes", each with its "name".
+    The global pool is among the pools once it was used. Raises MemoryError when there is none for
+    the figures."""
     return json.loads(_tensorpool.snapshot_json().decode("utf-8", "replace"))
 
 

@@ -10,6 +10,7 @@ const words = {
   completed: 'took what was done', coalesced: 'joined free blocks', aged: 'gave back old',
   callbacks: 'asked callbacks', uncached: 'gave back unused', waited: 'waited for it',
   allocated: 'new block', recycled: 'block again', freed: 'block freed', profile: 'in use',
+  plan: 'has a plan', drift: 'left its plan',
 };
 
 export class Events {

@@ -4,7 +4,7 @@ import { byId, element, say } from '../elements.js';
 import { clock, bytes, count, named, percent, unknown } from '../units.js';
 
 /** `facts`: pairs of a name and a function that reads the text. */
-class Facts {
+export class Facts {
   #facts;
 
   constructor(card, facts) {
@@ -39,7 +39,7 @@ export const makeLarge = () => new Facts(byId('large'), [
 const sum = (object) => Object.values(object ?? {}).reduce((a, b) => a + b, 0);
 const leftOut = ({ left_out: out }) => (sum(out)
   ? `${out.pools} pools, ${out.arenas} arenas, ${out.slots} threads, ${out.scopes} scopes, ` +
-    `${out.devices} devices, ${out.device_streams} streams` : 'nothing');
+    `${out.devices} devices, ${out.device_streams} streams, ${out.planned ?? 0} planned arenas` : 'nothing');
 
 export const makeAbout = () => new Facts(byId('about'), [
   ['name', (of) => named(of.process_name)],
