@@ -72,5 +72,85 @@ TEST(Gguf, TensorsAreViewsOfTheFileWithTheSlowestDimensionFirst) {
     EXPECT_EQ(scale.offset + scale.bytes, file.size());
 }
 
+TEST(Gguf, FoundByName) {
+    const WrittenFile file = small_model().write();
+    const ModelFile model = read_model(file);
+    for (const ModelTensor& tensor : model.tensors()) EXPECT_EQ(model.find(tensor.name), &tensor);
+    EXPECT_EQ(model.find("output"), nullptr);
+    EXPECT_EQ(model.find(""), nullptr);
+    for (const MetadataEntry& entry : model.metadata()) {
+        EXPECT_EQ(model.find_metadata(entry.key), &entry.value);
+    }
+    EXPECT_EQ(model.find_metadata("llama"), nullptr);
+}
+
+TEST(Gguf, OtherVersionsAreRefused) {
+    WrittenFile file = small_model().write();
+    for (const std::uint32_t version : {0U, 1U, 4U, 0x10003U}) {
+        file.overwrite("version", version);
+        expect_refused(file, "version", "found " + std::to_string(version) + ", expected 2 or 3");
+    }
+}
+
+TEST(Gguf, BigEndianFilesAreRefusedAsSuch) {
+    WrittenFile file = small_model().write();
+    file.overwrite("version", 0x03000000);
+    expect_refused(file, "version", "in the other byte order that is 3: the file is big-endian");
+}
+
+TEST(Gguf, CountsThatTheFileCannotHoldAreRefused) {
+    for (const char* const field : {"tensor count", "metadata count"}) {
+        for (const std::uint64_t count :
+             {std::uint64_t{1000}, std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
+            WrittenFile file = small_model().write();
+            file.overwrite(field, count);
+            expect_refused(file, field, "found " + std::to_string(count) + ", expected at most ");
+        }
+    }
+}
+
+TEST(Gguf, CountsThatAreTooSmallOrTooLargeByOneAreRefused) {
+    for (const char* const field : {"tensor count", "metadata count"}) {
+        WrittenFile file = small_model().write();
+        const std::uint64_t count = field[0] == 't' ? 3 : 2;
+        file.overwrite(field, count + 1);
+        EXPECT_TRUE(testing::error_of(file)) << field;
+    }
+}
+
+TEST(Gguf, CutAnywhereIsRefused) {
+    const WrittenFile whole = small_model().write();
+    for (std::uint64_t bytes = 0; bytes < whole.size(); ++bytes) {
+        WrittenFile file = whole;
+        file.cut_to(bytes);
+        const auto error = testing::error_of(file);
+        ASSERT_TRUE(error) << bytes;
+        EXPECT_LE(error->offset(), bytes) << error->what();
+    }
+    EXPECT_FALSE(testing::error_of(whole));
+}
+
+TEST(Gguf, EachFieldMayHoldAnything) {
+    const WrittenFile whole = small_model().write();
+    for (const testing::WrittenField& field : whole.fields()) {
+        for (const std::uint64_t value :
+             {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{5}, std::uint64_t{255},
+              std::uint64_t{1} << 31, std::uint64_t{1} << 62, std::uint64_t{1} << 63,
+              ~std::uint64_t{0}, ~std::uint64_t{0} - 31}) {
+            WrittenFile file = whole;
+            file.overwrite(field.name, value);
+            // Read or refused, but not hurt; what is read lies within.
+            try {
+                const ModelFile model = read_model(file);
+                for (const ModelTensor& tensor : model.tensors()) {
+                    EXPECT_EQ(model.bytes(tensor).size(), tensor.bytes) << field.name;
+                }
+            } catch (const ModelFileError& error) {
+                EXPECT_LE(error.offset(), file.size()) << error.what();
+            }
+        }
+    }
+}
+
 }  // namespace
 }  // namespace tensorpool

@@ -61,7 +61,7 @@ public:
         overwrite_at(to.offset, little_endian(number, to.bytes));
     }
     void overwrite_at(std::uint64_t offset, std::string_view bytes) {
-        bytes_.replace(offset, bytes.size(), bytes);
+        for (const char byte : bytes) bytes_.at(offset++) = byte;
     }
 
 private:
