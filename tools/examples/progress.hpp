@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <string>
 
 /// A size for people, such as "1.5 GiB".
@@ -26,7 +28,8 @@ public:
 
     void add(std::uint64_t bytes) {
         done_ += bytes;
-        const auto step = total_ == 0 ? steps_ : static_cast<int>(done_ * steps_ / total_);
+        const auto steps = static_cast<std::uint64_t>(steps_);
+        const auto step = total_ == 0 ? steps_ : static_cast<int>(done_ * steps / total_);
         if (step == shown_) return;
         shown_ = step;
         steps_ == 100 ? show_bar(step) : show_line(step * 10);
