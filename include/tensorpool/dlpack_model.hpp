@@ -22,6 +22,12 @@
 
 namespace tensorpool {
 
+/// Whether DLPack has a type for such elements: not for those in blocks, as of quantised weights.
+[[nodiscard]] inline bool has_dlpack_type(const ElementType& type) noexcept {
+    return type.dlpack_code >= 0 && type.block_elements == 1 && type.block_bytes >= 1 &&
+           type.block_bytes <= 16;
+}
+
 namespace detail {
 
 [[noreturn]] inline void refuse_view(const ModelTensor& tensor, const std::string& reason) {
@@ -75,22 +81,37 @@ inline void check_model(const std::shared_ptr<const ModelFile>& model) {
     if (model == nullptr) refuse_tensor("to_dlpack", "nullptr, expected a ModelFile");
 }
 
-/// That elements lie where a processor may read them as such.
-inline void check_address(const ModelTensor& tensor, std::span<const std::byte> bytes,
-                          DLDataType type) {
-    if (bytes.empty()) return;
-    const std::size_t alignment = type.bits / (type.code == kDLComplex ? 16U : 8U);
-    const std::size_t past = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment;
+/// Addresses of such elements are multiples of it.
+inline std::size_t alignment_of(const ElementType& type) {
+    return std::max(type.dlpack_code == kDLComplex ? type.block_bytes / 2 : type.block_bytes, 1U);
+}
+
+/// How far the elements lie from where a processor may read them as such.
+inline std::size_t misalignment(std::span<const std::byte> bytes, const ElementType& type) {
+    return bytes.empty() ? 0 : reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment_of(type);
+}
+
+/// That DLPack can tell of the tensor.
+inline void check_view(const ModelTensor& tensor, std::span<const std::byte> bytes) {
+    if (!has_dlpack_type(tensor.type)) {
+        refuse_view(tensor, "elements of type " + std::string(tensor.type.name) +
+                                ", expected one that DLPack has");
+    }
+    const std::size_t past = misalignment(bytes, tensor.type);
     if (past == 0) return;
     refuse_view(tensor, "its bytes begin " + std::to_string(past) + " past a multiple of " +
-                            std::to_string(alignment) + ", expected a multiple: copy them");
+                            std::to_string(alignment_of(tensor.type)) +
+                            ", expected a multiple: copy them");
 }
 
 }  // namespace detail
 
-/// Whether DLPack has a type for such elements: not for those in blocks, as of quantised weights.
-[[nodiscard]] inline bool has_dlpack_type(const ElementType& type) noexcept {
-    return type.dlpack_code >= 0 && type.block_elements == 1 && type.block_bytes <= 16;
+/// Whether `to_dlpack` takes the tensor: DLPack has its type, and its elements lie where such
+/// elements may, which formats do not promise.
+[[nodiscard]] inline bool has_dlpack_view(const ModelFile& model,
+                                          const ModelTensor& tensor) noexcept {
+    return has_dlpack_type(tensor.type) &&
+           detail::misalignment(model.bytes(tensor), tensor.type) == 0;
 }
 
 /// A tensor of `model` as it lies in the mapping, which stays until the taker calls the deleter
@@ -98,21 +119,16 @@ inline void check_address(const ModelTensor& tensor, std::span<const std::byte> 
 /// cannot tell. Nor may the bytes be unmapped (MappedFile::unmap) while somebody has it. For a
 /// model that was read from bytes (ModelFile::read), they must last as long.
 ///
-/// Throws std::invalid_argument, naming the tensor, where DLPack has no type for its elements
-/// (`bytes_to_dlpack` takes them all) and where they lie at addresses that such elements cannot
-/// have, as formats allow; std::bad_alloc for the view's record, which comes from `new`. `bool`
-/// has the code 6 that DLPack gives it since 0.8.
+/// Throws std::invalid_argument, naming the tensor and the reason, for one that has no view
+/// (`bytes_to_dlpack` takes them all); std::bad_alloc for the view's record, which comes from
+/// `new`. `bool` has the code 6 that DLPack gives it since 0.8.
 [[nodiscard]] inline DLManagedTensor* to_dlpack(std::shared_ptr<const ModelFile> model,
                                                 const ModelTensor& tensor) {
     detail::check_model(model);
-    if (!has_dlpack_type(tensor.type)) {
-        detail::refuse_view(tensor, "elements of type " + std::string(tensor.type.name) +
-                                        ", expected one that DLPack has");
-    }
+    const std::span<const std::byte> bytes = model->bytes(tensor);
+    detail::check_view(tensor, bytes);
     const DLDataType type = {static_cast<std::uint8_t>(tensor.type.dlpack_code),
                              static_cast<std::uint8_t>(8 * tensor.type.block_bytes), 1};
-    const std::span<const std::byte> bytes = model->bytes(tensor);
-    detail::check_address(tensor, bytes, type);
     std::vector<std::int64_t> shape = detail::dlpack_shape(tensor);
     std::vector<std::int64_t> strides = detail::dlpack_strides(shape, tensor.column_major);
     return detail::view_of(std::move(model), bytes, type, std::move(shape), std::move(strides));

@@ -76,8 +76,8 @@ using View = std::unique_ptr<DLManagedTensor, CallDeleter>;
 
 /// Types in blocks are not DLPack's: whoever knows them takes the bytes.
 View hand_out(const std::shared_ptr<const ModelFile>& model, const ModelTensor& tensor) {
-    return View(has_dlpack_type(tensor.type) ? to_dlpack(model, tensor)
-                                             : bytes_to_dlpack(model, tensor));
+    return View(has_dlpack_view(*model, tensor) ? to_dlpack(model, tensor)
+                                                : bytes_to_dlpack(model, tensor));
 }
 
 void load_on_host(const std::shared_ptr<ModelFile>& model, const Options& options) {
@@ -99,9 +99,9 @@ void load_on_host(const std::shared_ptr<ModelFile>& model, const Options& option
         progress.add(tensor->bytes);
     }
     const auto typed = std::ranges::count_if(
-        tensors, [](const ModelTensor* tensor) { return has_dlpack_type(tensor->type); });
-    std::printf("views: %zu, of them %zu as bytes, for their types are not DLPack's\n",
-                views.size(), views.size() - static_cast<std::size_t>(typed));
+        tensors, [&](const ModelTensor* tensor) { return has_dlpack_view(*model, *tensor); });
+    std::printf("views: %zu, and %zu of bytes, whose types are not DLPack's or lie unaligned\n",
+                static_cast<std::size_t>(typed), views.size() - static_cast<std::size_t>(typed));
     std::printf("in memory: %s\n", bytes_text(mapping.resident_bytes()).c_str());
     if (!options.lock) return;
     std::printf("locked: %s\n", bytes_text(lock.locked_bytes()).c_str());

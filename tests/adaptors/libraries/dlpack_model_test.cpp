@@ -89,7 +89,7 @@ TEST_F(DlpackModel, IsTakenByOurOwnReader) {
 
 TEST_F(DlpackModel, ShowsBlocksAsBytesOnly) {
     const ModelTensor& tensor = *model_->find("blocks");
-    EXPECT_FALSE(has_dlpack_type(tensor.type));
+    EXPECT_FALSE(has_dlpack_view(*model_, tensor));
     EXPECT_EQ(refusal_of([&] { (void)to_dlpack(model_, tensor); }),
               "tensorpool: to_dlpack: tensor 'blocks': elements of type Q4_0, expected one that "
               "DLPack has");
@@ -112,7 +112,7 @@ TEST_F(DlpackModel, RefusesNoModel) {
 /// A tensor that no file has: views of its own numbers over the bytes of one.
 class DlpackOfAnyTensor : public DlpackModel {
 protected:
-    DLManagedTensor* view(std::int8_t code, std::uint32_t bytes, std::uint64_t offset_by = 0) {
+    ModelTensor odd(std::int8_t code, std::uint32_t bytes, std::uint64_t offset_by) {
         ModelTensor tensor = *model_->find("weight");
         tensor.name = "odd";
         tensor.type = {
@@ -121,7 +121,10 @@ protected:
         tensor.offset += offset_by;
         tensor.bytes = bytes;
         tensor.column_major = column_major_;
-        return to_dlpack(model_, tensor);
+        return tensor;
+    }
+    DLManagedTensor* view(std::int8_t code, std::uint32_t bytes, std::uint64_t offset_by = 0) {
+        return to_dlpack(model_, odd(code, bytes, offset_by));
     }
     std::vector<std::uint64_t> shape_ = {1};
     bool column_major_ = false;
@@ -139,6 +142,10 @@ TEST_F(DlpackOfAnyTensor, RefusesElementsAtAddressesThatTheyCannotHave) {
         taken->deleter(taken);
     }
     EXPECT_THROW((void)view(5, 8, 2), std::invalid_argument);  // a complex number of two floats
+    EXPECT_TRUE(has_dlpack_view(*model_, odd(2, 4, 4)));
+    EXPECT_FALSE(has_dlpack_view(*model_, odd(2, 4, 2)));
+    EXPECT_TRUE(has_dlpack_view(*model_, odd(5, 8, 4)));
+    EXPECT_FALSE(has_dlpack_view(*model_, odd(5, 8, 2)));
 }
 
 TEST_F(DlpackOfAnyTensor, TellsTheStridesOfColumns) {
