@@ -71,7 +71,8 @@ private:
 };
 
 /// A file or a part of it, mapped read-only. Moved, not copied; the bytes stay where they are when
-/// the object is moved. Const functions may be called from any number of threads at once.
+/// the object is moved, and the one moved from may only be assigned to or destroyed. Const
+/// functions may be called from any number of threads at once.
 ///
 /// A file that another process cuts short takes bytes away from under its mappings: touching one
 /// beyond the new end raises SIGBUS, which ends a process that has no handler; nothing here
