@@ -30,7 +30,8 @@ std::string statuses_of_look() {
     return item("0", "Nothing was found to be wrong.") +
            item("1", "Something was found, or could not be done.") +
            item("2", "The options are wrong, or fit several processes.") +
-           item("3", "The process is not there, or no longer.");
+           item("3", "The process is not there, or no longer.") +
+           item("4", "A model's file is damaged, or cannot be read.");
 }
 
 std::string statuses_of_program() {

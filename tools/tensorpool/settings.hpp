@@ -18,6 +18,7 @@ enum ExitCode : int {
     finding = 1,      ///< something is wrong with what was looked at, or could not be done
     wrong_usage = 2,  ///< of options, or of the terminal
     target_gone = 3,  ///< the process to look at is not there, or no longer
+    unusable = 4,     ///< a model's file is damaged, or cannot be read
 };
 
 /// What all subcommands share. Each sets `run` when it was chosen.

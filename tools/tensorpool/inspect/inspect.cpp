@@ -4,6 +4,7 @@
 
 #include "inspect/reports.hpp"
 #include "inspect/written_file.hpp"
+#include "model/inspect_model.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "printable.hpp"
@@ -16,6 +17,7 @@ struct InspectOptions {
     std::string path;
     std::string html;
     std::size_t top = 10;
+    model::ModelOptions model;
 };
 
 trace::Recording read_calls(const std::string& path) {
@@ -26,7 +28,7 @@ trace::Recording read_calls(const std::string& path) {
                                             printable(path)));
 }
 
-int inspect_file(const Settings& settings, const InspectOptions& options) {
+int inspect_trace(const Settings& settings, const InspectOptions& options) {
     const trace::Recording recording = read_calls(options.path);
     const inspect::Analysis analysis = inspect::analyse(recording, options.top);
     const Sizes sizes = sizes_of(settings);
@@ -45,13 +47,23 @@ int inspect_file(const Settings& settings, const InspectOptions& options) {
     return success;
 }
 
+int inspect_file(const Settings& settings, const InspectOptions& options) {
+    if (!model::is_model(options.path) && !options.model.estimate)
+        return inspect_trace(settings, options);
+    if (options.html.empty())
+        return model::inspect(settings, options.model, options.path, options.top);
+    throw CommandError(wrong_usage,
+                       fmt::format("--html is for traces, and {} is a model; leave it out",
+                                   printable(options.path)));
+}
+
 }  // namespace
 
 CLI::App* add_inspect(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("inspect", "Tell from a recording where the memory went");
+        app.add_subcommand("inspect", "Tell where memory went, or what a model will need");
     const auto options = std::make_shared<InspectOptions>();
-    command->add_option("FILE", options->path, "A trace, or a log of RMM")
+    command->add_option("FILE", options->path, "A trace, a log of RMM, or a model")
         ->option_text("FILE")
         ->required();
     command->add_option("--top", options->top, "Rows of long tables (10)")
@@ -59,23 +71,23 @@ CLI::App* add_inspect(CLI::App& app, Settings& settings) {
         ->check(CLI::Range(1, 10'000));
     command->add_option("--html", options->html, "Write a page with a timeline instead")
         ->option_text("REPORT.html");
+    model::add_options(*command, options->model);
     add_output_options(*command, settings);
     command->footer(
         "Examples:\n"
-        "  tensorpool run --trace train.trace -- python3 train.py\n"
-        "  tensorpool inspect train.trace\n"
         "  tensorpool inspect train.trace --html report.html\n"
-        "  tensorpool inspect train.trace --json | jq .peak.alive_bytes\n"
-        "\n"
-        "The page needs no network. Call sites are there where stacks were sampled, with\n"
-        "--stacks.");
+        "  tensorpool inspect model.gguf --json | jq .by_type\n"
+        "  tensorpool inspect model.gguf --estimate --context 32768 --kv-type q8_0");
     settings.details["inspect"] =
+        model::manual_text() +
         "The LOWER BOUND is what was alive at once at most: no allocator can do with less. HELD is "
         "what pools, arenas and scratches had taken from the system, where the recording tells it. "
         "BLOCKS adds what the pool rounds requests up by, PAGES the rest of each page on which a "
         "block lies, and ADDRESSES USED all that any block had up to then, which is what a pool "
         "holds that gives nothing back.\n\n"
-        "A block is its scope's that was the innermost open on the thread that asked for it. Call "
+        "The page of --html needs no network. Call sites are there where stacks were sampled, with "
+        "--stacks of `tensorpool run`. A block is its scope's that was the innermost open on the "
+        "thread that asked for it. Call "
         "sites are estimated from samples: a block of n bytes is sampled with probability 1 - "
         "exp(-n/interval). Of each stack the first function counts that is no allocator's. A file "
         "that changed after the recording began is not asked for names.\n";

@@ -1,0 +1,60 @@
+#include "model/metadata_text.hpp"
+
+#include <gtest/gtest.h>
+
+#include "model/array_values.hpp"
+
+namespace tensorpool::command::model {
+namespace {
+
+using namespace std::string_view_literals;
+
+template <class Element>
+MetadataArray array_of(std::string_view type, const std::vector<Element>& elements) {
+    return {type, elements.size(), std::as_bytes(std::span(elements))};
+}
+
+TEST(MetadataText, ShowsSingleValuesAsTheyAre) {
+    EXPECT_EQ(text_of(true), "true");
+    EXPECT_EQ(text_of(std::int64_t{-3}), "-3");
+    EXPECT_EQ(text_of(std::uint64_t{128256}), "128256");
+    EXPECT_EQ(text_of(1e-5), "1e-05");
+    EXPECT_EQ(text_of(500000.0), "500000");
+    EXPECT_EQ(text_of("llama"sv), "llama");
+}
+
+TEST(MetadataText, CutsLongStringsAndThoseOfSeveralLines) {
+    EXPECT_EQ(text_of("{% if %}\nmore"sv), "{% if %}... (13 bytes)");
+    const std::string ascii(2000, 'a');
+    EXPECT_EQ(text_of(std::string_view(ascii)), std::string(60, 'a') + "... (2,000 bytes)");
+    // The 60th byte is the second of a character.
+    const std::string german = std::string(59, 'a') + "\xc3\xa4" + std::string(9, 'a');
+    EXPECT_EQ(text_of(std::string_view(german)), std::string(59, 'a') + "... (70 bytes)");
+}
+
+TEST(MetadataText, CountsArraysAndShowsShortOnes) {
+    const std::vector<std::uint32_t> few = {8, 4, 2};
+    const std::vector<std::int32_t> many(151936);
+    EXPECT_EQ(text_of(array_of("u32", few)), "[8, 4, 2]");
+    EXPECT_EQ(text_of(array_of("i32", many)), "array of 151,936 i32s");
+    EXPECT_EQ(text_of(MetadataArray{"string", 1, {}}), "array of 1 string");
+    EXPECT_EQ(text_of(MetadataArray{"i32", 0, {}}), "[]");
+}
+
+TEST(WholeNumbers, AreReadFromArraysOfAnyWidth) {
+    using Values = std::vector<std::int64_t>;
+    const auto read = [](std::string_view type, const auto& elements) {
+        return whole_numbers(array_of(type, elements), 2);
+    };
+    EXPECT_EQ(read("u8", std::vector<std::uint8_t>{255, 1, 2}), (Values{255, 1}));
+    EXPECT_EQ(read("i8", std::vector<std::int8_t>{-1}), Values{-1});
+    EXPECT_EQ(read("u16", std::vector<std::uint16_t>{65535}), Values{65535});
+    EXPECT_EQ(read("i16", std::vector<std::int16_t>{-2}), Values{-2});
+    EXPECT_EQ(read("u64", std::vector<std::uint64_t>{~0ULL}), Values{INT64_MAX});
+    EXPECT_EQ(read("i64", std::vector<std::int64_t>{INT64_MIN}), Values{INT64_MIN});
+    EXPECT_EQ(read("f32", std::vector<float>{1}), std::nullopt);
+    EXPECT_EQ(whole_numbers({"u32", 5, {}}, 5), Values{});
+}
+
+}  // namespace
+}  // namespace tensorpool::command::model

@@ -1,0 +1,138 @@
+#include "model/contents.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "model/saturating.hpp"
+
+namespace tensorpool::command::model {
+namespace {
+
+struct HashOfPlace {
+    std::size_t operator()(const Place& place) const noexcept {
+        const std::size_t stem = std::hash<std::string_view>()(place.stem);
+        return stem ^ (place.layer * 0x9e3779b97f4a7c15U) ^ static_cast<std::size_t>(place.part);
+    }
+};
+
+std::uint64_t parameters_of(const ModelTensor& tensor) noexcept {
+    std::uint64_t elements = 1;
+    for (const std::uint64_t dimension : tensor.shape) elements = product(elements, dimension);
+    return elements;
+}
+
+/// Groups in the order in which they first came; neighbours in a file are mostly of one group.
+template <class Key, class Hash, class Row>
+class Groups {
+public:
+    Amount& of(const Key& key) {
+        if (last_ < rows_.size() && key == key_of(rows_[last_])) return rows_[last_].amount;
+        const auto [found, added] = index_.emplace(key, rows_.size());
+        if (added) rows_.push_back({key, {}});
+        last_ = found->second;
+        return rows_[last_].amount;
+    }
+    std::vector<Row> take() { return std::move(rows_); }
+
+private:
+    static const Key& key_of(const Row& row) {
+        if constexpr (std::is_same_v<Key, Place>) {
+            return row.place;
+        } else {
+            return row.type;
+        }
+    }
+    std::unordered_map<Key, std::size_t, Hash> index_;
+    std::vector<Row> rows_;
+    std::size_t last_ = 0;
+};
+
+bool comes_before(const PlaceAmount& one, const PlaceAmount& other) {
+    return std::tie(one.place.part, one.place.stem, one.place.layer) <
+           std::tie(other.place.part, other.place.stem, other.place.layer);
+}
+
+std::vector<const ModelTensor*> largest_of(const ModelFile& file, std::size_t top) {
+    std::vector<const ModelTensor*> tensors;
+    tensors.reserve(file.tensors().size());
+    for (const ModelTensor& tensor : file.tensors()) tensors.push_back(&tensor);
+    const auto end = tensors.begin() + static_cast<std::ptrdiff_t>(std::min(top, tensors.size()));
+    std::partial_sort(
+        tensors.begin(), end, tensors.end(), [](const ModelTensor* one, const ModelTensor* other) {
+            return std::tie(other->bytes, one->name) < std::tie(one->bytes, other->name);
+        });
+    tensors.erase(end, tensors.end());
+    return tensors;
+}
+
+/// The stem of the layers that hold most.
+std::string_view main_stem(const Contents& contents) {
+    std::map<std::string_view, std::uint64_t> stems;
+    for (const PlaceAmount& row : contents.by_place) {
+        if (row.place.part == Part::layer) stems[row.place.stem] += row.amount.bytes;
+    }
+    std::string_view most;
+    std::uint64_t bytes = 0;
+    for (const auto& [stem, total] : stems) {
+        if (total > bytes) std::tie(most, bytes) = std::tie(stem, total);
+    }
+    return most;
+}
+
+bool is_tied(const ModelFile& file) {
+    for (const char* const name : {"output.weight", "lm_head.weight", "embed_out.weight"}) {
+        if (file.find(name) != nullptr) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+void Amount::add(const ModelTensor& tensor) noexcept {
+    ++tensors;
+    parameters = sum(parameters, parameters_of(tensor));
+    bytes = sum(bytes, tensor.bytes);
+}
+
+Contents sum_up(const ModelFile& file, std::size_t top) {
+    Contents contents;
+    Groups<std::string_view, std::hash<std::string_view>, TypeAmount> types;
+    Groups<Place, HashOfPlace, PlaceAmount> places;
+    for (const ModelTensor& tensor : file.tensors()) {
+        contents.all.add(tensor);
+        types.of(tensor.type.name).add(tensor);
+        places.of(place_of(tensor.name)).add(tensor);
+    }
+    contents.by_type = types.take();
+    contents.by_place = places.take();
+    std::ranges::stable_sort(contents.by_type, [](const TypeAmount& one, const TypeAmount& other) {
+        return one.amount.bytes > other.amount.bytes;
+    });
+    std::ranges::sort(contents.by_place, comes_before);
+    contents.largest = largest_of(file, top);
+    return contents;
+}
+
+Weights weights_of(const ModelFile& file, const Contents& contents) {
+    const std::string_view stem = main_stem(contents);
+    // Beyond what a model may have, layers are not told apart.
+    constexpr std::uint32_t most_layers = 4096;
+    Weights weights;
+    weights.tied = is_tied(file);
+    for (const auto& [place, amount] : contents.by_place) {
+        if (place.part == Part::layer && place.stem == stem && place.layer < most_layers) {
+            if (weights.layers.size() <= place.layer) weights.layers.resize(place.layer + 1);
+            weights.layers[place.layer] += amount.bytes;
+        } else {
+            std::uint64_t& bytes = place.part == Part::embeddings ? weights.embeddings
+                                   : place.part == Part::output   ? weights.output
+                                                                  : weights.other;
+            bytes = sum(bytes, amount.bytes);
+        }
+    }
+    return weights;
+}
+
+}  // namespace tensorpool::command::model

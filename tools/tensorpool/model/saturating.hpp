@@ -1,0 +1,38 @@
+#pragma once
+
+/// @file
+/// Sums and products of figures that a file tells: what does not fit stays at the largest number,
+/// which nothing has room for.
+
+#include <cstdint>
+#include <limits>
+
+namespace tensorpool::command::model {
+
+inline constexpr std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
+
+constexpr std::uint64_t sum(std::uint64_t one, std::uint64_t other) noexcept {
+    return one > endless - other ? endless : one + other;
+}
+
+constexpr std::uint64_t product(std::uint64_t one, std::uint64_t other) noexcept {
+    if (one == 0 || other == 0) return 0;
+    return one > endless / other ? endless : one * other;
+}
+
+template <class... Numbers>
+constexpr std::uint64_t sum(std::uint64_t one, std::uint64_t other, Numbers... more) noexcept {
+    return sum(sum(one, other), more...);
+}
+
+template <class... Numbers>
+constexpr std::uint64_t product(std::uint64_t one, std::uint64_t other, Numbers... more) noexcept {
+    return product(product(one, other), more...);
+}
+
+constexpr std::uint64_t round_up(std::uint64_t number, std::uint64_t multiple) noexcept {
+    const std::uint64_t rest = number % multiple;
+    return rest == 0 ? number : sum(number, multiple - rest);
+}
+
+}  // namespace tensorpool::command::model
