@@ -46,9 +46,11 @@ struct Obstacle {
     Placed placed;
     std::uint64_t cost;
 };
+/// The lowest is the top of a heap.
 struct Top {
     std::uint64_t at;
     std::uint64_t cost;
+    friend bool operator<(const Top& a, const Top& b) { return a.at > b.at; }
 };
 
 class Repacking {
@@ -136,37 +138,35 @@ private:
 
     void look_at(const OffsetList& window, const Buffer& buffer) {
         obstacles_.clear();
-        tops_.clear();
         window.visit_alive(buffer, [&](const Placed& one) {
-            const std::uint64_t cost = weights_[one.index] * burdens_[one.index];
-            obstacles_.push_back({one, cost});
-            tops_.push_back({one.top, cost});
+            obstacles_.push_back({one, weights_[one.index] * burdens_[one.index]});
         });
-        std::sort(tops_.begin(), tops_.end(),
-                  [](const Top& a, const Top& b) { return a.at < b.at; });
     }
 
-    /// Of the offsets at the bottom and right above obstacles, the one where least is in the way:
-    /// what begins below the buffer's end there, less what ends below its beginning.
-    std::optional<std::uint64_t> cheapest_offset(const Buffer& buffer) const {
+    /// Of the offsets at the bottom and right above obstacles, the one where least is in the way.
+    std::optional<std::uint64_t> cheapest_offset(const Buffer& buffer) {
         std::optional<std::uint64_t> cheapest;
         std::uint64_t least = UINT64_MAX;
-        std::uint64_t begun = 0;
-        std::uint64_t ended = 0;
+        std::uint64_t cost = 0;
+        tops_.clear();
         auto next = obstacles_.begin();
-        auto top = tops_.begin();
         for (std::uint64_t offset = 0; offset + buffer.bytes <= capacity_;) {
             for (; next != obstacles_.end() && next->placed.bottom < offset + buffer.bytes;
                  ++next) {
-                begun += next->cost;
+                cost += next->cost;
+                tops_.push_back({next->placed.top, next->cost});
+                std::push_heap(tops_.begin(), tops_.end());
             }
-            for (; top != tops_.end() && top->at <= offset; ++top) ended += top->cost;
-            if (begun - ended < least) {
-                least = begun - ended;
+            if (cost < least) {
+                least = cost;
                 cheapest = offset;
             }
-            if (top == tops_.end()) break;
-            offset = base::align_up(top->at, buffer.alignment);
+            if (tops_.empty()) break;
+            offset = base::align_up(tops_.front().at, buffer.alignment);
+            for (; !tops_.empty() && tops_.front().at <= offset; tops_.pop_back()) {
+                cost -= tops_.front().cost;
+                std::pop_heap(tops_.begin(), tops_.end());
+            }
         }
         return cheapest;
     }
@@ -187,7 +187,7 @@ private:
     std::vector<std::uint64_t> burdens_;  ///< how hard each is to move
     std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, Lighter> homeless_;
     std::vector<Obstacle> obstacles_;  ///< of the latest buffer, the lowest first
-    std::vector<Top> tops_;            ///< their upper ends, the lowest first
+    std::vector<Top> tops_;            ///< a heap of those in the way at an offset
 };
 
 }  // namespace

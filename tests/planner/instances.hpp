@@ -3,6 +3,7 @@
 /// @file
 /// What is to be planned, and a checker of plans: by looking at each pair.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <random>

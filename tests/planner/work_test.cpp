@@ -1,0 +1,52 @@
+#include "planner/work.hpp"
+
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using tensorpool::planner::Work;
+
+const Work::Clock::time_point never = Work::Clock::time_point::max();
+
+TEST(Work, EndsAfterItsSteps) {
+    for (const std::uint64_t steps : {1U, 255U, 256U, 257U, 1000U}) {
+        Work work(never, steps);
+        for (std::uint64_t i = 0; i < steps; ++i) ASSERT_TRUE(work.step());
+        EXPECT_FALSE(work.step());
+        EXPECT_FALSE(work.step());
+        EXPECT_TRUE(work.over());
+    }
+}
+
+TEST(Work, EndsWithItsTime) {
+    Work work(Work::Clock::now(), 0);
+    EXPECT_FALSE(work.step());
+    EXPECT_TRUE(work.over());
+}
+
+TEST(Work, APartTakesOfTheWhole) {
+    Work work(never, 100);
+    Work part = work.part(30);
+    while (part.step()) {
+    }
+    work.spend(part);
+    EXPECT_GE(work.steps(), 30U);
+    EXPECT_FALSE(work.over());
+    Work rest = work.part(1000);
+    while (rest.step()) {
+    }
+    EXPECT_LE(rest.steps(), 71U);
+    work.spend(rest);
+    EXPECT_FALSE(work.step());
+}
+
+TEST(Work, APartThatTookNoStepCountsAsOne) {
+    Work work(never, 2);
+    work.spend(work.part(1));
+    work.spend(work.part(1));
+    EXPECT_FALSE(work.step());
+}
+
+}  // namespace
