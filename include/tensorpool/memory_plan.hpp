@@ -41,8 +41,9 @@ enum class PlanMethod : std::uint8_t {
 TENSORPOOL_API const char* to_string(PlanMethod method) noexcept;
 
 struct PlanOptions {
-    /// How long to search once the greedy orders are done; 0: not at all. The clock is only asked
-    /// whether to stop: a search that ends before gives the same plan on each run and machine.
+    /// How long to plan: the first of the greedy orders is always tried, the others and then the
+    /// search as long as there is time; 0: all orders that take a moment, and no search. The clock
+    /// is only asked whether to stop: what ends before gives the same plan on each run and machine.
     std::chrono::nanoseconds budget = std::chrono::seconds(1);
     /// The same in steps of the search, of about a microsecond each, for plans that are to be
     /// repeatable also where the search does not end; 0: no bound.

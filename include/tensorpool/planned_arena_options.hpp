@@ -22,7 +22,8 @@ struct PlannedArenaOptions {
     /// Of each buffer the longest of their lifetimes counts, so more of them help where other
     /// threads free sooner or later.
     unsigned learn_iterations = 1;
-    /// How long a plan may be searched for, beside the few milliseconds of a first one.
+    /// How long to plan, as PlanOptions::budget: a first plan is always made, of which that does
+    /// not hold: 1,000 buffers take 2 ms, 10,000 take 40 ms, 28,000 take 200 ms.
     std::chrono::nanoseconds planning_budget = std::chrono::milliseconds(50);
     /// Where plans are made: it is handed a function to call once, on any thread, now or later;
     /// until then the pool serves. It may outlive the arena. Empty: `end_iteration` plans, on its

@@ -21,10 +21,12 @@ using planner::Candidate;
 using planner::Section;
 using planner::Work;
 
-Work work_of(const PlanOptions& options) {
-    const Work::Clock::time_point now = Work::Clock::now();
-    const auto most = Work::Clock::time_point::max() - now;
-    return Work(now + std::min<Work::Clock::duration>(options.budget, most), options.max_steps);
+using TimePoint = Work::Clock::time_point;
+
+TimePoint deadline_of(const PlanOptions& options) {
+    if (options.budget.count() <= 0) return TimePoint::max();  // of the greedy orders
+    const TimePoint now = Work::Clock::now();
+    return now + std::min<Work::Clock::duration>(options.budget, TimePoint::max() - now);
 }
 
 /// Plans each section for itself. Only the one that needs most counts, so the others need not be
@@ -42,9 +44,9 @@ public:
         }
     }
 
-    void try_greedy() {
+    void try_greedy(TimePoint deadline) {
         for (const Section& section : sections_) {
-            best_.push_back(planner::best_greedy(section.problem, goal()));
+            best_.push_back(planner::best_greedy(section.problem, goal(), deadline));
         }
     }
 
@@ -120,9 +122,10 @@ MemoryPlan plan_memory(std::span<const TensorLifetime> lifetimes, const PlanOpti
     planner::check_lifetimes(lifetimes);
     MemoryPlan plan;
     plan.offsets.resize(lifetimes.size());
+    const TimePoint deadline = deadline_of(options);
     Planning planning(planner::compress(lifetimes), options.enough_bytes);
-    planning.try_greedy();
-    if (options.budget.count() > 0) planning.search(work_of(options));
+    planning.try_greedy(deadline);
+    if (options.budget.count() > 0) planning.search(Work(deadline, options.max_steps));
     planning.write(plan);
     return plan;
 }

@@ -25,7 +25,8 @@ constexpr std::uint64_t most_looks = 250'000'000;
 
 }  // namespace
 
-Candidate best_greedy(const Problem& problem, std::uint64_t enough_bytes) {
+Candidate best_greedy(const Problem& problem, std::uint64_t enough_bytes,
+                      Work::Clock::time_point deadline) {
     Candidate best;
     best.packing.peak_bytes = UINT64_MAX;
     std::uint64_t looks = 0;
@@ -36,6 +37,7 @@ Candidate best_greedy(const Problem& problem, std::uint64_t enough_bytes) {
         }
         looks += placing.looks;
         if (best.packing.peak_bytes <= enough_bytes || looks + placing.looks > most_looks) break;
+        if (Work::Clock::now() >= deadline) break;
     }
     return best;
 }

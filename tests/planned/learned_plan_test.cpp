@@ -19,6 +19,12 @@ TEST(LearnedPlan, PlansWhatIsNotLeftToThePool) {
     EXPECT_NO_THROW(validate(lifetimes_of(requests), memory_plan_of(plan)));
 }
 
+TEST(LearnedPlan, IsMadeWhateverTheBudget) {
+    const LearnedPlan plan =
+        plan_sequence(testing::small_plan().requests, std::chrono::nanoseconds(1));
+    EXPECT_NO_THROW(validate(lifetimes_of(plan.requests), memory_plan_of(plan)));
+}
+
 TEST(LearnedPlan, OfNothingNeedsNothing) {
     const LearnedPlan plan = plan_sequence({testing::request_of(1, Request::outlives)}, {});
     EXPECT_EQ(plan.peak_bytes, 0);
