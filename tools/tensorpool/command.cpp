@@ -9,6 +9,7 @@
 #include "export/export.hpp"
 #include "help_text.hpp"
 #include "inspect/inspect.hpp"
+#include "plan/plan.hpp"
 #include "printable.hpp"
 #include "replay/replay.hpp"
 #include "run/run.hpp"
@@ -94,6 +95,7 @@ std::unique_ptr<CLI::App> declare(Settings& settings) {
     add_record(*app, settings);
     add_replay(*app, settings);
     add_inspect(*app, settings);
+    add_plan(*app, settings);
     add_export(*app, settings);
     add_doctor(*app, settings);
     add_manual(*app, settings);

@@ -80,7 +80,8 @@ std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
 std::string help_text(const CLI::App& app) {
     std::string text;
     for (const std::string& line : wrap(app.get_description(), width)) text += line + '\n';
-    text += '\n' + usage(app);
+    // With so many subcommands a screen has no room for an empty line here.
+    text += (shown_subcommands(app).empty() ? "\n" : "") + usage(app);
     if (!shown_subcommands(app).empty()) text += "\nSubcommands:\n";
     for (const CLI::App* const sub : shown_subcommands(app)) {
         text += entry(sub->get_name(), sub->get_description());

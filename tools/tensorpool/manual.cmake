@@ -2,7 +2,7 @@
 # it parses its own command line by.
 set(manual_folder ${CMAKE_CURRENT_BINARY_DIR}/manual)
 set(manual_pages ${manual_folder}/tensorpool.1)
-foreach(subcommand ls top stat events serve record run replay inspect export doctor)
+foreach(subcommand ls top stat events serve record run replay inspect plan export doctor)
   list(APPEND manual_pages ${manual_folder}/tensorpool-${subcommand}.1)
 endforeach()
 set(figures_page ${manual_folder}/tensorpool-figures.7)

@@ -1,0 +1,89 @@
+#include "plan/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tensorpool::command::planning {
+namespace {
+
+Outcome outcome() {
+    Outcome outcome;
+    outcome.file = "a.csv";
+    outcome.buffers = 1234;
+    outcome.plan = {{}, 3 << 20, 2 << 20, false, PlanMethod::by_area};
+    outcome.seconds = 0.25;
+    return outcome;
+}
+
+bool holds(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+TEST(PlanReport, TellsWhatThePlanNeeds) {
+    const std::string text = report_text(outcome(), Sizes::iec);
+    EXPECT_TRUE(text.starts_with("a.csv\nbuffers             1,234\n")) << text;
+    EXPECT_TRUE(holds(text, "\nlower bound      2.00 MiB  most bytes alive at once\n")) << text;
+    EXPECT_TRUE(holds(text, "\npeak             3.00 MiB  50% above the lower bound; perhaps "))
+        << text;
+    EXPECT_TRUE(holds(text, "\ntime               250 ms")) << text;
+    EXPECT_FALSE(holds(text, "capacity")) << text;
+    EXPECT_FALSE(text.ends_with('\n'));
+    EXPECT_TRUE(holds(report_text(outcome(), Sizes::bytes), " 3145728 "));
+}
+
+TEST(PlanReport, TellsThatNoPlanNeedsLess) {
+    Outcome best = outcome();
+    best.plan.peak_bytes = best.plan.lower_bound_bytes;
+    best.plan.optimal = true;
+    EXPECT_TRUE(holds(report_text(best, Sizes::iec),
+                      "  0% above the lower bound; no plan needs less: proven"));
+}
+
+TEST(PlanReport, ASmallGapIsNotRoundedAway) {
+    Outcome close = outcome();
+    close.plan.peak_bytes = (2 << 20) + 1;
+    EXPECT_TRUE(holds(report_text(close, Sizes::iec), "  1 B above the lower bound"));
+}
+
+TEST(PlanReport, TellsWhetherItFits) {
+    Outcome asked = outcome();
+    asked.capacity_bytes = 4 << 20;
+    EXPECT_TRUE(fits(asked));
+    EXPECT_TRUE(holds(report_text(asked, Sizes::iec), "the plan fits, and leaves 1.00 MiB"));
+    asked.capacity_bytes = (5 << 20) / 2;
+    EXPECT_FALSE(fits(asked));
+    EXPECT_TRUE(holds(report_text(asked, Sizes::iec), "does not fit: 512 KiB more are needed\n"));
+    asked.capacity_bytes = 1 << 20;
+    EXPECT_TRUE(holds(report_text(asked, Sizes::iec), "are needed, and no other plan fits"));
+}
+
+TEST(PlanReport, AFileThatWasCheckedHasNoMethod) {
+    Outcome checked = outcome();
+    checked.checked = true;
+    const std::string text = report_text(checked, Sizes::iec);
+    EXPECT_TRUE(holds(text, "the offsets hold"));
+    EXPECT_FALSE(holds(text, "method"));
+    EXPECT_TRUE(nlohmann::json::parse(report_json(checked))["holds"]);
+}
+
+TEST(PlanReport, IsOneObjectOfJson) {
+    Outcome asked = outcome();
+    asked.file = "\xff";
+    asked.capacity_bytes = 4 << 20;
+    const auto json = nlohmann::json::parse(report_json(asked));
+    EXPECT_EQ(json["buffers"], 1234);
+    EXPECT_EQ(json["peak_bytes"], 3 << 20);
+    EXPECT_EQ(json["lower_bound_bytes"], 2 << 20);
+    EXPECT_EQ(json["gap"], 0.5);
+    EXPECT_EQ(json["optimal"], false);
+    EXPECT_EQ(json["method"], to_string(PlanMethod::by_area));
+    EXPECT_EQ(json["fits"], true);
+}
+
+TEST(PlanReport, NothingToPlanHasNoGap) {
+    EXPECT_EQ(gap_of({}), 0);
+}
+
+}  // namespace
+}  // namespace tensorpool::command::planning

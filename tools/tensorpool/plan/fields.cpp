@@ -1,0 +1,118 @@
+#include "plan/fields.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <utility>
+
+#include "printable.hpp"
+
+namespace tensorpool::command::planning {
+namespace {
+
+template <class Number>
+std::optional<Number> parse(std::string_view text) noexcept {
+    Number number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [last, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || last != end) return std::nullopt;
+    return number;
+}
+
+std::int64_t time_of(Field field, std::string_view text) {
+    // Below the ends of the range, so that one more, or one less, still is a time.
+    constexpr std::int64_t most = std::int64_t{1} << 62;
+    const auto time = parse<std::int64_t>(text);
+    if (time && *time >= -most && *time <= most) return *time;
+    throw FieldProblem{field, found(text) + ", expected a time: a whole number from -2^62 to 2^62"};
+}
+
+std::uint64_t bytes_of(Field field, std::string_view text) {
+    if (const auto bytes = parse_bytes(text)) return *bytes;
+    throw FieldProblem{field, found(text) + ", expected bytes: a whole number from 0 to 2^62 - 1"};
+}
+
+std::uint64_t alignment_of(std::string_view text) {
+    const auto alignment = parse_bytes(text);
+    if (alignment && std::has_single_bit(*alignment)) return *alignment;
+    throw FieldProblem{Field::alignment,
+                       found(text) + ", expected an alignment in bytes: a power of two"};
+}
+
+}  // namespace
+
+FileError::FileError(const std::string& file, const std::string& place, const std::string& what)
+    : CommandError(finding, fmt::format("{}: {}: {}", printable(file), place, what)) {}
+
+std::optional<Field> field_of(std::string_view name) noexcept {
+    const auto* const at = std::find(field_names.begin(), field_names.end(), name);
+    if (at == field_names.end()) return std::nullopt;
+    return static_cast<Field>(at - field_names.begin());
+}
+
+std::string found(std::string_view text) {
+    constexpr std::size_t most = 40;
+    if (text.empty()) return "found nothing";
+    const bool cut = text.size() > most;
+    return fmt::format("found \"{}{}\"", printable(text.substr(0, most)), cut ? "…" : "");
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) noexcept {
+    const auto bytes = parse<std::uint64_t>(text);
+    return bytes && *bytes <= most_bytes ? bytes : std::nullopt;
+}
+
+void BufferFields::set(Field field, std::string_view text) {
+    if (has(field)) throw FieldProblem{field, found(text) + ", expected it once"};
+    switch (field) {
+        case Field::id:
+            id_ = text;
+            break;
+        case Field::lower:
+            life_.begin = time_of(field, text);
+            break;
+        case Field::upper:
+            life_.end = time_of(field, text);
+            break;
+        case Field::size:
+            life_.bytes = bytes_of(field, text);
+            break;
+        case Field::alignment:
+            life_.alignment = alignment_of(text);
+            break;
+        case Field::offset:
+            offset_ = bytes_of(field, text);
+            break;
+    }
+    given_ |= bit(field);
+}
+
+void BufferFields::check(const Buffers& buffers) const {
+    for (const Field needed : {Field::lower, Field::upper, Field::size}) {
+        if (!has(needed)) throw FieldProblem{needed, "found nothing, expected it for each buffer"};
+    }
+    if (life_.end <= life_.begin) {
+        throw FieldProblem{Field::upper, fmt::format("found {}, expected a time above lower, {}",
+                                                     life_.end, life_.begin)};
+    }
+    const bool others_have = !buffers.offsets.empty();
+    if (!buffers.lifetimes.empty() && has(Field::offset) != others_have) {
+        throw FieldProblem{Field::offset, fmt::format("found {}, but the buffers before have {}; "
+                                                      "expected all or none",
+                                                      others_have ? "none" : "one",
+                                                      others_have ? "one each" : "none")};
+    }
+}
+
+void BufferFields::move_to(Buffers& buffers) {
+    check(buffers);
+    buffers.ids.push_back(has(Field::id) ? std::move(id_)
+                                         : std::to_string(buffers.lifetimes.size()));
+    buffers.lifetimes.push_back(life_);
+    if (has(Field::offset)) buffers.offsets.push_back(offset_);
+    *this = {};
+}
+
+}  // namespace tensorpool::command::planning

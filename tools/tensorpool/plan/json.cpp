@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "inspect/report_text.hpp"
+#include "plan/fields.hpp"
+#include "plan/formats.hpp"
+#include "printable.hpp"
+
+namespace tensorpool::command::planning {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Follows the parser, so that a million buffers never stand in memory as a tree.
+class JsonReader : public nlohmann::json_sax<Json> {
+public:
+    explicit JsonReader(const std::string& name) : name_(name) {}
+
+    Buffers take() {
+        if (!has_buffers_) {
+            throw FileError(name_, "the whole file",
+                            "found no array of buffers, expected one, or an object that has one "
+                            "as \"buffers\"");
+        }
+        return std::move(buffers_);
+    }
+
+    bool start_object(std::size_t) override {
+        if (at_ == At::list && depth_ == list_depth_) at_ = At::buffer;
+        return open();
+    }
+    bool start_array(std::size_t) override {
+        const bool is_list = depth_ == 0 || (depth_ == 1 && at_ == At::top && key_ == "buffers");
+        if (is_list && !has_buffers_) {
+            has_buffers_ = true;
+            at_ = At::list;
+            list_depth_ = depth_ + 1;
+        } else if (is_list) {
+            fail("buffers", "found it again, expected it once");
+        }
+        return open();
+    }
+    bool end_object() override {
+        --depth_;
+        if (at_ != At::buffer || depth_ != list_depth_) return true;
+        at_ = At::list;
+        guarded([this] { fields_.move_to(buffers_); });
+        return true;
+    }
+    bool end_array() override {
+        --depth_;
+        if (at_ == At::list && depth_ + 1 == list_depth_) at_ = At::top;
+        return true;
+    }
+    bool key(string_t& key) override {
+        key_ = key;
+        return true;
+    }
+    bool string(string_t& text) override { return value(text, Kind::text); }
+    bool number_integer(number_integer_t number) override {
+        return value(std::to_string(number), Kind::number);
+    }
+    bool number_unsigned(number_unsigned_t number) override {
+        return value(std::to_string(number), Kind::number);
+    }
+    bool number_float(number_float_t, const string_t& text) override {
+        return value(text, Kind::number);
+    }
+    bool null() override { return value("null", Kind::other); }
+    bool boolean(bool is_true) override { return value(is_true ? "true" : "false", Kind::other); }
+    bool binary(binary_t&) override { return value("bytes", Kind::other); }
+    bool parse_error(std::size_t, const std::string&,
+                     const nlohmann::detail::exception& error) override {
+        // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
+        const std::string text = printable(error.what());
+        const std::size_t at = text.find("at line");
+        throw FileError(name_, "no JSON", at == std::string::npos ? text : text.substr(at + 3));
+    }
+
+private:
+    enum class At { top, list, buffer };
+    enum class Kind { text, number, other };
+
+    bool open() {
+        // A buffer that is none of these is refused, whatever it holds.
+        if (at_ == At::list && depth_ == list_depth_) value("an array", Kind::other);
+        // Arrays within arrays cost a parser a bit each, and nobody needs many.
+        constexpr std::size_t most_depth = 64;
+        if (++depth_ > most_depth) fail("the whole file", "found more than 64 levels of nesting");
+        return true;
+    }
+    bool value(std::string_view text, Kind kind) {
+        if (at_ == At::list) {
+            fail(place(), found(text) + ", expected an object for each buffer");
+        }
+        if (at_ == At::top) return depth_ == 1 && key_ == "peak_bytes" ? peak(text, kind) : true;
+        const std::optional<Field> field =
+            depth_ == list_depth_ + 1 ? field_of(key_) : std::nullopt;
+        if (field) guarded([&] { set(*field, text, kind); });
+        return true;
+    }
+    bool peak(std::string_view text, Kind kind) {
+        buffers_.peak_bytes = kind == Kind::number ? parse_bytes(text) : std::nullopt;
+        if (buffers_.peak_bytes) return true;
+        fail("peak_bytes", found(text) + ", expected bytes: a whole number from 0 to 2^62 - 1");
+    }
+    void set(Field field, std::string_view text, Kind kind) {
+        const bool fits = kind == Kind::number || (kind == Kind::text && field == Field::id);
+        if (!fits) {
+            throw FieldProblem{field, fmt::format("{}, expected a number{}", found(text),
+                                                  field == Field::id ? " or a text" : "")};
+        }
+        fields_.set(field, text);
+    }
+
+    template <class Part>
+    void guarded(Part&& part) {
+        try {
+            part();
+        } catch (const FieldProblem& problem) {
+            fail(fmt::format("{}.{}", place(), to_string(problem.field)), problem.what);
+        }
+    }
+    std::string place() const { return fmt::format("buffers[{}]", buffers_.lifetimes.size()); }
+    [[noreturn]] void fail(const std::string& place, const std::string& what) const {
+        throw FileError(name_, place, what);
+    }
+
+    const std::string& name_;
+    Buffers buffers_;
+    BufferFields fields_;
+    std::string key_;
+    At at_ = At::top;
+    std::size_t depth_ = 0;
+    std::size_t list_depth_ = 0;  // of what stands right in the list of buffers
+    bool has_buffers_ = false;
+};
+
+}  // namespace
+
+Buffers read_json(std::string_view text, const std::string& name) {
+    JsonReader reader(name);
+    Json::sax_parse(text.begin(), text.end(), &reader);
+    return reader.take();
+}
+
+void write_json(const Buffers& buffers, const MemoryPlan& plan, inspect::WrittenFile& file) {
+    file.write(
+        fmt::format("{{\"peak_bytes\": {}, \"lower_bound_bytes\": {}, \"method\": \"{}\", "
+                    "\"optimal\": {},\n \"buffers\": [",
+                    plan.peak_bytes, plan.lower_bound_bytes, to_string(plan.method), plan.optimal));
+    for (std::size_t i = 0; i < buffers.lifetimes.size(); ++i) {
+        const TensorLifetime& life = buffers.lifetimes[i];
+        const Json buffer = {{"id", inspect::valid_utf8(buffers.ids[i])},
+                             {"lower", life.begin},
+                             {"upper", life.end},
+                             {"size", life.bytes},
+                             {"alignment", life.alignment},
+                             {"offset", plan.offsets[i]}};
+        file.write((i == 0 ? "\n  " : ",\n  ") + buffer.dump());
+    }
+    file.write("\n ]}\n");
+}
+
+}  // namespace tensorpool::command::planning

@@ -1,0 +1,260 @@
+#include "plan/picture.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "inspect/report_text.hpp"
+#include "plan/scale.hpp"
+#include "plan/small_parts.hpp"
+#include "run/numbers.hpp"
+
+namespace tensorpool::command::planning {
+namespace {
+
+constexpr double width = 1200;
+constexpr double height = 760;
+constexpr Rectangle area = {96, 72, 1180, 640};
+/// Each takes some 200 bytes.
+constexpr std::size_t most_rectangles = 8000;
+constexpr double least_pixels = 2;
+constexpr unsigned size_classes = 6;
+
+// The classes by size are steps of viridis (van der Walt and Smith, 2015), which stay apart for
+// people who see few colours, and on light and dark.
+constexpr const char* style =
+    "text{font:13px system-ui,sans-serif;fill:var(--ink)}"
+    "svg{--paper:#fff;--ink:#1c1c1c;--faint:#d8d8d8;--small:#8a8a8a;--peak:#c2185b;"
+    "--bound:#00695c;background:var(--paper)}"
+    "@media(prefers-color-scheme:dark){svg{--paper:#16181d;--ink:#e8e8e8;--faint:#3a3d44;"
+    "--small:#9a9a9a;--peak:#ff6f9f;--bound:#4dd0b5}}"
+    ".t{font-size:18px;font-weight:600}.n{font-size:12px}.e{text-anchor:end}"
+    ".m{text-anchor:middle}"
+    ".g{stroke:var(--faint)}.p{fill:var(--paper)}"
+    ".b rect{stroke:var(--paper);stroke-width:.5}.b rect:hover{stroke:var(--ink);stroke-width:2}"
+    ".b .f{stroke:none}.s{fill:var(--small)}"
+    ".c0{fill:#440154}.c1{fill:#414487}.c2{fill:#2a788e}.c3{fill:#22a884}.c4{fill:#7ad151}"
+    ".c5{fill:#fde725}"
+    "@media(prefers-color-scheme:dark){.c0{fill:#7b3f8c}.c1{fill:#6166ad}}"
+    ".peak{stroke:var(--peak)}.bound{stroke:var(--bound);stroke-dasharray:8 5}"
+    ".peak,.bound{stroke-width:2}.tp{fill:var(--peak)}.tb{fill:var(--bound)}"
+    ".tp,.tb{font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:4px}";
+
+class Picture {
+public:
+    Picture(const Buffers& buffers, const Outcome& outcome)
+        : buffers_(buffers), outcome_(outcome), small_(area) {
+        measure();
+    }
+
+    std::string draw() {
+        choose();
+        std::string svg = head();
+        svg += axes();
+        for (unsigned shade = 0; shade < SmallParts::shades; ++shade) svg += small(shade);
+        svg += "<g class=\"b\">\n";
+        for (const std::uint32_t i : drawn_) svg += rectangle(i);
+        return svg + "</g>\n" + lines() + legend() + "</svg>\n";
+    }
+
+private:
+    void measure() {
+        times_ = {0, 1, area.left, area.right};
+        // A little room above the peak, for its label.
+        const double most = std::max<double>(1, static_cast<double>(outcome_.plan.peak_bytes));
+        offsets_ = {0, most * 1.06, area.bottom, area.top};
+        const auto& lives = buffers_.lifetimes;
+        if (lives.empty()) return;
+        times_.from =
+            static_cast<double>(std::ranges::min(lives, {}, &TensorLifetime::begin).begin);
+        times_.to = static_cast<double>(std::ranges::max(lives, {}, &TensorLifetime::end).end);
+        // Times that lie together beyond 2^53 are one double.
+        if (times_.to <= times_.from) times_.to = times_.from + 1;
+        largest_ = std::ranges::max(lives, {}, &TensorLifetime::bytes).bytes;
+    }
+
+    Rectangle place_of(std::size_t i) const {
+        const TensorLifetime& life = buffers_.lifetimes[i];
+        const auto offset = static_cast<double>(outcome_.plan.offsets[i]);
+        return {times_(static_cast<double>(life.begin)),
+                offsets_(offset + static_cast<double>(life.bytes)),
+                times_(static_cast<double>(life.end)), offsets_(offset)};
+    }
+    static double extent(const Rectangle& place) noexcept {
+        return (place.right - place.left) * (place.bottom - place.top);
+    }
+    static bool is_small(const Rectangle& place) noexcept {
+        return place.right - place.left < least_pixels || place.bottom - place.top < least_pixels;
+    }
+
+    /// Its edges would hide it.
+    static bool is_thin(const Rectangle& place) noexcept {
+        constexpr double pixels = 3;
+        return place.right - place.left < pixels || place.bottom - place.top < pixels;
+    }
+
+    /// Those that are drawn by themselves; the others go to `small_`.
+    void choose() {
+        const std::size_t count = buffers_.lifetimes.size();
+        std::vector<std::uint32_t> large;
+        for (std::uint32_t i = 0; i < count; ++i) {
+            // Where there are few, each can be pointed at, however small.
+            if (count <= most_rectangles || !is_small(place_of(i))) large.push_back(i);
+        }
+        std::ranges::stable_sort(large, std::greater(),
+                                 [this](std::uint32_t i) { return extent(place_of(i)); });
+        large.resize(std::min(large.size(), most_rectangles));
+        std::vector<bool> is_drawn(count);
+        for (const std::uint32_t i : large) is_drawn[i] = true;
+        for (std::uint32_t i = 0; i < count; ++i) {
+            if (!is_drawn[i]) small_.add(place_of(i));
+        }
+        drawn_ = std::move(large);
+    }
+
+    std::string head() const {
+        const std::string name =
+            inspect::escape_html(outcome_.file.substr(outcome_.file.rfind('/') + 1));
+        std::string what = fmt::format("{} buffers", run::with_commas(buffers_.lifetimes.size()));
+        if (!buffers_.origin.empty()) what += " of " + inspect::escape_html(buffers_.origin);
+        const std::size_t together = buffers_.lifetimes.size() - drawn_.size();
+        if (together > 0) {
+            what += fmt::format(
+                "; {} of them are too small or too many to be drawn one by one, and "
+                "stand together in grey",
+                run::with_commas(together));
+        }
+        return fmt::format(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:g} {:g}\" role=\"img\">\n"
+            "<title>Memory plan of {}</title>\n<style>{}</style>\n"
+            "<rect class=\"p\" width=\"100%\" height=\"100%\"/>\n"
+            "<text class=\"t\" x=\"{:g}\" y=\"30\">Memory plan of {}</text>\n"
+            "<text class=\"n\" x=\"{:g}\" y=\"50\">{}</text>\n",
+            width, height, name, style, area.left, name, area.left, what);
+    }
+
+    std::string axes() const {
+        std::string svg;
+        for (const Mark& mark : size_marks(offsets_.to, 8)) {
+            const double y = offsets_(mark.figure);
+            svg += fmt::format(
+                "<path class=\"g\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text class=\"n e\" x=\"{:.1f}\" "
+                "y=\"{:.1f}\">{}</text>\n",
+                area.left, y, area.right, area.left - 8, y + 4, mark.label);
+        }
+        for (const Mark& mark : time_marks(times_.from, times_.to, 10)) {
+            const double x = times_(mark.figure);
+            svg += fmt::format(
+                "<path class=\"g\" d=\"M{:.1f} {:.1f}v6\"/><text class=\"n m\" x=\"{:.1f}\" "
+                "y=\"{:.1f}\">{}</text>\n",
+                x, area.bottom, x, area.bottom + 21, mark.label);
+        }
+        return svg + fmt::format(
+                         "<text class=\"m\" x=\"{:.1f}\" y=\"{:.1f}\">Time in {}</text>\n"
+                         "<text class=\"m\" transform=\"translate(22 {:.1f}) rotate(-90)\">Offset "
+                         "in bytes</text>\n",
+                         (area.left + area.right) / 2, area.bottom + 44,
+                         buffers_.clock == "time" ? "the file's unit" : buffers_.clock,
+                         (area.top + area.bottom) / 2);
+    }
+
+    std::string small(unsigned shade) const {
+        const std::string path = small_.path_of(shade);
+        if (path.empty()) return "";
+        return fmt::format("<path class=\"s\" fill-opacity=\"{:g}\" d=\"{}\"/>\n",
+                           (shade + 1.0) / SmallParts::shades, path);
+    }
+
+    /// A class is two halvings wide; the last holds the largest.
+    unsigned class_of(std::uint64_t bytes) const noexcept {
+        const auto halvings =
+            static_cast<unsigned>(std::bit_width(largest_) - std::bit_width(bytes));
+        const unsigned down = std::min(halvings / 2, size_classes - 1);
+        return size_classes - 1 - down;
+    }
+
+    std::string rectangle(std::uint32_t i) const {
+        const TensorLifetime& life = buffers_.lifetimes[i];
+        const Rectangle place = place_of(i);
+        return fmt::format(
+            "<rect class=\"c{}{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+            "height=\"{:.1f}\"><title>{}: {} at {}, {} to {}</title></rect>\n",
+            class_of(life.bytes), is_thin(place) ? " f" : "", place.left, place.top,
+            place.right - place.left, place.bottom - place.top,
+            inspect::escape_html(buffers_.ids[i]), format_size(life.bytes),
+            outcome_.plan.offsets[i], life.begin, life.end);
+    }
+
+    static std::string line_at(double y, const char* kind) {
+        return fmt::format("<path class=\"{}\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", kind, area.left, y,
+                           area.right);
+    }
+    static std::string label_at(double y, const char* kind, const std::string& text) {
+        return fmt::format("<text class=\"{} e\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", kind,
+                           area.right - 6, y, text);
+    }
+
+    /// The peak's label stands above its line, the lower bound's below its own.
+    std::string lines() const {
+        const MemoryPlan& plan = outcome_.plan;
+        const double peak = offsets_(static_cast<double>(plan.peak_bytes));
+        const double bound = offsets_(static_cast<double>(plan.lower_bound_bytes));
+        std::string svg = line_at(peak, "peak");
+        if (plan.peak_bytes == plan.lower_bound_bytes) {
+            return svg +
+                   label_at(peak - 7, "tp", "peak = lower bound: " + format_size(plan.peak_bytes));
+        }
+        svg += line_at(bound, "bound");
+        svg += label_at(peak - 7, "tp",
+                        fmt::format("peak: {}, {} above", format_size(plan.peak_bytes),
+                                    gap_text(plan.peak_bytes, plan.lower_bound_bytes)));
+        return svg +
+               label_at(bound + 18, "tb", "lower bound: " + format_size(plan.lower_bound_bytes));
+    }
+
+    std::string legend() const {
+        const double y = area.bottom + 68;
+        double x = area.left;
+        std::string svg =
+            fmt::format("<text class=\"n\" x=\"{:.1f}\" y=\"{:.1f}\">Size:</text>\n", x, y + 11);
+        x += 44;
+        for (unsigned number = 0; number < size_classes; ++number) {
+            const std::string text = class_text(number);
+            if (text.empty()) continue;
+            svg += fmt::format(
+                "<rect class=\"c{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" "
+                "height=\"14\"/><text class=\"n\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+                number, x, y, x + 20, y + 11, text);
+            x += 168;
+        }
+        return svg;
+    }
+    /// A class begins where bit_width steps up; "" for one that would be below a byte.
+    std::string class_text(unsigned number) const {
+        const auto top = static_cast<int>(std::bit_width(largest_));
+        const int end = top - 2 * static_cast<int>(size_classes - 1 - number);
+        if (end <= 0) return "";
+        const auto power = [](int bits) { return std::uint64_t{1} << std::clamp(bits, 0, 63); };
+        if (number == size_classes - 1) return "from " + format_size(power(end - 2));
+        if (number == 0) return "below " + format_size(power(end));
+        return fmt::format("{} to {}", format_size(power(end - 2)), format_size(power(end)));
+    }
+
+    const Buffers& buffers_;
+    const Outcome& outcome_;
+    SmallParts small_;
+    Scale times_;
+    Scale offsets_;
+    std::uint64_t largest_ = 1;
+    std::vector<std::uint32_t> drawn_;
+};
+
+}  // namespace
+
+std::string picture_of(const Buffers& buffers, const Outcome& outcome) {
+    return Picture(buffers, outcome).draw();
+}
+
+}  // namespace tensorpool::command::planning

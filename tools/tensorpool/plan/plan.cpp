@@ -1,0 +1,195 @@
+#include "plan/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "options.hpp"
+#include "output.hpp"
+#include "plan/formats.hpp"
+#include "plan/picture.hpp"
+#include "plan/read_file.hpp"
+#include "plan/report.hpp"
+#include "printable.hpp"
+#include "record/time_text.hpp"
+#include "run/size_text.hpp"
+
+namespace tensorpool::command {
+namespace planning {
+namespace {
+
+struct Options {
+    std::string file;
+    std::string budget = "10s";
+    std::string capacity;
+    std::string output;
+    std::string picture;
+    bool check = false;
+    Choice choice;
+};
+
+std::optional<std::chrono::nanoseconds> parse_budget(const std::string& text) {
+    return text == "0" ? std::chrono::nanoseconds(0) : record::parse_time(text);
+}
+std::string problem_of_budget(const std::string& text) {
+    return parse_budget(text) ? "" : record::problem_of_time(text);
+}
+
+std::uint64_t capacity_of(const Options& options) {
+    return options.capacity.empty() ? 0 : *run::parse_size(options.capacity);
+}
+
+/// Files, and plans, that cannot be are told as the file's.
+template <class Part>
+auto blaming(const std::string& file, Part&& part) {
+    try {
+        return part();
+    } catch (const std::invalid_argument& error) {
+        throw CommandError(finding,
+                           fmt::format("{}: {}", printable(file), printable(error.what())));
+    }
+}
+
+/// The file's own plan. Throws CommandError where it does not hold.
+Outcome check(const Options& options, const Buffers& buffers) {
+    if (buffers.offsets.empty() && !buffers.lifetimes.empty()) {
+        throw CommandError(finding, fmt::format("{}: has no offsets, so there is no plan to check; "
+                                                "expected a column, or a value, `offset`",
+                                                printable(options.file)));
+    }
+    Outcome outcome;
+    outcome.checked = true;
+    MemoryPlan& plan = outcome.plan;
+    plan.offsets = buffers.offsets;
+    plan.peak_bytes = buffers.peak_bytes.value_or(peak_of(buffers.lifetimes, buffers.offsets));
+    plan.lower_bound_bytes = lower_bound_of(buffers.lifetimes);
+    blaming(options.file, [&] { validate(buffers.lifetimes, plan); });
+    return outcome;
+}
+
+Outcome make(const Options& options, const Buffers& buffers) {
+    Outcome outcome;
+    const auto begin = std::chrono::steady_clock::now();
+    outcome.plan = blaming(options.file, [&] {
+        return plan_memory(buffers.lifetimes, {.budget = *parse_budget(options.budget),
+                                               .enough_bytes = capacity_of(options)});
+    });
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    outcome.seconds = took.count();
+    validate(buffers.lifetimes, outcome.plan);
+    return outcome;
+}
+
+void write_plan(const Options& options, const Buffers& buffers, const MemoryPlan& plan) {
+    inspect::WrittenFile file(options.output, options.file);
+    options.output.ends_with(".json") ? write_json(buffers, plan, file)
+                                      : write_csv(buffers, plan, file);
+    file.finish();
+}
+
+void write_picture(const Options& options, const Buffers& buffers, const Outcome& outcome) {
+    inspect::WrittenFile file(options.picture, options.file);
+    file.write(picture_of(buffers, outcome));
+    file.finish();
+}
+
+int plan_file(const Settings& settings, const Options& options) {
+    const Buffers buffers =
+        blaming(options.file, [&] { return read_file(options.file, options.choice); });
+    Outcome outcome = options.check ? check(options, buffers) : make(options, buffers);
+    outcome.file = options.file;
+    outcome.origin = buffers.origin;
+    outcome.buffers = buffers.lifetimes.size();
+    outcome.capacity_bytes = capacity_of(options);
+    if (!options.output.empty()) write_plan(options, buffers, outcome.plan);
+    if (!options.picture.empty()) write_picture(options, buffers, outcome);
+    print_line(settings.json ? report_json(outcome) : report_text(outcome, sizes_of(settings)));
+    return fits(outcome) ? success : finding;
+}
+
+void add_choice(CLI::App& command, Choice& choice) {
+    static const std::map<std::string, Kind> kinds = {{"host", Kind::host},
+                                                      {"pools", Kind::pools},
+                                                      {"arenas", Kind::arenas},
+                                                      {"devices", Kind::devices},
+                                                      {"all", Kind::all}};
+    command
+        .add_option("--kind", choice.kind,
+                    "Of a trace: pools, arenas, devices, all, or all but devices (host)")
+        ->option_text("KIND")
+        ->transform(CLI::CheckedTransformer(kinds));
+    command.add_option("--source", choice.sources, "Of a trace: the pool of this name; again")
+        ->option_text("NAME");
+    command.add_option("--process", choice.process, "Of a trace: this one (who asked for most)")
+        ->option_text("PID")
+        ->check(CLI::PositiveNumber);
+    command.add_option("--from", choice.from, "Of a trace: from this call on (0)")
+        ->option_text("CALL");
+    command.add_option("--to", choice.to, "Of a trace: up to before this call (the end)")
+        ->option_text("CALL");
+}
+
+void add_options(CLI::App& command, Options& options) {
+    command.add_option("FILE", options.file, "Buffers as CSV or JSON, a trace, or a log of RMM")
+        ->option_text("FILE")
+        ->required();
+    command.add_option("--budget", options.budget, "Time for the search, as 500ms (10s)")
+        ->option_text("TIME")
+        ->check(problem_of_budget);
+    command.add_option("--capacity", options.capacity, "Enough; exit status 1 where it is not")
+        ->option_text("SIZE")
+        ->check(run::problem_of_size);
+    CLI::Option* const output =
+        command.add_option("-o,--output", options.output, "Write the plan, as CSV or .json")
+            ->option_text("FILE");
+    command.add_option("--svg", options.picture, "Draw it: time against offset")
+        ->option_text("FILE");
+    command.add_flag("--check", options.check, "Prove the file's own offsets; do not plan")
+        ->excludes(output);
+    add_choice(command, options.choice);
+}
+
+constexpr const char* details =
+    "Where each of many buffers lies in one piece of memory, when their lifetimes are known "
+    "before. The LOWER BOUND is what is alive at once at most: no plan needs less. PEAK is what "
+    "the plan needs. Greedy orders are tried first, in milliseconds; then an exact search goes on "
+    "until it has proven that no plan needs less, until the plan is within --capacity, or until "
+    "--budget is used up; --budget 0 leaves the search out. Each plan is checked before it is "
+    "told: no two buffers that are alive at once overlap.\n\n"
+    "CSV begins with a line that names its columns, in any order: id,lower,upper,size, and where "
+    "they are wanted alignment and offset. A buffer is alive from lower to before upper, in any "
+    "unit of time; size, alignment and offset are bytes. JSON is an array of objects with these "
+    "names, or an object that has it as \"buffers\".\n\n"
+    "Of a trace, blocks are buffers, and time is counted in calls. A block that was alive at the "
+    "end ends after the last call, one made before the recording begins before the first, and one "
+    "that was resized is two. Each is aligned to 64 bytes at least, as the pool's blocks are. "
+    "--from and --to cut out calls, such as those of one step.\n\n"
+    "In the picture each buffer is a rectangle, coloured by its size. What is smaller than two "
+    "pixels is drawn together, in grey, and told as a number.\n";
+
+}  // namespace
+}  // namespace planning
+
+CLI::App* add_plan(CLI::App& app, Settings& settings) {
+    CLI::App* const command =
+        app.add_subcommand("plan", "Lay buffers out in as little memory as can be");
+    const auto options = std::make_shared<planning::Options>();
+    planning::add_options(*command, *options);
+    add_output_options(*command, settings);
+    command->footer(
+        "Examples:\n"
+        "  tensorpool plan buffers.csv -o plan.csv --svg plan.svg\n"
+        "  tensorpool plan plan.csv --check");
+    settings.details["plan"] = planning::details;
+    command->callback([&settings, options] {
+        settings.run = [&settings, options] { return planning::plan_file(settings, *options); };
+    });
+    return command;
+}
+
+}  // namespace tensorpool::command

@@ -1,0 +1,154 @@
+#include "plan/recorded_buffers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "plan/fields.hpp"
+#include "printable.hpp"
+#include "settings.hpp"
+
+namespace tensorpool::command::planning {
+namespace {
+
+using trace::Life;
+using trace::Recording;
+
+bool is_of(TraceSource source, Kind kind) noexcept {
+    const bool of_device = source == TraceSource::device;
+    const bool of_arena = source == TraceSource::arena || source == TraceSource::scratch ||
+                          source == TraceSource::planned;
+    switch (kind) {
+        case Kind::host:
+            return !of_device;
+        case Kind::pools:
+            return !of_device && !of_arena;
+        case Kind::arenas:
+            return of_arena;
+        case Kind::devices:
+            return of_device;
+        case Kind::all:
+            return true;
+    }
+    return false;
+}
+
+class Chooser {
+public:
+    Chooser(const Recording& recording, const Choice& choice, const std::string& name)
+        : recording_(recording), choice_(choice), name_(name) {}
+
+    Buffers choose() {
+        to_ = std::min<std::uint64_t>(choice_.to, recording_.calls.size() + 1);
+        const std::vector<Life> lives = trace::lives_of(recording_);
+        const std::uint32_t process = process_of(lives);
+        for (const Life& life : lives) {
+            if (life.process == process && is_chosen(life)) add(life);
+        }
+        buffers_.clock = "calls";
+        buffers_.origin = describe(process);
+        return std::move(buffers_);
+    }
+
+private:
+    /// From the one before the first: a block from before the recording begins there.
+    std::int64_t begin_of(const Life& life) const noexcept {
+        const std::int64_t begin = life.begin == Life::none ? -1 : std::int64_t{life.begin};
+        return choice_.from == 0 ? begin : std::max(begin, static_cast<std::int64_t>(choice_.from));
+    }
+    std::int64_t end_of(const Life& life) const noexcept {
+        const std::uint64_t end = life.end == Life::none ? recording_.calls.size() + 1 : life.end;
+        return static_cast<std::int64_t>(std::min(end, to_));
+    }
+    bool is_chosen(const Life& life) const {
+        const trace::RecordedSource& source = recording_.sources[life.source];
+        const auto& names = choice_.sources;
+        const bool is_named = std::find(names.begin(), names.end(), source.name) != names.end();
+        return (names.empty() ? is_of(source.kind, choice_.kind) : is_named) &&
+               begin_of(life) < end_of(life);
+    }
+
+    /// Throws where there is none.
+    std::uint32_t process_of(const std::vector<Life>& lives) const {
+        std::vector<double> bytes(recording_.processes.size());
+        for (const Life& life : lives) {
+            // One more, so that requests for nothing count too. Doubles, for a damaged file may
+            // hold sizes whose sum is beyond any integer.
+            if (is_chosen(life)) bytes[life.process] += static_cast<double>(life.bytes) + 1;
+        }
+        std::size_t best = 0;
+        double most = 0;
+        for (std::size_t i = 0; i < bytes.size(); ++i) {
+            const bool may_be =
+                choice_.process == 0 || recording_.processes[i].number == choice_.process;
+            if (!may_be || bytes[i] <= most) continue;
+            best = i;
+            most = bytes[i];
+        }
+        if (most > 0) return static_cast<std::uint32_t>(best);
+        throw CommandError(finding, fmt::format("{}: holds no block of those that were asked for; "
+                                                "there are {}",
+                                                printable(name_), what_there_is(lives)));
+    }
+
+    std::string what_there_is(const std::vector<Life>& lives) const {
+        std::set<std::string> names;
+        for (const Life& life : lives) {
+            const trace::RecordedSource& source = recording_.sources[life.source];
+            names.insert(fmt::format("\"{}\"{} of process {}", printable(source.name),
+                                     source.kind == TraceSource::device ? " (a device)" : "",
+                                     recording_.processes[life.process].number));
+        }
+        constexpr std::size_t most = 10;
+        std::string text = fmt::format("{} calls", recording_.calls.size());
+        std::size_t told = 0;
+        for (const std::string& name : names) {
+            text += told++ < most ? ", " + name : "";
+        }
+        return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most)
+                                   : text;
+    }
+
+    void add(const Life& life) {
+        if (life.bytes > most_bytes) {
+            throw CommandError(
+                finding, fmt::format("{}: holds a block of {} bytes, expected at most 2^62 - 1",
+                                     printable(name_), life.bytes));
+        }
+        unsigned alignment_log2 = 0;
+        if (life.begin != Life::none) {
+            alignment_log2 = std::min<unsigned>(recording_.calls[life.begin].alignment_log2, 62);
+        }
+        const std::string& source = recording_.sources[life.source].name;
+        buffers_.ids.push_back(life.begin == Life::none ? fmt::format("{}#before", source)
+                                                        : fmt::format("{}#{}", source, life.begin));
+        buffers_.lifetimes.push_back(
+            {begin_of(life), end_of(life), life.bytes,
+             std::max(choice_.alignment, std::uint64_t{1} << alignment_log2)});
+    }
+
+    std::string describe(std::uint32_t process) const {
+        const trace::RecordedProcess& chosen = recording_.processes[process];
+        const std::size_t count = recording_.processes.size();
+        std::string text = fmt::format("process {} ({})", chosen.number, printable(chosen.name));
+        if (count > 1) text += fmt::format(" of {}", count);
+        if (choice_.from == 0 && to_ > recording_.calls.size()) return text;
+        return text +
+               fmt::format(", calls {} to {} of {}", choice_.from, to_, recording_.calls.size());
+    }
+
+    const Recording& recording_;
+    const Choice& choice_;
+    const std::string& name_;
+    std::uint64_t to_ = 0;
+    Buffers buffers_;
+};
+
+}  // namespace
+
+Buffers buffers_of(const Recording& recording, const Choice& choice, const std::string& name) {
+    return Chooser(recording, choice, name).choose();
+}
+
+}  // namespace tensorpool::command::planning

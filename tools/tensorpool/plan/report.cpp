@@ -1,0 +1,97 @@
+#include "plan/report.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "inspect/report_text.hpp"
+#include "printable.hpp"
+#include "run/numbers.hpp"
+
+namespace tensorpool::command::planning {
+namespace {
+
+std::string line(std::string_view name, std::string_view figure, const std::string& note = "") {
+    return fmt::format("\n{:<12} {:>12}{}{}", name, figure, note.empty() ? "" : "  ", note);
+}
+
+std::string how_good(const Outcome& outcome) {
+    const MemoryPlan& plan = outcome.plan;
+    std::string text = gap_text(plan.peak_bytes, plan.lower_bound_bytes) + " above the lower bound";
+    if (outcome.checked) return text;
+    return text +
+           (plan.optimal ? "; no plan needs less: proven" : "; perhaps another plan needs less");
+}
+
+std::string how_it_fits(const Outcome& outcome, Sizes sizes) {
+    const std::uint64_t peak = outcome.plan.peak_bytes;
+    const std::uint64_t capacity = outcome.capacity_bytes;
+    if (peak <= capacity) {
+        return fmt::format("the plan fits, and leaves {}", format_size(capacity - peak, sizes));
+    }
+    return fmt::format("the plan does not fit: {} more are needed{}",
+                       format_size(peak - capacity, sizes),
+                       outcome.plan.lower_bound_bytes > capacity || outcome.plan.optimal
+                           ? ", and no other plan fits"
+                           : "");
+}
+
+}  // namespace
+
+double gap_of(const MemoryPlan& plan) noexcept {
+    if (plan.lower_bound_bytes == 0) return 0;
+    return static_cast<double>(plan.peak_bytes - plan.lower_bound_bytes) /
+           static_cast<double>(plan.lower_bound_bytes);
+}
+
+std::string gap_text(std::uint64_t peak_bytes, std::uint64_t lower_bound_bytes) {
+    const std::uint64_t above = peak_bytes - lower_bound_bytes;
+    if (above == 0) return "0%";
+    const double percent =
+        static_cast<double>(above) / static_cast<double>(lower_bound_bytes) * 100;
+    // Below that nobody reads a part as one.
+    return percent < 0.001 ? format_size(above) : fmt::format("{:.3g}%", percent);
+}
+
+std::string report_text(const Outcome& outcome, Sizes sizes) {
+    const MemoryPlan& plan = outcome.plan;
+    std::string text = printable(outcome.file);
+    if (!outcome.origin.empty()) text += ": " + outcome.origin;
+    text += line("buffers", run::with_commas(outcome.buffers),
+                 outcome.checked ? "the offsets hold: no two that are alive at once overlap" : "");
+    text +=
+        line("lower bound", format_size(plan.lower_bound_bytes, sizes), "most bytes alive at once");
+    text += line("peak", format_size(plan.peak_bytes, sizes), how_good(outcome));
+    if (outcome.capacity_bytes != 0) {
+        text += line("capacity", format_size(outcome.capacity_bytes, sizes),
+                     how_it_fits(outcome, sizes));
+    }
+    if (outcome.checked) return text;
+    text += line("method", to_string(plan.method));
+    return text +
+           line("time", inspect::format_ns(static_cast<std::uint64_t>(outcome.seconds * 1e9)));
+}
+
+std::string report_json(const Outcome& outcome) {
+    const MemoryPlan& plan = outcome.plan;
+    nlohmann::ordered_json json = {{"file", inspect::valid_utf8(outcome.file)},
+                                   {"origin", inspect::valid_utf8(outcome.origin)},
+                                   {"buffers", outcome.buffers},
+                                   {"lower_bound_bytes", plan.lower_bound_bytes},
+                                   {"peak_bytes", plan.peak_bytes},
+                                   {"gap", gap_of(plan)}};
+    if (outcome.checked) {
+        json["holds"] = true;
+    } else {
+        json.update({{"method", to_string(plan.method)},
+                     {"optimal", plan.optimal},
+                     {"seconds", outcome.seconds}});
+    }
+    if (outcome.capacity_bytes != 0) {
+        json["capacity_bytes"] = outcome.capacity_bytes;
+        json["fits"] = fits(outcome);
+    }
+    return json.dump();
+}
+
+}  // namespace tensorpool::command::planning
