@@ -33,7 +33,7 @@ TEST(Contenders, KeepTheOrderInWhichTheyWereNamed) {
 
 TEST(Contenders, AnUnknownOneBringsTheListOfAll) {
     expect_refusal({"pool", "hoard"}, {},
-                   "no contender hoard; there are none, pool, glibc, tcmalloc, jemalloc, "
+                   "no contender hoard; there are none, plan, pool, glibc, tcmalloc, jemalloc, "
                    "jemalloc-tuned, mimalloc");
 }
 

@@ -166,6 +166,19 @@ TEST(PlanCompiler, PlacesOfTheFloorDoNotOverlapWhereCallsCameInOrder) {
     }
 }
 
+TEST(PlanCompiler, PlannedPlacesAreOfEachStepAndWithinThePlan) {
+    const Plan plan = compile(any_recording(6, 3, 2000, 10'000), 0, Places::no, Places::yes);
+    EXPECT_TRUE(plan.places.empty());
+    ASSERT_EQ(plan.planned_places.size(), plan.steps.size());
+    EXPECT_EQ(plan.figures.planned_bytes, plan.planned_bytes);
+    EXPECT_GE(plan.planned_bytes, plan.figures.most_alive_bytes);
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const Step& step = plan.steps[i];
+        if (step.kind() == StepKind::stage || step.kind() == StepKind::deallocate) continue;
+        EXPECT_LE(plan.planned_places[i] + step.bytes(), plan.planned_bytes);
+    }
+}
+
 TEST(PlanCompiler, ABlockLargerThanAnyMemoryIsRefused) {
     MadeRecording made(1);
     made.allocate(0, 64, std::uint64_t{1} << 50);

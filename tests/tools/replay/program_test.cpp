@@ -84,6 +84,15 @@ TEST_F(Program, PrintsATable) {
     }
 }
 
+TEST_F(Program, PlaysByAPlanWhereThatIsAskedFor) {
+    const ProgramResult result =
+        replay({"--against", "plan,pool", "--rounds", "1", "--touch", "all"});
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    EXPECT_NE(result.output.find("\nthe plan of all of them needs "), std::string::npos)
+        << result.output;
+    EXPECT_NE(result.output.find("\nplan "), std::string::npos) << result.output;
+}
+
 TEST_F(Program, PutsOptionsSideBySide) {
     const ProgramResult result =
         replay({"--against", "pool,pool:retain_ms=0", "--option", "huge_pages=never"});
@@ -92,7 +101,7 @@ TEST_F(Program, PutsOptionsSideBySide) {
 }
 
 TEST_F(Program, WrongUsageSaysWhatThereIs) {
-    expect_refusal({"--against", "hoard"}, 2, "there are none, pool, glibc");
+    expect_refusal({"--against", "hoard"}, 2, "there are none, plan, pool, glibc");
     expect_refusal({"--against", "pool", "--option", "keep=1"}, 2, "there are initial_capacity");
     expect_refusal({"--against", "pool", "--option", "retain=much"}, 2, "expected a size");
     expect_refusal({"--touch", "some"}, 2, "some");

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -65,6 +66,23 @@ struct FloorCalls {
     static void deallocate(void*) noexcept {}
     static void* resize(void*, std::uint64_t, const Step&, std::uint64_t place) noexcept {
         return base + place;
+    }
+};
+
+/// One mapping in which each block has the place that a plan made beforehand gave it.
+struct PlannedCalls {
+    /// As with the floor, where there are several threads.
+    static constexpr bool keeps_apart = false;
+    static inline std::byte* base = nullptr;
+
+    static void* allocate(const Step&, std::uint64_t place) noexcept { return base + place; }
+    static void deallocate(void*) noexcept {}
+    /// The old place and the new one may share bytes.
+    static void* resize(void* block, std::uint64_t old_bytes, const Step& step,
+                        std::uint64_t place) noexcept {
+        if (block == base + place) return block;
+        const std::uint64_t kept = old_bytes < step.bytes() ? old_bytes : step.bytes();
+        return std::memmove(base + place, block, kept);
     }
 };
 

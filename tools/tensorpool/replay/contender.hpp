@@ -10,7 +10,7 @@
 
 namespace tensorpool::command::replay {
 
-enum class Calls : std::uint8_t { floor, pool, malloc };
+enum class Calls : std::uint8_t { floor, plan, pool, malloc };
 
 /// What a contender's process is told by its command line: `word`, then these as numbers.
 struct ContenderTask {

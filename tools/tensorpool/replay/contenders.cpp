@@ -18,6 +18,7 @@ constexpr const char* tuned = "dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_thre
 const std::vector<Contender>& known() {
     static const std::vector<Contender> contenders = {
         {"none", Calls::floor, "", false, "", {}, false},
+        {"plan", Calls::plan, "", false, "", {}, false},
         {"pool", Calls::pool, "", false, "", {}, false},
         {"glibc", Calls::malloc, "libc", false, "libc6", {}, false},
         {"tcmalloc",

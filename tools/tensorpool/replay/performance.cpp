@@ -138,12 +138,17 @@ private:
     std::atomic<unsigned> waiting_ = 0;
 };
 
-/// Address space for the floor's blocks.
-void prepare_floor(std::uint64_t bytes) noexcept {
+/// Address space for blocks whose places are known.
+std::byte* map_places(std::uint64_t bytes) noexcept {
     void* const mapped = mmap(nullptr, bytes + 1, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) fail("there is no address space of %llu bytes", bytes, nullptr);
-    FloorCalls::base = static_cast<std::byte*>(mapped);
+    return static_cast<std::byte*>(mapped);
+}
+
+PlanView with_planned_places(PlanView plan) noexcept {
+    plan.places = plan.planned_places;
+    return plan;
 }
 
 }  // namespace
@@ -153,8 +158,11 @@ void perform(const ContenderTask& task, const PlanView& plan, ContenderAnswer& a
     present_answer = &answer;
     switch (task.calls) {
         case Calls::floor:
-            prepare_floor(plan.places_bytes);
+            FloorCalls::base = map_places(plan.places_bytes);
             return Performance<FloorCalls>(plan, task.touch).perform(answer);
+        case Calls::plan:
+            PlannedCalls::base = map_places(plan.planned_bytes);
+            return Performance<PlannedCalls>(with_planned_places(plan), task.touch).perform(answer);
         case Calls::pool:
             return Performance<GlobalPoolCalls>(plan, task.touch).perform(answer);
         case Calls::malloc:

@@ -74,6 +74,7 @@ struct PlanFigures {
     std::uint64_t never_freed = 0;
     std::uint64_t allocated_bytes = 0;
     std::uint64_t most_alive_bytes = 0;  ///< at once
+    std::uint64_t planned_bytes = 0;     ///< what a plan of all needs; 0: nobody asked for one
 };
 
 struct Plan {
@@ -85,6 +86,9 @@ struct Plan {
     /// For the floor: where each step's block lies, as an offset; empty where nobody asked.
     std::vector<std::uint64_t> places;
     std::uint64_t places_bytes = 0;  ///< that they span
+    /// The same as `plan_memory` lays them out.
+    std::vector<std::uint64_t> planned_places;
+    std::uint64_t planned_bytes = 0;
     PlanFigures figures;
 };
 

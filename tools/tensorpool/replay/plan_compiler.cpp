@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "replay/floor_places.hpp"
 #include "replay/life_order.hpp"
+#include "replay/planned_places.hpp"
 #include "settings.hpp"
 
 namespace tensorpool::command::replay {
@@ -23,6 +25,7 @@ constexpr std::uint64_t least_stage_bytes = std::uint64_t{4} << 20;
 struct OneThread {
     std::vector<Step> steps;
     std::vector<std::uint64_t> places;
+    std::vector<std::uint64_t> planned_places;
     std::vector<std::uint32_t> free_slots;
     std::uint32_t stage = Step::none;
     bool is_main = false;
@@ -35,15 +38,16 @@ std::uint64_t asked(const Life& life) {
 
 class Compiler {
 public:
-    Compiler(const Recording& recording, std::uint32_t process, Places places)
+    Compiler(const Recording& recording, std::uint32_t process, Places floor, Places planned)
         : recording_(recording),
           order_(recording, process),
           lives_(order_.lives()),
-          wants_places_(places == Places::yes),
+          wants_places_(floor == Places::yes),
           slots_(lives_.size(), Step::none),
           places_(lives_.size()),
           numbers_(recording.threads.size()) {
         measure();
+        if (planned == Places::yes) planned_ = planned_places(recording, order_);
         number_threads(recording.processes[process].number);
     }
 
@@ -127,7 +131,7 @@ private:
                                asked(begun), alignment, before ? slots_[*before] : Step::none);
         if (is_handed_over(begun)) step.mark_handover();
         if (before && is_handed_over(lives_[*before])) step.mark_takes_over();
-        add(thread, step, places_[life]);
+        add(thread, step, life);
         if (before) give_slot_back(thread, *before);
         count(begun, before.has_value());
     }
@@ -142,7 +146,7 @@ private:
         enter_present_stage(thread);
         Step step = Step::make(StepKind::deallocate, slots_[life]);
         if (is_handed_over(ended)) step.mark_takes_over();
-        add(thread, step, places_[life]);
+        add(thread, step, life);
         if (wants_places_) floor_.deallocate(places_[life]);
         give_slot_back(thread, life);
         ++figures_.deallocations;
@@ -168,14 +172,20 @@ private:
     /// A single thread needs none.
     void enter_stage(OneThread& thread, std::uint32_t stage) {
         if (threads_.size() <= 2 || &thread == &threads_[0] || thread.stage == stage) return;
-        add(thread, Step::make(StepKind::stage, stage, 0, 0, thread.stage), 0);
+        add(thread, Step::make(StepKind::stage, stage, 0, 0, thread.stage), no_life);
         if (stage != Step::none) ++stages_[stage];
         thread.stage = stage;
     }
 
-    void add(OneThread& thread, Step step, std::uint64_t place) {
+    static constexpr std::size_t no_life = std::numeric_limits<std::size_t>::max();
+
+    void add(OneThread& thread, Step step, std::size_t life) {
         thread.steps.push_back(step);
-        if (wants_places_) thread.places.push_back(place);
+        const auto place_in = [life](const std::vector<std::uint64_t>& places) {
+            return life == no_life ? 0 : places[life];
+        };
+        if (wants_places_) thread.places.push_back(place_in(places_));
+        if (planned_) thread.planned_places.push_back(place_in(planned_->offsets));
     }
 
     void count(const Life& life, bool resized) {
@@ -192,10 +202,16 @@ private:
             plan.threads.push_back({plan.steps.size(), thread.steps.size(), thread.is_main});
             plan.steps.insert(plan.steps.end(), thread.steps.begin(), thread.steps.end());
             plan.places.insert(plan.places.end(), thread.places.begin(), thread.places.end());
+            plan.planned_places.insert(plan.planned_places.end(), thread.planned_places.begin(),
+                                       thread.planned_places.end());
         }
         plan.slots = slot_count_;
         plan.stages = std::move(stages_);
         plan.places_bytes = floor_.span_bytes();
+        if (planned_) {
+            plan.planned_bytes = planned_->peak_bytes;
+            figures_.planned_bytes = planned_->peak_bytes;
+        }
         plan.figures = figures_;
         plan.figures.threads = threads_.size() - 1;
         return plan;
@@ -210,6 +226,7 @@ private:
     std::vector<std::uint32_t> numbers_;  // of the recording's threads, in threads_; 0: none
     std::vector<OneThread> threads_;
     std::vector<std::uint32_t> stages_;
+    std::optional<MemoryPlan> planned_;   // of lives
     std::optional<std::size_t> resized_;  // the life that was resized last
     FloorPlaces floor_;
     PlanFigures figures_;
@@ -220,8 +237,8 @@ private:
 
 }  // namespace
 
-Plan compile(const Recording& recording, std::uint32_t process, Places places) {
-    return Compiler(recording, process, places).compile();
+Plan compile(const Recording& recording, std::uint32_t process, Places floor, Places planned) {
+    return Compiler(recording, process, floor, planned).compile();
 }
 
 }  // namespace tensorpool::command::replay

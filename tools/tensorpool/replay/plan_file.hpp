@@ -33,6 +33,8 @@ struct PlanView {
     std::span<const std::uint32_t> stages;
     std::span<const std::uint64_t> places;
     std::uint64_t places_bytes = 0;
+    std::span<const std::uint64_t> planned_places;
+    std::uint64_t planned_bytes = 0;
     std::uint32_t slots = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -73,13 +74,14 @@ Subject describe(const ReplayOptions& options, const trace::Recording& recording
 /// The recording itself, which may be large, has gone when the contenders begin.
 std::pair<Subject, Plan> prepare(const ReplayOptions& options,
                                  const std::vector<Contender>& contenders) {
-    bool has_floor = false;
-    for (const Contender& contender : contenders) {
-        has_floor = has_floor || contender.calls == Calls::floor;
-    }
+    const auto wanted_by = [&](Calls calls) {
+        const bool is_there =
+            std::ranges::find(contenders, calls, &Contender::calls) != contenders.end();
+        return is_there ? Places::yes : Places::no;
+    };
     const trace::Recording recording = trace::read_recording(options.file);
     const std::uint32_t process = choose_process(recording, options.process);
-    Plan plan = compile(recording, process, has_floor ? Places::yes : Places::no);
+    Plan plan = compile(recording, process, wanted_by(Calls::floor), wanted_by(Calls::plan));
     Subject subject = describe(options, recording, process, plan.figures);
     return {std::move(subject), std::move(plan)};
 }
@@ -108,8 +110,9 @@ CLI::App* add_replay(CLI::App& app, Settings& settings) {
         ->option_text("FILE")
         ->required();
     command
-        ->add_option("--against", options->against,
-                     "Whom to ask, with commas between (all): " + replay::contender_names())
+        ->add_option(
+            "--against", options->against,
+            "Whom to ask, with commas between (all but plan): " + replay::contender_names())
         ->option_text("WHO")
         ->delimiter(',');
     command
@@ -158,7 +161,11 @@ CLI::App* add_replay(CLI::App& app, Settings& settings) {
         "serve malloc, put under the process by LD_PRELOAD, which is checked; jemalloc-tuned keeps "
         "freed memory (dirty_decay_ms:-1, muzzy_decay_ms:-1, oversize_threshold:0). none is no "
         "allocator: it plays the same calls over memory of which everything was known beforehand, "
-        "so it shows what the replay itself costs and what no allocator can be better than. "
+        "so it shows what the replay itself costs and what no allocator can be better than. plan "
+        "lays the blocks out as `tensorpool plan` does, for a second at most, in one mapping as "
+        "large as the plan's peak, each aligned to 64 bytes as the pool's are: what a program can "
+        "have that knows its blocks beforehand. With several threads their places hold only in the "
+        "recorded order. "
         "Environment variables that tune any of them are not passed on. Who is not there is named "
         "with the Debian package that brings it.\n\n"
         "Options of the pool: " +
