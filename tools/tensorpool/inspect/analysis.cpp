@@ -80,6 +80,7 @@ Analysis analyse(const Recording& recording, std::size_t top) {
     analysis.left = {shares_of(history, sources, is_left_over),
                      shares_of(history, scopes, is_left_over),
                      sites_of(history, names, top, is_left_over)};
+    analysis.planned = plan_of(history);
     add_up(analysis.at_peak);
     add_up(analysis.left);
     find_left(history, analysis);

@@ -9,6 +9,7 @@
 
 #include "inspect/groups.hpp"
 #include "inspect/lifetimes.hpp"
+#include "inspect/planned.hpp"
 #include "inspect/sites.hpp"
 #include "inspect/sizes.hpp"
 #include "inspect/timeline.hpp"
@@ -48,6 +49,7 @@ struct Analysis {
     std::vector<ProcessRow> processes;
     Timeline timeline;
     Holdings at_peak;
+    Planned planned;                ///< of all blocks, of all processes
     Holdings left;                  ///< at the end of recordings that ended in order
     bool any_ended = false;         ///< whether there is such an end
     std::uint64_t gone_blocks = 0;  ///< in use when their pool ended

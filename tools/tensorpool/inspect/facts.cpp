@@ -2,6 +2,7 @@
 
 #include "inspect/report_text.hpp"
 #include "inspect/sections.hpp"
+#include "plan/report.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {
@@ -38,6 +39,18 @@ Fact held_fact(const Timeline& timeline, Sizes sizes) {
                         format_size(timeline.most_held_bytes, sizes))};
 }
 
+/// "plan needs  170 MiB  0.0123% more than the lower bound, by area; …".
+Fact plan_fact(const Planned& planned, Sizes sizes) {
+    const std::uint64_t bound = planned.lower_bound_bytes;
+    std::string note = "the least that there can be, had all blocks been known before";
+    if (!planned.optimal) {
+        note = fmt::format("{} above the lower bound, had all blocks been known before",
+                           planning::gap_text(planned.peak_bytes, bound));
+        note += planned.searched ? "" : "; greedy: `tensorpool plan` searches for less";
+    }
+    return {"plan needs", format_size(planned.peak_bytes, sizes), note};
+}
+
 void add_peak(std::vector<Fact>& facts, const Analysis& analysis, Sizes sizes) {
     const Moment& peak = analysis.timeline.peak;
     const Level& level = peak.level;
@@ -47,6 +60,7 @@ void add_peak(std::vector<Fact>& facts, const Analysis& analysis, Sizes sizes) {
     facts.push_back({"lower bound", format_size(level.alive_bytes, sizes),
                      fmt::format("most bytes alive at once, in {} blocks, {} after the first call",
                                  count(level.blocks), format_ns(in))});
+    if (analysis.planned.made) facts.push_back(plan_fact(analysis.planned, sizes));
     if (analysis.timeline.tells_held) facts.push_back(held_fact(analysis.timeline, sizes));
     facts.push_back({"blocks then", format_size(level.block_bytes, sizes),
                      more_than(level.block_bytes, level.alive_bytes)});

@@ -80,8 +80,11 @@ CLI::App* add_inspect(CLI::App& app, Settings& settings) {
         "  tensorpool inspect model.gguf --estimate --context 32768 --kv-type q8_0");
     settings.details["inspect"] =
         model::manual_text() +
-        "The LOWER BOUND is what was alive at once at most: no allocator can do with less. HELD is "
-        "what pools, arenas and scratches had taken from the system, where the recording tells it. "
+        "The LOWER BOUND is what was alive at once at most: no allocator can do with less. The "
+        "PLAN lays the recorded blocks out as one who knows all of them before, each aligned to "
+        "64 bytes: as `tensorpool plan` does, but for a fifth of a second at most, and where there "
+        "are more than 20,000 blocks by its greedy orders alone. HELD is what pools, arenas and "
+        "scratches had taken from the system, where the recording tells it. "
         "BLOCKS adds what the pool rounds requests up by, PAGES the rest of each page on which a "
         "block lies, and ADDRESSES USED all that any block had up to then, which is what a pool "
         "holds that gives nothing back.\n\n"

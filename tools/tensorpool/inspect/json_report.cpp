@@ -92,6 +92,15 @@ Json timeline(const Timeline& timeline) {
     return {{"sources", timeline.sources}, {"scopes", timeline.scopes}, {"moments", moments}};
 }
 
+Json to_json(const Planned& planned) {
+    if (!planned.made) return nullptr;
+    return {{"peak_bytes", planned.peak_bytes},
+            {"lower_bound_bytes", planned.lower_bound_bytes},
+            {"method", to_string(planned.method)},
+            {"searched", planned.searched},
+            {"optimal", planned.optimal}};
+}
+
 Json totals(const Totals& totals) {
     return {{"threads", totals.threads},         {"calls", totals.calls},
             {"allocations", totals.allocations}, {"allocated_bytes", totals.allocated_bytes},
@@ -113,6 +122,7 @@ std::string json_report(const Analysis& analysis) {
     const Json report = {{"totals", totals(analysis.totals)},
                          {"processes", processes(analysis)},
                          {"peak", std::move(peak)},
+                         {"plan", to_json(analysis.planned)},
                          {"left", std::move(left)},
                          {"sizes_by_bytes", to_json(analysis.sizes_by_bytes)},
                          {"sizes_by_requests", to_json(analysis.sizes_by_requests)},

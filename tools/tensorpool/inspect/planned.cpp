@@ -1,0 +1,55 @@
+#include "inspect/planned.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <vector>
+
+namespace tensorpool::command::inspect {
+namespace {
+
+constexpr std::size_t most_searched = 20'000;
+constexpr std::chrono::milliseconds search_budget{200};
+constexpr std::uint64_t pool_alignment = 64;
+/// Beyond what plan_memory takes as an alignment that means something.
+constexpr unsigned most_alignment_log2 = 62;
+
+std::uint64_t alignment_of(const History& history, const Life& life) {
+    if (life.begin == Life::none) return pool_alignment;
+    const unsigned asked = history.recording().calls[life.begin].alignment_log2;
+    return std::max(pool_alignment, std::uint64_t{1} << std::min(asked, most_alignment_log2));
+}
+
+/// In steps of the walk, so that what a call ends is gone before it makes something.
+std::vector<TensorLifetime> lifetimes_in(const History& history) {
+    const std::vector<Life>& lives = history.lives();
+    std::vector<TensorLifetime> lifetimes(lives.size());
+    std::int64_t now = 0;
+    history.walk([&](std::size_t i) { lifetimes[i].begin = now++; },
+                 [&](std::size_t i) { lifetimes[i].end = now; });
+    for (std::size_t i = 0; i < lives.size(); ++i) {
+        TensorLifetime& lifetime = lifetimes[i];
+        lifetime.bytes = lives[i].bytes;
+        lifetime.alignment = alignment_of(history, lives[i]);
+        if (lives[i].end == Life::none) lifetime.end = now;
+        // Ended by the call that made it: it was never anybody's.
+        if (lifetime.end <= lifetime.begin) lifetime = {lifetime.begin, lifetime.begin + 1, 0, 1};
+    }
+    return lifetimes;
+}
+
+}  // namespace
+
+Planned plan_of(const History& history) {
+    const std::vector<TensorLifetime> lifetimes = lifetimes_in(history);
+    const bool searched = lifetimes.size() <= most_searched;
+    const std::chrono::nanoseconds budget = searched ? search_budget : std::chrono::nanoseconds(0);
+    try {
+        const MemoryPlan plan = plan_memory(lifetimes, {.budget = budget});
+        return {true, searched, plan.peak_bytes, plan.lower_bound_bytes, plan.optimal, plan.method};
+    } catch (const std::invalid_argument&) {
+        return {};
+    }
+}
+
+}  // namespace tensorpool::command::inspect
