@@ -1,0 +1,50 @@
+// The example, as it stands: what each way to have memory needed, and that the results are the
+// same.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "support/run_program.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::ProgramResult;
+using testing::run_program;
+
+/// "pool  123 bytes": by the first word of each line.
+std::map<std::string, std::uint64_t> peaks_in(const std::string& output) {
+    std::map<std::string, std::uint64_t> peaks;
+    std::istringstream lines(output);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::string name;
+        std::uint64_t bytes = 0;
+        if (words >> name >> bytes) peaks[name] = bytes;
+    }
+    return peaks;
+}
+
+TEST(PlannedGraph, ThePlanNeedsNoMoreThanThePoolAndTheArena) {
+    const ProgramResult result = run_program(TENSORPOOL_PLANNED_GRAPH, {});
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    auto peaks = peaks_in(result.output);
+    ASSERT_GT(peaks["plan"], 0u) << result.output;
+    EXPECT_LE(peaks["plan"], peaks["pool"]) << result.output;
+    EXPECT_LE(peaks["plan"], peaks["arena"]) << result.output;
+}
+
+TEST(PlannedGraph, TheResultsAreEqual) {
+    EXPECT_NE(run_program(TENSORPOOL_PLANNED_GRAPH, {}).output.find("results: equal\n"),
+              std::string::npos);
+}
+
+TEST(PlannedGraph, TellsHowItIsUsed) {
+    EXPECT_EQ(run_program(TENSORPOOL_PLANNED_GRAPH, {"--help"}).exit_code, 0);
+    EXPECT_EQ(run_program(TENSORPOOL_PLANNED_GRAPH, {"--fast"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace tensorpool
