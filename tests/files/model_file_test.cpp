@@ -113,7 +113,8 @@ TEST(ModelFile, OtherFilesAreRefused) {
 
 TEST(ModelFile, ReadByManyThreadsAtOnce) {
     GgufWriter writer;
-    for (int i = 0; i < 100; ++i) writer.add_tensor("t" + std::to_string(i), ggml::i8, {3}, "abc");
+    for (int i = 0; i < 100; ++i)
+        writer.add_tensor("tensor" + std::to_string(i), ggml::i8, {3}, "abc");
     const WrittenFile file = writer.write();
     const ModelFile model = read_model(file);
     std::vector<std::thread> threads;
