@@ -37,8 +37,8 @@ enum class EntryKind : std::uint8_t {
     profile,     ///< bytes in use
     // What a planned arena did:
     plan,   ///< it made a plan, or took a loaded one; `bytes` is the plan's peak
-    drift,  ///< its requests left the plan for good, and it learns anew; `bytes` is what went past
-            ///< the plan
+    drift,  ///< its requests left the plan for good, and it learns anew; `bytes` is that plan's
+            ///< peak
 };
 inline constexpr unsigned entry_kind_count = 21;
 

@@ -7,7 +7,7 @@
 namespace tensorpool::adaptors {
 namespace {
 
-constexpr std::size_t text_bytes = 512;
+constexpr std::size_t text_bytes = 1024;  // for the longest text of an AllocationError
 
 // The text lies on the heap, because the library's thread-local storage must stay a few words for
 // dlopen to find room for it. These are bare words, so that they may be read and written at any

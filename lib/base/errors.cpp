@@ -19,7 +19,7 @@ void add_headline(FixedText& text, const char* owner, const AllocationFailure& f
 void add_free(FixedText& text, const AllocationFailure& failure) noexcept {
     if (!failure.knows_free) return;
     if (failure.free_pages + failure.in_pieces() == 0) {
-        text.add("\n  free: nothing that was gathered; fragmentation costs nothing");
+        text.add("\n  free: nothing, so fragmentation costs nothing");
         return;
     }
     text.add("\n  free: %s in whole pages, the longest run %s; %s between blocks in use",

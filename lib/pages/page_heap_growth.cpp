@@ -26,6 +26,7 @@ bool PageHeap::reserve(std::size_t bytes, Changes& changes, Refusal& refusal) no
         const std::size_t missing = bytes - capacity();
         if (missing > most_large_bytes) {
             refusal = {"address space", most_large_bytes};
+            refusal.advice = "no pool reserves more than that at once";
             return false;
         }
         const auto pages = static_cast<PageCount>(base::ceil_divide(missing, page_bytes));

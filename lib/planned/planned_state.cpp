@@ -116,7 +116,8 @@ void PlannedState::end_served() noexcept {
     const std::uint64_t missed_now = missed() - missed_before_;
     if (!drift_.note_iteration(missed_now, plan_->plan().requests.size())) return;
     drift_.note_end();
-    statistics::write_entry(EntryKind::drift, LimitKind::none, missed_now, options_.name);
+    statistics::write_entry(EntryKind::drift, LimitKind::none, plan_->plan().peak_bytes,
+                            options_.name);
     drop_plan();
 }
 

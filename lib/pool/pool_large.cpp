@@ -21,6 +21,7 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, Changes& ch
     // Beyond this their pages cannot be counted.
     if (std::max(bytes, alignment) > pages::most_large_bytes) {
         refusal = {"address space", pages::most_large_bytes};
+        refusal.advice = "no pool holds a larger block, or one with a larger alignment";
         return nullptr;
     }
     const std::size_t grown_before = changes.grown;

@@ -60,7 +60,7 @@ TEST_P(PoolFailure, TellsALimitWithoutFragmentation) {
     EXPECT_STREQ(error->what(),
                  "tensorpool: mine: allocate: 8388608 B (8 MiB) asked with 1 MiB in use and 1 MiB "
                  "committed; limit met: max_capacity (8 MiB)\n"
-                 "  free: nothing that was gathered; fragmentation costs nothing\n"
+                 "  free: nothing, so fragmentation costs nothing\n"
                  "  it would fit if max_capacity were at least 9437184 B (9 MiB), or after "
                  "1048576 B (1 MiB) in use were freed in whole pages");
     EXPECT_EQ(error->capacity(), mib);
@@ -188,6 +188,7 @@ TEST_P(PoolFailure, OfAnAlignmentTellsTheLargest) {
     ASSERT_TRUE(error);
     EXPECT_TRUE(contains(*error, "limit met: ")) << error->what();
     EXPECT_FALSE(contains(*error, "were at least")) << error->what();
+    EXPECT_TRUE(contains(*error, "\n  no pool holds a larger block")) << error->what();
 }
 
 TEST_P(PoolFailure, ChangesNothing) {

@@ -1,6 +1,7 @@
 // A process to look at: `page_waves NAME…` makes a pool of each name, the first with a limit, whose
-// blocks come and go in waves, each on a thread of its own, and an allocator of device memory. Says
-// "ready" when all are there, and works until its standard input ends.
+// blocks come and go in waves, each on a thread of its own, an allocator of device memory, and an
+// arena that serves a plan. Says "ready" when all are there, and works until its standard input
+// ends.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -114,16 +115,61 @@ void work(const char* name, bool limited, std::size_t crest, const std::atomic<b
     }
 }
 
+/// The same requests in each iteration, of which one in a while is another: activations that live
+/// on to the backward pass, and what is needed for a moment.
+class Steps {
+public:
+    void step() {
+        const tensorpool::IterationScope iteration(arena_);
+        std::vector<void*> activations;
+        for (std::size_t layer = 1; layer <= 24; ++layer) {
+            activations.push_back(arena_.allocate(layer * 70'000));
+            void* const moment = arena_.allocate(mebibyte - layer * 20'000);
+            void* const more = arena_.allocate(layer % 3 * 150'000 + 64);
+            arena_.deallocate(moment);
+            arena_.deallocate(more);
+        }
+        while (!activations.empty()) {
+            void* const gradient = arena_.allocate(activations.size() * 90'000);
+            arena_.deallocate(activations.back());
+            activations.pop_back();
+            arena_.deallocate(gradient);
+        }
+        if (++count_ % 64 == 0) arena_.deallocate(arena_.allocate(2 * mebibyte));
+    }
+
+private:
+    static tensorpool::PlannedArenaOptions named(const char* name) {
+        tensorpool::PlannedArenaOptions options;
+        options.name = name;
+        return options;
+    }
+
+    tensorpool::PlannedArena arena_{named("step")};
+    unsigned count_ = 0;
+};
+
+void step_until(const std::atomic<bool>& goes_on, std::latch& begun) {
+    Steps steps;
+    for (int i = 0; i < 3; ++i) steps.step();
+    begun.count_down();
+    while (goes_on) {
+        steps.step();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+}
+
 }  // namespace
 
 int main(int count, char** names) {
     std::atomic<bool> goes_on = true;
-    std::latch begun(count - 1);
+    std::latch begun(count);
     std::vector<std::thread> threads;
     for (int i = 1; i < count; ++i) {
         threads.emplace_back(work, names[i], i == 1, 96 * mebibyte / static_cast<unsigned>(i),
                              std::cref(goes_on), std::ref(begun));
     }
+    threads.emplace_back(step_until, std::cref(goes_on), std::ref(begun));
     tensorpool::HostBackend backend;
     tensorpool::CachingAllocator device(backend, 0);
     void* const held = device.allocate(5 * mebibyte);

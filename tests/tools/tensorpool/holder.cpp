@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,19 @@ public:
     void hold(unsigned count) {
         for (unsigned i = 0; i < count; ++i) held_.push_back(first_.allocate(block_bytes));
     }
+    /// An arena whose plan has served one iteration.
+    void plan() {
+        tensorpool::PlannedArenaOptions options;
+        options.name = "step";
+        planned_.emplace(std::move(options));
+        for (int i = 0; i < 2; ++i) {
+            const tensorpool::IterationScope iteration(*planned_);
+            void* const one = planned_->allocate(2u << 20);
+            planned_->deallocate(one);
+            void* const other = planned_->allocate(3u << 20);
+            planned_->deallocate(other);
+        }
+    }
     void drop() {
         for (void* const block : held_) first_.deallocate(block, block_bytes);
         held_.clear();
@@ -70,6 +84,7 @@ private:
     tensorpool::HostBackend backend_;
     tensorpool::CachingAllocator device_{backend_, 0, device_named("activations")};
     void* device_block_ = nullptr;
+    std::optional<tensorpool::PlannedArena> planned_;
     std::vector<void*> held_;
     void* large_ = nullptr;
 };
@@ -81,6 +96,7 @@ int main() {
     std::cout << "ready" << std::endl;
     for (std::string order; std::getline(std::cin, order);) {
         if (order == "hold") holder.hold(10'000);
+        if (order == "plan") holder.plan();
         if (order == "drop") holder.drop();
         if (order.starts_with("mark ")) tensorpool::mark_timeline(order.substr(5));
         std::cout << "done" << std::endl;

@@ -134,6 +134,29 @@ TEST_F(Program, PrintsDeviceMemoryBesidePyTorchsWords) {
     EXPECT_GE(device["capacity_bytes"], 3u << 20);
 }
 
+TEST_F(Program, PrintsThePeaksOfPlannedArenasBesideTheLowerBound) {
+    HolderProcess holder(path());
+    EXPECT_EQ(run({"stat", "--planned", "--name", name_, "-n", "1"}).output,
+              "no planned arena now\n");
+    holder.order("plan");
+    const ProgramResult text = run({"stat", "--planned", "--name", name_, "-n", "1"});
+    EXPECT_EQ(text.exit_code, 0) << text.errors;
+    EXPECT_NE(text.output.find("\nstep         serving  3.00 MiB"), std::string::npos)
+        << text.output;
+    const ProgramResult json =
+        run({"stat", "--planned", "--name", name_, "-n", "2", "-i", "0.02", "--json"});
+    ASSERT_EQ(lines_of(json.output).size(), 2u) << json.output << json.errors;
+    const Json planned = Json::parse(lines_of(json.output)[1])["planned"][0];
+    EXPECT_EQ(planned["name"], "step");
+    EXPECT_EQ(planned["state"], "serving");
+    EXPECT_EQ(planned["lower_bound_bytes"], 3u << 20);
+    EXPECT_EQ(planned["plan_peak_bytes"], 3u << 20);
+    EXPECT_EQ(planned["served"], 2);
+    EXPECT_EQ(planned["from_pool"], 2);
+    const ProgramResult events = run({"events", "--name", name_});
+    EXPECT_NE(events.output.find("plan       step  3 MiB"), std::string::npos) << events.output;
+}
+
 TEST_F(Program, PrintsWhatHappened) {
     const HolderProcess holder(path());
     const ProgramResult text = run({"events", "--name", name_});

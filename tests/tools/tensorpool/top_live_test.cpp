@@ -47,7 +47,8 @@ std::size_t widest(const std::string& screen) {
 }
 
 TEST_F(TopLive, ShowsEachViewOnAScreenOf80By24) {
-    const HolderProcess holder(path());
+    HolderProcess holder(path());
+    holder.order("plan");
     TerminalSession terminal(top("--name " + name_));
     EXPECT_TRUE(terminal.comes_to_show(kept_ + " (" + holder.number() + ")")) << terminal.screen();
     EXPECT_TRUE(terminal.comes_to_show("second")) << terminal.screen();
@@ -57,6 +58,7 @@ TEST_F(TopLive, ShowsEachViewOnAScreenOf80By24) {
                                                           {"s", "forward"},
                                                           {"t", "PARKED"},
                                                           {"a", "phases"},
+                                                          {"l", "serving"},
                                                           {"e", "growth"},
                                                           {"o", "RESIDENT"},
                                                           {"h", "Keys of tensorpool top"}}) {
