@@ -185,6 +185,51 @@ TEST(PlanMemory, EqualBuffersMayTradePlacesButNotThePeak) {
     EXPECT_LE(checked_plan(lifetimes).peak_bytes, peak + peak / 4);
 }
 
+/// The least peak of all orders in which each buffer is put right above those before it that it is
+/// alive with: some order is that of a least plan, from the bottom up.
+std::uint64_t optimum_of(const Lifetimes& lifetimes) {
+    std::vector<std::size_t> order(lifetimes.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::uint64_t least = UINT64_MAX;
+    do {
+        std::vector<std::uint64_t> tops(order.size());
+        std::uint64_t peak = 0;
+        for (auto at = order.begin(); at != order.end(); ++at) {
+            const auto& one = lifetimes[*at];
+            std::uint64_t offset = 0;
+            for (auto other = order.begin(); other != at; ++other) {
+                const bool at_once =
+                    lifetimes[*other].begin < one.end && one.begin < lifetimes[*other].end;
+                if (at_once) offset = std::max(offset, tops[*other]);
+            }
+            offset = (offset + one.alignment - 1) / one.alignment * one.alignment;
+            tops[*at] = offset + one.bytes;
+            peak = std::max(peak, tops[*at]);
+        }
+        least = std::min(least, peak);
+    } while (std::next_permutation(order.begin(), order.end()));
+    return least;
+}
+
+TEST(PlanMemory, PlansOfFewBuffersAreOptimalAndKnowIt) {
+    Generator generator(6);
+    for (int i = 0; i < 400; ++i) {
+        const Lifetimes lifetimes =
+            planner_tests::random_lifetimes(generator, 1 + i % 7, 9, 12, i % 3);
+        const std::uint64_t optimum = optimum_of(lifetimes);
+        const MemoryPlan first = checked_plan(lifetimes);
+        EXPECT_LE(first.lower_bound_bytes, optimum);
+        EXPECT_GE(first.peak_bytes, optimum);
+        if (first.optimal) {
+            EXPECT_EQ(first.peak_bytes, optimum);
+        }
+        const MemoryPlan searched =
+            checked_plan(lifetimes, {.budget = std::chrono::hours(1), .max_steps = 1'000'000});
+        EXPECT_EQ(searched.peak_bytes, optimum);
+        EXPECT_TRUE(searched.optimal);
+    }
+}
+
 TEST(PlanMemory, MethodsHaveNames) {
     EXPECT_STREQ(to_string(PlanMethod::none), "none");
     EXPECT_STREQ(to_string(PlanMethod::by_size), "by size");

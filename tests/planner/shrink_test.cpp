@@ -1,0 +1,70 @@
+#include "planner/shrink.hpp"
+
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+#include "planner/compress.hpp"
+#include "planner/instances.hpp"
+#include "planner/lower_bound.hpp"
+
+namespace {
+
+using tensorpool::PlanMethod;
+using tensorpool::planner::best_greedy;
+using tensorpool::planner::Candidate;
+using tensorpool::planner::compress;
+using tensorpool::planner::lower_bound;
+using tensorpool::planner::Problem;
+using tensorpool::planner::shrink;
+using tensorpool::planner::Work;
+
+Work work_of(std::uint64_t steps) {
+    return Work(Work::Clock::now() + std::chrono::hours(1), steps);
+}
+
+const planner_tests::Lifetimes some = {{0, 3, 2}, {2, 5, 1}, {4, 7, 2}, {6, 9, 1}};
+
+TEST(Shrink, DoesNothingWhereThePeakIsLowEnough) {
+    const Problem problem = compress(some).at(0).problem;
+    Candidate best = best_greedy(problem, 0);
+    const Candidate before = best;
+    Work work = work_of(0);
+    EXPECT_EQ(shrink(problem, 3, best.packing.peak_bytes, work, best), 3U);
+    EXPECT_EQ(best.packing.offsets, before.packing.offsets);
+    EXPECT_EQ(work.steps(), 0U);
+}
+
+TEST(Shrink, NeverRaisesThePeakAndProvesNoMoreThanThat) {
+    planner_tests::Generator generator(71);
+    for (int i = 0; i < 40; ++i) {
+        planner_tests::Lifetimes lifetimes =
+            planner_tests::random_lifetimes(generator, 25, 20, 30, i % 4);
+        lifetimes.push_back({0, 20, 1});
+        const Problem problem = compress(lifetimes).at(0).problem;
+        Candidate best = best_greedy(problem, 0);
+        const std::uint64_t before = best.packing.peak_bytes;
+        Work work = work_of(50'000);
+        const std::uint64_t proven = shrink(problem, lower_bound(problem), 0, work, best);
+        EXPECT_LE(best.packing.peak_bytes, before);
+        EXPECT_LE(proven, best.packing.peak_bytes);
+        if (best.packing.peak_bytes < before) {
+            EXPECT_GT(best.method, PlanMethod::by_time);
+        }
+    }
+}
+
+TEST(Shrink, FindsThePackingOfACutRectangle) {
+    planner_tests::Generator generator(72);
+    for (int i = 0; i < 20; ++i) {
+        planner_tests::Lifetimes pieces = planner_tests::cut_rectangle(generator, 1024, 60, 5);
+        pieces.push_back({0, 60, 16});  // so that it is one section
+        const Problem problem = compress(pieces).at(0).problem;
+        Candidate best = best_greedy(problem, 0);
+        Work work = work_of(2'000'000);
+        EXPECT_EQ(shrink(problem, lower_bound(problem), 0, work, best), 1040U);
+        EXPECT_EQ(best.packing.peak_bytes, 1040U);
+    }
+}
+
+}  // namespace
