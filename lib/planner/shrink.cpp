@@ -37,7 +37,7 @@ public:
 private:
     std::uint64_t peak() const { return best_.packing.peak_bytes; }
     std::uint64_t target() const { return std::max(proven_, enough_); }
-    bool done() const { return peak() <= target() || work_.over(); }
+    bool done() const { return peak() <= target() || work_.over() || too_large_; }
 
     static std::uint64_t grown(std::uint64_t steps) {
         return steps > UINT64_MAX / round_growth ? UINT64_MAX : steps * round_growth;
@@ -61,6 +61,7 @@ private:
         Work part = work_.part(steps);
         PackingSearch& search = search_for(capacity);
         const SearchEnd end = search.go_on(part);
+        too_large_ = end == SearchEnd::stopped && part.steps() == 0;
         work_.spend(part);
         if (end == SearchEnd::refuted) proven_ = std::max(proven_, capacity + granule_);
         if (end == SearchEnd::found) best_ = {search.packing(), PlanMethod::exact};
@@ -83,6 +84,7 @@ private:
     Candidate& best_;
     std::unique_ptr<PackingSearch> to_target_;
     std::unique_ptr<PackingSearch> between_;
+    bool too_large_ = false;  ///< for any search: it did not take a step
 };
 
 }  // namespace

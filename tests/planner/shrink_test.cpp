@@ -7,6 +7,7 @@
 #include "planner/compress.hpp"
 #include "planner/instances.hpp"
 #include "planner/lower_bound.hpp"
+#include "planner/search_tables.hpp"
 
 namespace {
 
@@ -16,6 +17,7 @@ using tensorpool::planner::Candidate;
 using tensorpool::planner::compress;
 using tensorpool::planner::lower_bound;
 using tensorpool::planner::Problem;
+using tensorpool::planner::SearchTables;
 using tensorpool::planner::shrink;
 using tensorpool::planner::Work;
 
@@ -52,6 +54,23 @@ TEST(Shrink, NeverRaisesThePeakAndProvesNoMoreThanThat) {
             EXPECT_GT(best.method, PlanMethod::by_time);
         }
     }
+}
+
+// It would spin for an hour.
+TEST(Shrink, GivesUpWhatIsTooLargeToSearch) {
+    planner_tests::Generator generator(73);
+    planner_tests::Lifetimes lifetimes(SearchTables::most_buffers + 1);
+    for (std::size_t i = 0; i < lifetimes.size(); ++i) {
+        const auto begin = static_cast<std::int64_t>(i);
+        lifetimes[i] = {begin, begin + planner_tests::draw(generator, 2, 9),
+                        static_cast<std::uint64_t>(planner_tests::draw(generator, 1, 99))};
+    }
+    const Problem problem = compress(lifetimes).at(0).problem;
+    Candidate best = best_greedy(problem, UINT64_MAX);
+    Work work = work_of(0);
+    shrink(problem, lower_bound(problem), 0, work, best);
+    EXPECT_GT(best.packing.peak_bytes, lower_bound(problem));
+    EXPECT_FALSE(work.over());
 }
 
 TEST(Shrink, FindsThePackingOfACutRectangle) {
