@@ -67,6 +67,10 @@ TEST(PageHeapGrowth, SurplusEndsAtTheFractionOfWhatIsAvailable) {
     EXPECT_EQ(heap.allocate(200), nullptr);
     EXPECT_STREQ(heap.refusal.limit, "available memory");
     EXPECT_EQ(heap.refusal.limit_bytes, 2000 * page_bytes);
+    EXPECT_EQ(heap.refusal.needed_limit, 2100 * page_bytes);
+    EXPECT_EQ(heap.refusal.missing, 100 * page_bytes);
+    EXPECT_TRUE(heap.refusal.knows_free);
+    EXPECT_EQ(heap.refusal.free_pages, 0U);
     EXPECT_EQ(heap.capacity(), 1900U);
     EXPECT_NE(heap.allocate(100), nullptr);
     EXPECT_EQ(heap.capacity(), 2000U);
@@ -144,6 +148,7 @@ TEST(PageHeapGrowth, LargestCountableRequestIsRefused) {
     TestHeap heap;
     EXPECT_EQ(heap.allocate(most_large_pages + 1), nullptr);
     EXPECT_STREQ(heap.refusal.limit, "address space");
+    EXPECT_STRNE(heap.refusal.advice, "");
     EXPECT_EQ(heap.capacity(), 0U);
     EXPECT_NE(heap.allocate(1), nullptr);
 }
