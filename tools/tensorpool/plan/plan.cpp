@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "options.hpp"
 #include "output.hpp"
@@ -50,8 +51,11 @@ auto blaming(const std::string& file, Part&& part) {
     try {
         return part();
     } catch (const std::invalid_argument& error) {
-        throw CommandError(finding,
-                           fmt::format("{}: {}", printable(file), printable(error.what())));
+        // Whose words these are, the command says itself.
+        constexpr std::string_view library = "tensorpool: plan: ";
+        std::string_view what = error.what();
+        if (what.starts_with(library)) what.remove_prefix(library.size());
+        throw CommandError(finding, fmt::format("{}: {}", printable(file), printable(what)));
     }
 }
 
