@@ -37,6 +37,10 @@ public:
 private:
     std::uint64_t peak() const { return best_.packing.peak_bytes; }
     std::uint64_t target() const { return std::max(proven_, enough_); }
+    // What is enough need be no multiple of the granule.
+    std::uint64_t next_above(std::uint64_t capacity) const {
+        return (capacity / granule_ + 1) * granule_;
+    }
     bool done() const { return peak() <= target() || work_.over() || too_large_; }
 
     static std::uint64_t grown(std::uint64_t steps) {
@@ -63,7 +67,7 @@ private:
         const SearchEnd end = search.go_on(part);
         too_large_ = end == SearchEnd::stopped && part.steps() == 0;
         work_.spend(part);
-        if (end == SearchEnd::refuted) proven_ = std::max(proven_, capacity + granule_);
+        if (end == SearchEnd::refuted) proven_ = std::max(proven_, next_above(capacity));
         if (end == SearchEnd::found) best_ = {search.packing(), PlanMethod::exact};
     }
 

@@ -86,6 +86,20 @@ TEST(Shrink, GivesUpWhatIsTooLargeToSearch) {
     EXPECT_FALSE(work.over());
 }
 
+// Of two that begin at multiples of 512, the second ends at 576; the bound does not know of that.
+TEST(Shrink, ProvesNoMoreThanIsNeededWhateverWouldBeEnough) {
+    const Problem problem =
+        compress(planner_tests::Lifetimes{{0, 1, 64, 512}, {0, 1, 64, 512}, {0, 1, 64, 64}})
+            .at(0)
+            .problem;
+    for (std::uint64_t enough = 150; enough < 576; ++enough) {
+        Candidate best = best_greedy(problem, 0);
+        Work work = work_of(0);
+        EXPECT_LE(shrink(problem, lower_bound(problem), enough, work, best), 576U) << enough;
+        EXPECT_EQ(best.packing.peak_bytes, 576U);
+    }
+}
+
 TEST(Shrink, FindsThePackingOfACutRectangle) {
     planner_tests::Generator generator(72);
     for (int i = 0; i < 20; ++i) {
