@@ -164,14 +164,16 @@ void PlannedState::look_for_plan() noexcept {
         base::Refusal refusal;
         auto served = ServedPlan::make(std::move(*plan), refusal);
         if (served == nullptr) return note_failure();
-        adopt(std::move(served));
+        auto follower = std::make_unique<planned::Follower>(served->tables());
+        adopt(std::move(served), std::move(follower));
     } catch (const std::exception&) {
         note_failure();
     }
 }
 
-void PlannedState::adopt(std::unique_ptr<ServedPlan> plan) {
-    follower_ = std::make_unique<planned::Follower>(plan->tables());
+void PlannedState::adopt(std::unique_ptr<ServedPlan> plan,
+                         std::unique_ptr<planned::Follower> follower) noexcept {
+    follower_ = std::move(follower);
     plan_ = std::move(plan);
     failures_ = 0;
     arena_.tables_ = &plan_->tables();
@@ -230,9 +232,10 @@ void PlannedState::load(std::istream& in, const std::string& file) {
         throw AllocationError(options_.name.c_str(), bytes, figures.in_use_bytes,
                               figures.capacity_bytes, refusal.limit, refusal.limit_bytes);
     }
+    auto follower = std::make_unique<planned::Follower>(served->tables());
     drop_plan();
     forget();
-    adopt(std::move(served));
+    adopt(std::move(served), std::move(follower));
 }
 
 std::uint64_t PlannedState::sequence_checksum() const {

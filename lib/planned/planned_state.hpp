@@ -76,7 +76,8 @@ private:
     void end_learned() noexcept;
     void plan_learned();
     void look_for_plan() noexcept;
-    void adopt(std::unique_ptr<planned::ServedPlan> plan);
+    void adopt(std::unique_ptr<planned::ServedPlan> plan,
+               std::unique_ptr<planned::Follower> follower) noexcept;
     void note_failure() noexcept;
     void drop_plan() noexcept;
     void forget() noexcept;
