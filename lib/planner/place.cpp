@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/time_windows.hpp"
+#include "planner/windows_in_time.hpp"
 
 namespace tensorpool::planner {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/alignment.hpp"
-#include "planner/time_windows.hpp"
+#include "planner/windows_in_time.hpp"
 
 namespace tensorpool::planner {
 namespace {

@@ -10,7 +10,7 @@
 #include "planner/compress.hpp"
 #include "planner/instances.hpp"
 #include "planner/orders.hpp"
-#include "planner/time_windows.hpp"
+#include "planner/windows_in_time.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "planner/time_windows.hpp"
+#include "planner/windows_in_time.hpp"
 
 #include <algorithm>
 #include <bit>
