@@ -42,9 +42,21 @@ std::size_t character_bytes(std::string_view text) noexcept {
     return bytes;
 }
 
-std::string escaped(std::uint8_t byte) {
+/// Of those that terminals may obey: below a space, and U+0080 to U+009F, among them one that
+/// begins escapes.
+bool is_control(std::string_view character) noexcept {
+    const std::uint8_t first = byte_at(character, 0);
+    return first < 0x20 || first == 0x7f || (first == 0xc2 && byte_at(character, 1) < 0xa0);
+}
+
+std::string escaped(std::string_view bytes) {
     static constexpr char digits[] = "0123456789abcdef";
-    return {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    std::string text;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        const std::uint8_t byte = byte_at(bytes, i);
+        text += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    }
+    return text;
 }
 
 }  // namespace
@@ -63,13 +75,9 @@ std::string in_quotes(std::string_view text) {
     std::string to = "'";
     while (!text.empty() && to.size() < cut_bytes) {
         const std::size_t bytes = character_bytes(text);
-        const std::uint8_t first = byte_at(text, 0);
-        if (bytes == 0 || first < 0x20 || first == 0x7f) {
-            to += escaped(first);
-        } else {
-            to += text.substr(0, bytes);
-        }
-        text.remove_prefix(bytes == 0 ? 1 : bytes);
+        const std::string_view next = text.substr(0, bytes == 0 ? 1 : bytes);
+        to += bytes == 0 || is_control(next) ? escaped(next) : std::string(next);
+        text.remove_prefix(next.size());
     }
     return to + (text.empty() ? "'" : "…'");
 }

@@ -40,6 +40,8 @@ TEST(InQuotes, WhatATerminalMayObeyIsEscaped) {
     EXPECT_EQ(in_quotes("é"), "'é'");
     EXPECT_EQ(in_quotes("\x1b[2J\n\x7f\xff"), "'\\x1b[2J\\x0a\\x7f\\xff'");
     EXPECT_EQ(in_quotes("\xe2\x82"), "'\\xe2\\x82'");
+    // U+009B begins escapes as ESC [ does; U+00A0 is a space.
+    EXPECT_EQ(in_quotes("\xc2\x9b\x32J\xc2\xa0"), "'\\xc2\\x9b2J\xc2\xa0'");
 }
 
 TEST(InQuotes, LongTextsAreCutBetweenCharacters) {
