@@ -50,6 +50,38 @@ TEST(ConfigFigures, OfGemma3StandBesideThoseForPictures) {
     EXPECT_EQ(model.layers[5].window, 0U);
 }
 
+// As Gemma 3 4B's own file, and 12B's, which tells its heads.
+TEST(ConfigFigures, OfGemma3AreTheUsualOnesWhereTheyAreNotTold) {
+    const Hyperparameters small = read(R"({"model_type": "gemma3", "text_config": {
+        "hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text",
+        "num_hidden_layers": 34, "sliding_window": 1024}})");
+    EXPECT_EQ(small.layers[0].heads, 8U);
+    EXPECT_EQ(small.layers[0].key_value_heads, 4U);
+    EXPECT_EQ(small.layers[0].window, 1024U);
+    EXPECT_EQ(small.layers[5].window, 0U);
+    EXPECT_EQ(small.key_length, 256U);
+    EXPECT_EQ(small.value_length, 256U);
+    EXPECT_EQ(small.vocabulary, 262208U);
+    EXPECT_EQ(small.context, 131072U);
+    const Hyperparameters larger = read(R"({"model_type": "gemma3", "text_config": {
+        "hidden_size": 3840, "intermediate_size": 15360, "model_type": "gemma3_text",
+        "num_attention_heads": 16, "num_key_value_heads": 8, "num_hidden_layers": 48,
+        "sliding_window": null}})");
+    EXPECT_EQ(larger.layers[0].key_value_heads, 8U);
+    EXPECT_EQ(larger.key_length, 256U);
+    EXPECT_EQ(larger.layers[0].window, 0U);
+}
+
+TEST(ConfigFigures, MayStandBesideValuesDeeperThanAnyStack) {
+    const std::size_t levels = 1'000'000;
+    const std::string deep = std::string(levels, '[') + std::string(levels, ']');
+    EXPECT_EQ(read(R"({"text_config": {"model_type": "gpt2", "n_embd": 768, "n_head": 12,
+        "n_layer": 12, "vocab_size": 50257, "use_sliding_window": )" +
+                   deep + "}, \"a\": " + deep + "}")
+                  .layers.size(),
+              12U);
+}
+
 TEST(ConfigFigures, OfQwenMayTellAWindowAndSwitchItOff) {
     const std::string rest = R"("hidden_size": 896, "intermediate_size": 4864,
         "num_attention_heads": 14, "num_hidden_layers": 24, "num_key_value_heads": 2,

@@ -170,6 +170,16 @@ TEST_F(InspectModel, ReadsSafetensorsAndTheConfigurationBesideThem) {
     EXPECT_NE(run({path, "--estimate"}).output.find("config.json"), std::string::npos);
 }
 
+// Neither a pipe, which would make it wait for ever.
+TEST_F(InspectModel, TakesNoConfigurationFromWhatIsNoFile) {
+    const std::string path = put("model.safetensors", safetensors());
+    std::filesystem::create_directory(folder_.path() / "config.json");
+    const ProgramResult result = run({path, "--estimate"});
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    EXPECT_NE(result.output.find("no config.json\nlies beside it"), std::string::npos)
+        << result.output;
+}
+
 TEST_F(InspectModel, ReadsArraysOfNumPy) {
     using tensorpool::testing::npy_file;
     using tensorpool::testing::npy_header;

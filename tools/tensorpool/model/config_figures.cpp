@@ -43,6 +43,16 @@ constexpr std::pair<const char*, const char*> architectures[] = {
     {"qwen2_moe", "qwen2moe"}, {"qwen3_moe", "qwen3moe"}, {"gemma3_text", "gemma3"},
 };
 
+struct Usual {
+    Figure figure;
+    std::int64_t value;
+};
+// Transformers' Gemma3TextConfig: the files of Gemma 3 4B, 12B and 27B leave out what is as there.
+constexpr Usual usual_of_gemma3[] = {{Figure::context, 131072},    {Figure::heads, 8},
+                                     {Figure::key_value_heads, 4}, {Figure::key_length, 256},
+                                     {Figure::value_length, 256},  {Figure::window, 4096},
+                                     {Figure::vocabulary, 262208}};
+
 std::string architecture_of(const std::string& type) {
     for (const auto& [theirs, ours] : architectures) {
         if (type == theirs) return ours;
@@ -52,7 +62,12 @@ std::string architecture_of(const std::string& type) {
 
 json read_config(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    json config = json::parse(file, nullptr, false);
+    // Values are copied level by level, on the stack: deeper ones are left out.
+    constexpr int most_depth = 64;
+    const auto keep = [](int depth, json::parse_event_t, const json&) {
+        return depth < most_depth;
+    };
+    json config = json::parse(file, keep, false);
     if (config.is_object()) return config;
     throw CommandError(unusable, fmt::format("{}: is no JSON object; expected the configuration of "
                                              "a model",
@@ -97,16 +112,24 @@ Values ConfigFigures::find(Figure figure) const {
     if (figure == Figure::window_period && types != config_->end() && types->is_array())
         return windowed_layers(*types);
     const auto found = config_->find(name_in(*config_, figure));
-    if (found == config_->end() || found->is_null()) {
-        // GPT-2's feed-forward is four times as wide where it is not told.
-        const auto width = config_->find("n_embd");
-        if (figure != Figure::feed_forward || width == config_->end()) return std::nullopt;
-        if (!width->is_number_integer()) return std::nullopt;
-        return std::vector{4 * std::min<std::int64_t>(width->get<std::int64_t>(), 1 << 30)};
-    }
+    if (found == config_->end() || found->is_null()) return usual(figure);
     if (found->is_number_integer()) return std::vector{found->get<std::int64_t>()};
     throw CommandError(unusable,
                        fmt::format("{}: {} is no whole number", printable(path_), name_of(figure)));
+}
+
+/// Where the file does not tell it.
+Values ConfigFigures::usual(Figure figure) const {
+    if (architecture_ == "gemma3" && !config_->contains(name_in(*config_, figure))) {
+        for (const auto& [known, value] : usual_of_gemma3) {
+            if (known == figure) return std::vector{value};
+        }
+    }
+    // GPT-2's feed-forward is four times as wide as its embedding.
+    const auto width = config_->find("n_embd");
+    if (figure != Figure::feed_forward || width == config_->end()) return std::nullopt;
+    if (!width->is_number_integer()) return std::nullopt;
+    return std::vector{4 * std::min<std::int64_t>(width->get<std::int64_t>(), 1 << 30)};
 }
 
 }  // namespace tensorpool::command::model

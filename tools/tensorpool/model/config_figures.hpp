@@ -22,6 +22,8 @@ public:
     const std::string& file() const override { return path_; }
 
 private:
+    std::optional<std::vector<std::int64_t>> usual(Figure figure) const;
+
     std::string path_;
     std::unique_ptr<nlohmann::json> config_;
     std::string architecture_;

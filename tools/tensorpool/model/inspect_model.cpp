@@ -50,7 +50,9 @@ Known what_is_known(const ModelFile& file) {
     if (file.format() == ModelFormat::gguf) return known_from(GgufFigures(file), "");
     const std::filesystem::path path(file.name());
     const std::string config = path.parent_path() / "config.json";
-    if (file.format() == ModelFormat::safetensors && std::filesystem::exists(config))
+    // Not a pipe, which would make us wait for who writes it.
+    std::error_code none;
+    if (file.format() == ModelFormat::safetensors && std::filesystem::is_regular_file(config, none))
         return known_from(ConfigFigures(config), config);
     return {std::nullopt, "",
             fmt::format(
