@@ -25,7 +25,9 @@ void Learner::begin_iteration() noexcept {
     iteration_ = std::max(iteration_ + 1, 1u);
 }
 
+// One more than can be planned tells that there are too many; the rest would only take memory.
 Learner::Ticket Learner::note(std::size_t bytes, std::size_t alignment, std::size_t pool_bytes) {
+    if (noted_.size() > most_) return {};
     noted_.push_back(request_of(bytes, alignment, pool_bytes));
     if (bytes > most_request_bytes || alignment > most_request_alignment) return {};
     return {iteration_, static_cast<std::uint32_t>(noted_.size() - 1)};
@@ -38,7 +40,7 @@ void Learner::note_end(Ticket ticket) noexcept {
 
 bool Learner::end_iteration() {
     noting_ = false;
-    if (noted_.empty() || noted_.size() > most_requests) return false;
+    if (noted_.empty() || noted_.size() > most_) return false;
     if (alike_ != 0 && asks_alike(learned_, noted_)) {
         merge();
     } else {

@@ -18,8 +18,9 @@ public:
         std::uint32_t request = 0;
     };
 
-    /// `iterations`, 1 at least, must be alike.
-    explicit Learner(unsigned iterations) noexcept : wanted_(iterations) {}
+    /// `iterations`, 1 at least, must be alike, and of `most` requests at most.
+    explicit Learner(unsigned iterations, std::size_t most = most_requests) noexcept
+        : wanted_(iterations), most_(most) {}
 
     void begin_iteration() noexcept;
     bool is_noting() const noexcept { return noting_; }
@@ -39,6 +40,7 @@ private:
     void merge() noexcept;
 
     unsigned wanted_;
+    std::size_t most_;
     unsigned alike_ = 0;  // iterations that `learned_` stands for
     bool noting_ = false;
     std::uint32_t iteration_ = 0;

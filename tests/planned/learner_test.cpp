@@ -72,6 +72,26 @@ TEST(Learner, WhatNoSlotCanHoldIsLeftToThePool) {
     for (const Request& request : learner.learned()) EXPECT_FALSE(request.is_planned());
 }
 
+TEST(Learner, AnIterationOfTooManyRequestsTeachesNothingAndIsNotKept) {
+    Learner learner(1, 3);
+    const auto asks = [&](std::uint32_t requests) {
+        learner.begin_iteration();
+        for (std::uint32_t i = 0; i < requests; ++i) {
+            const Learner::Ticket ticket = learner.note(64, 64, 64);
+            if (i <= 3) {
+                EXPECT_EQ(ticket.request, i);
+            } else {
+                EXPECT_EQ(ticket.iteration, 0);
+            }
+        }
+        return learner.end_iteration();
+    };
+    EXPECT_FALSE(asks(4));
+    EXPECT_FALSE(asks(1000));
+    EXPECT_TRUE(learner.learned().empty());
+    EXPECT_TRUE(asks(3));
+}
+
 TEST(Learner, AnIterationWithoutRequestsTeachesNothing) {
     Learner learner(1);
     learner.begin_iteration();
