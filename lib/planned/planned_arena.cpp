@@ -36,7 +36,9 @@ void PlannedArena::relearn() {
     state_->relearn();
 }
 
+// Opening loses what the file holds: not for nothing.
 void PlannedArena::save(const std::string& path) const {
+    state_->require_plan();
     std::ofstream out(path, std::ios::binary);
     if (!out) refuse_file(path);
     save(out);

@@ -213,11 +213,14 @@ void PlannedState::forget() noexcept {
     show_state();
 }
 
+void PlannedState::require_plan() const {
+    if (plan_ != nullptr) return;
+    throw std::logic_error("tensorpool: planned arena '" + options_.name +
+                           "': save: no plan serves; expected one");
+}
+
 void PlannedState::save(std::ostream& out) const {
-    if (plan_ == nullptr) {
-        throw std::logic_error("tensorpool: planned arena '" + options_.name +
-                               "': save: no plan serves; expected one");
-    }
+    require_plan();
     planned::write_plan(out, plan_->plan());
 }
 

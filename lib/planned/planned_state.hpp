@@ -36,6 +36,8 @@ public:
     void begin_iteration();
     void end_iteration();
     void relearn();
+    /// Throws std::logic_error where there is nothing to save.
+    void require_plan() const;
     void save(std::ostream& out) const;
     void load(std::istream& in, const std::string& file);
     std::uint64_t sequence_checksum() const;

@@ -191,6 +191,14 @@ TEST_F(SavedPlan, ADamagedOneIsRefusedAndNothingChanges) {
     EXPECT_EQ(learned.statistics().served, 3);
 }
 
+TEST_F(SavedPlan, StaysWhereThereIsNothingToSaveInItsPlace) {
+    learned.save(path);
+    learned.relearn();
+    EXPECT_THROW(learned.save(path), std::logic_error);
+    learned.load(path);
+    EXPECT_EQ(learned.statistics().state, State::serving);
+}
+
 TEST_F(SavedPlan, AFileThatCannotBeOpenedIsNamed) {
     const std::string nowhere = "/nowhere/a.plan";
     for (const bool saves : {true, false}) {
