@@ -108,8 +108,8 @@ private:
     void* allocate_slow(std::size_t bytes, std::size_t alignment);
     void* try_allocate_slow(std::size_t bytes, std::size_t alignment) noexcept;
     void deallocate_slow(void* p) noexcept;
-    bool is_owner() const noexcept {
-        return owner_.load(std::memory_order_relaxed) == &detail::thread_table;
+    bool is_first_owner() const noexcept {
+        return first_owner_.load(std::memory_order_relaxed) == &detail::thread_table;
     }
 
     // The owner's. `next_` is the slot whose turn it is, or one that takes nothing.
@@ -120,10 +120,12 @@ private:
 
     // Read by threads that free. The range is that of the plan that serves: relaxed, for who holds
     // a block of it was handed that after the range was stored, and to all others it is only a
-    // number. The owner is told by the address of a variable that each thread has.
+    // number. The first owner, told by the address of a variable that each thread has, counts what
+    // it frees by plain stores, and nobody else ever does: it may be in the middle of that while
+    // another becomes the owner.
     alignas(64) std::atomic<std::uint64_t> range_ = 0;
-    std::atomic<const void*> owner_ = nullptr;
-    detail::Counter* freed_bytes_;            // by the owner
+    std::atomic<const void*> first_owner_ = nullptr;
+    detail::Counter* freed_bytes_;            // by the first owner
     detail::Counter* freed_elsewhere_bytes_;  // by any other thread
     std::unique_ptr<detail::PlannedState> state_;
 };
@@ -169,7 +171,7 @@ inline void PlannedArena::deallocate(void* p) noexcept {
     if (slot == detail::PlanTables::no_slot) [[unlikely]]
         return deallocate_slow(p);
     const std::uint64_t bytes = tables.slots[slot].bytes;
-    if (is_owner()) {
+    if (is_first_owner()) {
         detail::add_release(*freed_bytes_, bytes);
     } else {
         freed_elsewhere_bytes_->fetch_add(bytes, std::memory_order_release);

@@ -9,7 +9,7 @@ namespace tensorpool::detail {
 
 // Those that the plan serves are not checked: that would cost each of them.
 void PlannedState::check_thread() const noexcept {
-    if (options_.checks == Checks::off || !in_iteration_ || arena_.is_owner()) return;
+    if (options_.checks == Checks::off || !in_iteration_ || owner_ == &thread_table) return;
     statistics::count_failed_check(statistics::CheckKind::thread, options_.name);
     platform::fail(
         "allocate: planned arena '%s' belongs to the thread that began its iteration, and another "
@@ -111,7 +111,7 @@ bool PlannedState::free_of_pool(void* p) noexcept {
         if (block) learner_.note_end(block->ticket);
     }
     if (!block) return false;
-    if (arena_.is_owner()) {
+    if (arena_.is_first_owner()) {
         totals_.count_pool_freed(block->bytes);
     } else {
         totals_.count_pool_freed_elsewhere(block->bytes);
@@ -135,7 +135,7 @@ bool PlannedState::free_of_retired(void* p) noexcept {
 }
 
 void PlannedState::count_freed(std::uint64_t bytes) noexcept {
-    if (arena_.is_owner()) {
+    if (arena_.is_first_owner()) {
         totals_.count_freed(bytes);
     } else {
         totals_.count_freed_elsewhere(bytes);

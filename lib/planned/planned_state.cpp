@@ -77,10 +77,12 @@ void PlannedState::require_outside(const char* call) const {
                            ": an iteration is under way; expected none");
 }
 
-// Relaxed: who frees compares it with itself only.
+// Relaxed: who frees compares the first owner with itself only.
 void PlannedState::begin_iteration() {
     require_outside("begin_iteration");
-    arena_.owner_.store(&thread_table, std::memory_order_relaxed);
+    owner_ = &thread_table;
+    const void* nobody = nullptr;
+    arena_.first_owner_.compare_exchange_strong(nobody, owner_, std::memory_order_relaxed);
     release_retired();
     look_for_plan();
     in_iteration_ = true;

@@ -97,6 +97,7 @@ private:
 
     // The owner's.
     bool in_iteration_ = false;
+    const void* owner_ = nullptr;      // a variable of its thread
     std::uint64_t missed_before_ = 0;  // when the iteration began
     std::unique_ptr<planned::ServedPlan> plan_;
     std::unique_ptr<planned::Follower> follower_;  // null: no plan

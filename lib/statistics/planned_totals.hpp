@@ -8,9 +8,9 @@ namespace tensorpool::statistics {
 
 using detail::Counter;
 
-/// What is counted of a planned arena. Its owner thread writes with plain stores; what other
-/// threads free has words of its own, added to atomically. Anybody reads it at any time, what came
-/// back before what was handed out. No pointers: it lies in the shared segment.
+/// What is counted of a planned arena. Its owner thread writes with plain stores; what threads but
+/// the first owner free has words of its own, added to atomically. Anybody reads it at any time,
+/// what came back before what was handed out. No pointers: it lies in the shared segment.
 struct alignas(64) PlannedTotals {
     // Set where a plan or an iteration ends.
     Counter buffers;
@@ -29,16 +29,16 @@ struct alignas(64) PlannedTotals {
     Counter unknown;
     Counter still_in_use;
     Counter pool_bytes;        // of the blocks that came
-    Counter pool_freed_bytes;  // of those, by the owner
+    Counter pool_freed_bytes;  // of those, by the first owner
     Counter spare;
 
     // Requests served from the plan: a line of their own, written by each.
     Counter served;
     Counter served_bytes;
-    Counter freed_bytes;  // of those, by the owner
+    Counter freed_bytes;  // of those, by the first owner
     Counter spare_of_served[5];
 
-    // By threads that are not the owner: a line that its path never touches.
+    // By threads that are not the first owner: a line that its path never touches.
     Counter freed_elsewhere_bytes;
     Counter pool_freed_elsewhere_bytes;
     Counter spare_elsewhere[6];

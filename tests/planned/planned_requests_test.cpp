@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -123,6 +124,28 @@ TEST_F(PlannedRequests, TheLoopMayMoveToAnotherThread) {
     iterate(arena, {64, 128});
     EXPECT_EQ(arena.statistics().served, 4);
     EXPECT_EQ(arena.statistics().in_use_bytes, 0);
+}
+
+// The last owner is still freeing when the next one begins.
+TEST_F(PlannedRequests, FiguresStayExactWhenTheLoopMovesWhileTheLastOwnerFrees) {
+    constexpr int rounds = 2000;
+    std::atomic<int> turn = 0;
+    const auto take_turns = [&](int first) {
+        for (int round = first; round < rounds; round += 2) {
+            while (turn.load(std::memory_order_acquire) != round) std::this_thread::yield();
+            arena.begin_iteration();
+            void* blocks[8];
+            for (void*& block : blocks) block = arena.allocate(64);
+            arena.end_iteration();
+            turn.store(round + 1, std::memory_order_release);
+            for (void* const block : blocks) arena.deallocate(block);
+        }
+    };
+    std::thread other([&] { take_turns(1); });
+    take_turns(0);
+    other.join();
+    EXPECT_EQ(arena.statistics().in_use_bytes, 0);
+    EXPECT_EQ(arena.statistics().pool_in_use_bytes, 0);
 }
 
 }  // namespace
