@@ -14,11 +14,12 @@
 #include <tensorpool/figures.hpp>
 #include <tensorpool/growth_policy.hpp>
 #include <tensorpool/mapped_file.hpp>
-#include <tensorpool/memory_plan.hpp>
 #include <tensorpool/memory_lock.hpp>
+#include <tensorpool/memory_plan.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_resource.hpp>
 #include <tensorpool/metrics.hpp>
+#include <tensorpool/model_file.hpp>
 #include <tensorpool/planned_arena.hpp>
 #include <tensorpool/planned_arena_options.hpp>
 #include <tensorpool/planned_arena_statistics.hpp>
