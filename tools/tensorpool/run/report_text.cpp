@@ -102,8 +102,12 @@ std::string process_title(const ProcessResult& one) {
 
 std::string in_full(const ProcessResult& one) {
     const ProcessSnapshot& snapshot = one.snapshot;
-    const std::string text = tensorpool::to_text(Snapshot{
-        snapshot.pools, snapshot.arenas, snapshot.scratches, snapshot.devices, snapshot.scopes});
+    const std::string text = tensorpool::to_text(Snapshot{.pools = snapshot.pools,
+                                                          .arenas = snapshot.arenas,
+                                                          .scratches = snapshot.scratches,
+                                                          .devices = snapshot.devices,
+                                                          .planned = snapshot.planned,
+                                                          .scopes = snapshot.scopes});
     return fmt::format("\n{}\n{}", process_title(one),
                        text.empty() ? "  what it used has gone before its end\n" : text);
 }
