@@ -65,7 +65,9 @@ struct MemoryPlan {
 
 /// Lays buffers out so that no two that are alive at once overlap, in as few bytes as it can find
 /// (NP-hard: "dynamic storage allocation", Garey and Johnson, SR2). Pure: takes nothing of what it
-/// plans, asks no system and starts no thread; any number of threads may plan at once. Throws
+/// plans, asks no system and starts no thread; any number of threads may plan at once. The search,
+/// of 4,096 buffers at most, goes as deep as there are buffers: it may take 450 bytes of the stack
+/// for each (optimised, on x86-64), mostly takes 150, and with a budget of 0 is not made. Throws
 /// std::invalid_argument, naming the buffer and what was expected, for an interval that is empty
 /// or runs backwards, an alignment that is no power of two, and sizes that together pass 2^63.
 TENSORPOOL_API MemoryPlan plan_memory(std::span<const TensorLifetime> lifetimes,
