@@ -135,6 +135,25 @@ TEST_F(Fit, OfADeviceMayComeFromFewerLayersThere) {
         fitter(endless, 0).suggestions(plan).front().options.starts_with("--layers-on-device 0"));
 }
 
+TEST_F(Fit, LeavesLayersOnTheDeviceWhereTwoOtherChangesMakeRoomForThem) {
+    Plan less;
+    less.context = 256;
+    less.sequences = 4;
+    less.batch = 128;
+    less.cache = *find_cache_type("q8_0");
+    less.layers_on_device = 33;
+    Plan one_on_host = less;
+    one_on_host.layers_on_device = 32;
+    const Fitter fitting = fitter(estimate(model_, weights_, one_on_host).host.total(),
+                                  estimate(model_, weights_, less).device.total());
+    Plan plan = less;
+    plan.batch = 512;
+    plan.cache = *find_cache_type("f16");
+    const auto list = fitting.suggestions(plan);
+    ASSERT_FALSE(list.empty());
+    EXPECT_EQ(list.front().options, "--kv-type q8_0 --batch 128");
+}
+
 TEST_F(Fit, KeepsATypeThatTheHeadsOfAModelDoNotTake) {
     const Hyperparameters phi = uniform("phi2", 32, 32, 32, 80);
     Plan plan;

@@ -71,12 +71,13 @@ std::uint64_t Fitter::largest_context(const Plan& plan, std::uint64_t most) cons
 }
 
 /// Fewer layers want less on the device and more on the host, so both ends are looked at: the
-/// largest number for which the device has room, if the host has it then.
+/// largest number, those of the plan at most, for which the device and the host have room; where
+/// there is none, that of the plan.
 std::uint64_t Fitter::most_layers(const Plan& plan) const {
     for (std::uint64_t layers = plan.layers_on_device; layers > 0; --layers) {
-        if (fits(with_layers(plan, layers - 1))) return layers - 1;
+        if (fits(with_layers(plan, layers))) return layers;
     }
-    return plan.layers_on_device;
+    return fits(with_layers(plan, 0)) ? 0 : plan.layers_on_device;
 }
 
 void Fitter::add(std::vector<Suggestion>& list, const Plan& asked, const Plan& plan) const {
