@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
 
 #include "model/model_report.hpp"
 #include "settings.hpp"
@@ -142,6 +144,16 @@ TEST(Estimation, OfAModelThatIsNotKnownIsOfItsWeights) {
     EXPECT_NE(estimation_text(large, Sizes::iec).find("They do not fit: 3.41 GiB more"),
               std::string::npos);
     EXPECT_EQ(json::parse(estimation_json(large))["fits"], false);
+}
+
+TEST(Estimation, OfWindowsHasRoomOnATerminalOf80Columns) {
+    const std::string text =
+        estimation_text(make_estimation(gemma_2_9b(), {}, {}, {gib, gib, {}}), Sizes::iec);
+    EXPECT_NE(text.find("\nwindow                   4,096  positions in 21 layers\n"),
+              std::string::npos)
+        << text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
 TEST(EstimationJson, HasAllFigures) {

@@ -28,19 +28,20 @@ std::string heads_text(const Hyperparameters& model) {
     return fmt::format("{}, {} for keys and values", heads, whole_number(layer.key_value_heads));
 }
 
-std::string window_text(const Hyperparameters& model) {
+/// "" where no layer has one.
+std::string window_fact(const Hyperparameters& model) {
     const auto has_one = [](const AttentionLayer& layer) { return layer.window > 0; };
     const auto first = std::ranges::find_if(model.layers, has_one);
     if (first == model.layers.end()) return "";
-    return fmt::format(
-        "; a window of {} in {}", whole_number(first->window),
-        counted(static_cast<std::uint64_t>(std::ranges::count_if(model.layers, has_one)), "layer"));
+    const auto count = static_cast<std::uint64_t>(std::ranges::count_if(model.layers, has_one));
+    return fact_line("window", whole_number(first->window),
+                     "positions in " + counted(count, "layer"));
 }
 
 std::string model_facts(const Estimation& estimation) {
     const Hyperparameters& model = *estimation.model;
-    std::string text = fact_line("layers", whole_number(model.layers.size()),
-                                 heads_text(model) + window_text(model));
+    std::string text = fact_line("layers", whole_number(model.layers.size()), heads_text(model));
+    text += window_fact(model);
     text += fact_line("vocabulary", whole_number(model.vocabulary));
     if (model.context > 0)
         text += fact_line("trained for", whole_number(model.context), "positions");
