@@ -128,9 +128,7 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         ->add_flag("--devices", options->devices,
                    "Device allocators, with PyTorch's words, instead")
         ->excludes("--pool");
-    command
-        ->add_flag("--planned", options->planned,
-                   "Planned arenas, with their peaks beside the least possible, instead")
+    command->add_flag("--planned", options->planned, "Planned arenas, with their peaks, instead")
         ->excludes("--pool")
         ->excludes("--devices");
     add_repetition_options(*command, options->repetition);
@@ -139,8 +137,6 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "Examples:\n"
         "  tensorpool stat --name train -i 5 -n 12   a minute, in steps of 5 s\n"
         "  tensorpool stat --pid 4711 --json >log    all figures, to work on later\n"
-        "  tensorpool stat --devices --name train -n 1   where the GPU's memory is\n"
-        "  tensorpool stat --planned --name train -n 1   how good the plans are\n"
         "\n"
         "The first line is an average since its start. Status 3: the process ended.");
     settings.details["stat"] =
@@ -154,8 +150,8 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "current, total its allocated.\n\n"
         "With --planned there is a row for each PlannedArena: BOUND is the most bytes that were "
         "alive at once in what it learned, which no allocator could go below; POOL and PLAN are "
+        "the peaks of the pool and of the plan for the same requests, ABOVE what the plan exceeds "
         "the "
-        "peaks of the pool and of the plan for the same requests, ABOVE what the plan exceeds the "
         "bound by. SERVED requests came from the plan, MISSED ones left it and went to the pool: "
         "LARGE, DISORDER, UNKNOWN and BUSY (still in use) say why. HELD is the plan's memory, "
         "FROM POOL what callers hold of the pool's through it.\n";

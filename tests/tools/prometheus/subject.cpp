@@ -1,6 +1,6 @@
 // A process to look at: a pool with a limit and one without, scopes, an arena and a scratch, an
-// allocator of device memory, work all the time, and a request now and then that no limit allows.
-// Says "ready" and works until its standard input ends.
+// allocator of device memory, a planned arena, work all the time, and a request now and then that
+// no limit allows. Says "ready" and works until its standard input ends.
 #include <atomic>
 #include <cstdio>
 #include <thread>
@@ -24,10 +24,21 @@ void forward(tensorpool::MemoryPool& pool, std::vector<void*>& kept) {
     if (kept.size() < 1000) kept.push_back(pool.allocate(1000));
 }
 
+void one_step(tensorpool::PlannedArena& planned) {
+    const tensorpool::IterationScope iteration(planned);
+    void* const first = planned.allocate(mebibyte);
+    void* const second = planned.allocate(2 * mebibyte);
+    planned.deallocate(first);
+    void* const third = planned.allocate(mebibyte);
+    planned.deallocate(second);
+    planned.deallocate(third);
+}
+
 void one_round(tensorpool::MemoryPool& limited, tensorpool::MemoryPool& free,
                tensorpool::Arena& arena, tensorpool::CachingAllocator& device,
-               std::vector<void*>& kept) {
+               tensorpool::PlannedArena& planned, std::vector<void*>& kept) {
     forward(limited, kept);
+    one_step(planned);
     free.deallocate(free.allocate(5000));
     device.deallocate(device.allocate(mebibyte));
     const tensorpool::ArenaScope phase(arena);
@@ -57,14 +68,16 @@ int main() {
     device_options.hard_limit = 0.5;
     tensorpool::CachingAllocator device(backend, 0, device_options);
 
+    tensorpool::PlannedArena planned({.name = "step"});
+
     std::atomic<bool> goes_on = true;
     std::vector<void*> kept;
-    one_round(limited, free, arena, device, kept);
+    one_round(limited, free, arena, device, planned, kept);
     std::puts("ready");
     std::fflush(stdout);
     std::thread worker([&] {
         while (goes_on) {
-            one_round(limited, free, arena, device, kept);
+            one_round(limited, free, arena, device, planned, kept);
             // So that the machine can do more than this.
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }

@@ -350,7 +350,7 @@ TEST(ReadRecording, RefusesWhatCannotBe) {
         EXPECT_NE(problem.find(what), std::string::npos) << problem;
     };
     expect(MadeTrace().entries({thread_entry(1)}), 0, "a chunk of process 7; expected before it");
-    expect(MadeTrace().process().name(1, TraceSource{9}, "x"), 1, "kind 9; expected 1 to 5");
+    expect(MadeTrace().process().name(1, TraceSource{9}, "x"), 1, "kind 9; expected 1 to 6");
     expect(MadeTrace().process().entries({entry(allocate, 1, 1, 1, 1, 64)}), 1,
            "2^64; expected 2^63");
     expect(MadeTrace().process().entries({entry(allocate, 1, 0x1000, UINT64_MAX - 5)}), 1,
