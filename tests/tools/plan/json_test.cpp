@@ -83,6 +83,10 @@ TEST(ReadJson, SaysWhatIsNoListOfBuffers) {
               "a file: buffers: found it again, expected it once");
 }
 
+TEST(ReadJson, AnErrorIsShortHoweverLongTheTextIsThatItIsAbout) {
+    EXPECT_LT(problem_of("[\"" + std::string(1'000'000, 'a')).size(), 300U);
+}
+
 TEST(ReadJson, SaysWhereTheTextIsNoJson) {
     EXPECT_TRUE(problem_of("[\n{\"lower\":1,}]").starts_with("a file: no JSON: line 2, column "))
         << problem_of("[\n{\"lower\":1,}]");

@@ -75,7 +75,9 @@ public:
         // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
         const std::string text = printable(error.what());
         const std::size_t at = text.find("at line");
-        throw FileError(name_, "no JSON", at == std::string::npos ? text : text.substr(at + 3));
+        // It ends with what was read last, which may be a string of megabytes.
+        constexpr std::size_t most = 200;
+        throw FileError(name_, "no JSON", text.substr(at == std::string::npos ? 0 : at + 3, most));
     }
 
 private:
