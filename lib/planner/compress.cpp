@@ -54,8 +54,8 @@ private:
         ended_ = false;
         places_[index] = static_cast<std::uint32_t>(section.origins.size());
         const TensorLifetime& lifetime = lifetimes_[index];
-        section.problem.buffers.push_back(
-            {section.problem.slices - 1, 0, lifetime.bytes, lifetime.alignment, duration_of(lifetime)});
+        section.problem.buffers.push_back({section.problem.slices - 1, 0, lifetime.bytes,
+                                           lifetime.alignment, duration_of(lifetime)});
         section.origins.push_back(index);
     }
     void end(std::uint32_t index) {
