@@ -15,6 +15,10 @@
 
 namespace tensorpool {
 
+namespace files {
+class Mapping;
+}
+
 /// A part of a file; need not begin or end with a page.
 struct FilePart {
     static constexpr std::uint64_t to_the_end = UINT64_MAX;
@@ -141,9 +145,8 @@ public:
     std::uint64_t unmapped_bytes() const noexcept;
 
 private:
-    class Mapping;
-    explicit MappedFile(std::unique_ptr<Mapping> mapping) noexcept;
-    std::unique_ptr<Mapping> mapping_;
+    explicit MappedFile(std::unique_ptr<files::Mapping> mapping) noexcept;
+    std::unique_ptr<files::Mapping> mapping_;
 };
 
 }  // namespace tensorpool

@@ -18,13 +18,14 @@ FileCutShortError::FileCutShortError(const std::string& path, FilePart asked, st
       asked_(asked),
       found_(found) {}
 
-MappedFile::MappedFile(std::unique_ptr<Mapping> mapping) noexcept : mapping_(std::move(mapping)) {}
+MappedFile::MappedFile(std::unique_ptr<files::Mapping> mapping) noexcept
+    : mapping_(std::move(mapping)) {}
 MappedFile::MappedFile(MappedFile&&) noexcept = default;
 MappedFile& MappedFile::operator=(MappedFile&&) noexcept = default;
 MappedFile::~MappedFile() = default;
 
 MappedFile MappedFile::open(const std::string& path, const MappingOptions& options) {
-    return MappedFile(std::make_unique<Mapping>(path, options));
+    return MappedFile(std::make_unique<files::Mapping>(path, options));
 }
 
 const std::string& MappedFile::path() const noexcept {

@@ -8,10 +8,8 @@
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
 
-namespace tensorpool {
+namespace tensorpool::files {
 namespace {
-
-using files::PageRange;
 
 /// Throws for what is no regular file.
 void check_kind(const std::string& path, platform::FileKind kind) {
@@ -68,7 +66,7 @@ platform::InputFile open_file(const std::string& path) {
 
 }  // namespace
 
-MappedFile::Mapping::Mapping(const std::string& path, const MappingOptions& options)
+Mapping::Mapping(const std::string& path, const MappingOptions& options)
     : path_(path), file_(open_file(path)), part_(check_part(path, options.part, file_.bytes())) {
     if (part_.bytes == 0) return;
     const std::uint64_t skipped = part_.offset % platform::mapping_granularity();
@@ -81,11 +79,11 @@ MappedFile::Mapping::Mapping(const std::string& path, const MappingOptions& opti
     bytes_ = {begin() + skipped, static_cast<std::size_t>(part_.bytes)};
 }
 
-MappedFile::Mapping::~Mapping() {
+Mapping::~Mapping() {
     if (begin() != nullptr) platform::unmap_file(begin(), pages_.bytes);
 }
 
-FilePart MappedFile::Mapping::check_within(FilePart part, const char* doing) const {
+FilePart Mapping::check_within(FilePart part, const char* doing) const {
     if (!is_within(part, part_)) {
         refuse_part(path_, doing, part,
                     "the " + std::to_string(part_.bytes) + " bytes at offset " +
@@ -94,14 +92,14 @@ FilePart MappedFile::Mapping::check_within(FilePart part, const char* doing) con
     return count_out(part, part_);
 }
 
-PageRange MappedFile::Mapping::pages_touched_by(FilePart part) const noexcept {
+PageRange Mapping::pages_touched_by(FilePart part) const noexcept {
     const PageRange bytes = places_of(part);
     if (bytes.is_empty()) return {};
     return {base::align_down(bytes.begin, platform::page_bytes()),
             base::align_up(bytes.end, platform::page_bytes())};
 }
 
-PageRange MappedFile::Mapping::pages_within(FilePart part) const noexcept {
+PageRange Mapping::pages_within(FilePart part) const noexcept {
     const PageRange all = places_of({});
     const PageRange bytes = places_of(part);
     if (bytes.is_empty()) return {};
@@ -115,13 +113,13 @@ PageRange MappedFile::Mapping::pages_within(FilePart part) const noexcept {
     return pages.is_empty() ? PageRange{} : pages;
 }
 
-FilePart MappedFile::Mapping::bytes_in(PageRange pages) const noexcept {
+FilePart Mapping::bytes_in(PageRange pages) const noexcept {
     const std::uint64_t begin = std::max(offset_of(pages), part_.offset);
     const std::uint64_t end = std::min(first_ + pages.end, part_.offset + part_.bytes);
     return {begin, end - std::min(begin, end)};
 }
 
-PageRange MappedFile::Mapping::places_of(FilePart part) const noexcept {
+PageRange Mapping::places_of(FilePart part) const noexcept {
     const std::uint64_t end = part_.offset + part_.bytes;
     const std::uint64_t asked_end =
         part.bytes < end && part.offset < end - part.bytes ? part.offset + part.bytes : end;
@@ -130,7 +128,7 @@ PageRange MappedFile::Mapping::places_of(FilePart part) const noexcept {
     return {static_cast<std::size_t>(begin - first_), static_cast<std::size_t>(asked_end - first_)};
 }
 
-void MappedFile::Mapping::set_numa_policy(platform::NumaPolicy policy, unsigned node) noexcept {
+void Mapping::set_numa_policy(platform::NumaPolicy policy, unsigned node) noexcept {
     policy_ = policy;
     node_ = node;
     // Only counts for files that live in memory, so a refusal is none.
@@ -140,7 +138,7 @@ void MappedFile::Mapping::set_numa_policy(platform::NumaPolicy policy, unsigned 
     });
 }
 
-std::uint64_t MappedFile::Mapping::unmap(PageRange pages) {
+std::uint64_t Mapping::unmap(PageRange pages) {
     std::vector<PageRange> runs;
     unmapped_.for_each_missing(pages, [&](PageRange run) { runs.push_back(run); });
     unmapped_.reserve_more(runs.size());
@@ -151,4 +149,4 @@ std::uint64_t MappedFile::Mapping::unmap(PageRange pages) {
     return unmapped_.bytes() - before;
 }
 
-}  // namespace tensorpool
+}  // namespace tensorpool::files

@@ -12,10 +12,10 @@
 #include "platform/input_file.hpp"
 #include "platform/numa_policy.hpp"
 
-namespace tensorpool {
+namespace tensorpool::files {
 
 /// A mapping of a file in whole pages, and which of them it still has.
-class MappedFile::Mapping {
+class Mapping {
 public:
     /// As MappedFile::open.
     Mapping(const std::string& path, const MappingOptions& options);
@@ -34,19 +34,19 @@ public:
     FilePart check_within(FilePart part, const char* doing) const;
 
     /// The pages that hold a byte of `part`, or those that hold no other byte of the mapping.
-    files::PageRange pages_touched_by(FilePart part) const noexcept;
-    files::PageRange pages_within(FilePart part) const noexcept;
+    PageRange pages_touched_by(FilePart part) const noexcept;
+    PageRange pages_within(FilePart part) const noexcept;
     /// Where in the file they begin.
-    std::uint64_t offset_of(files::PageRange pages) const noexcept { return first_ + pages.begin; }
+    std::uint64_t offset_of(PageRange pages) const noexcept { return first_ + pages.begin; }
     /// What of the mapped part lies in them.
-    FilePart bytes_in(files::PageRange pages) const noexcept;
+    FilePart bytes_in(PageRange pages) const noexcept;
 
     /// Calls `use(address, bytes)` with each run of `pages` that were not unmapped, until one is
     /// not done.
     template <class Use>
-    platform::Outcome for_each_run(files::PageRange pages, const Use& use) const {
+    platform::Outcome for_each_run(PageRange pages, const Use& use) const {
         platform::Outcome outcome = platform::Outcome::done;
-        unmapped_.for_each_missing(pages, [&](files::PageRange run) {
+        unmapped_.for_each_missing(pages, [&](PageRange run) {
             if (outcome == platform::Outcome::done) outcome = use(begin() + run.begin, run.size());
         });
         return outcome;
@@ -57,12 +57,12 @@ public:
     platform::ThreadNumaPolicy policy_of_readers() const noexcept { return {policy_, node_}; }
 
     /// As MappedFile::unmap.
-    std::uint64_t unmap(files::PageRange pages);
+    std::uint64_t unmap(PageRange pages);
 
 private:
     /// Where the bytes of `part` lie in the pages, as far as they are mapped. Need not begin or end
     /// with a page.
-    files::PageRange places_of(FilePart part) const noexcept;
+    PageRange places_of(FilePart part) const noexcept;
     std::byte* begin() const noexcept { return static_cast<std::byte*>(pages_.address); }
 
     std::string path_;
@@ -71,9 +71,9 @@ private:
     std::uint64_t first_ = 0;  // where in the file the pages begin
     platform::FileMapping pages_;
     std::span<const std::byte> bytes_;  // in those pages
-    files::PageRanges unmapped_;
+    PageRanges unmapped_;
     platform::NumaPolicy policy_ = platform::NumaPolicy::none;
     unsigned node_ = 0;
 };
 
-}  // namespace tensorpool
+}  // namespace tensorpool::files
