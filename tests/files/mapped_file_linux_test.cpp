@@ -13,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "files/test_file.hpp"
 #include "platform/platform.hpp"
@@ -77,7 +78,7 @@ TEST(MappedFileLinux, PrefetchesAheadOfUse) {
     const MappedFile mapped = MappedFile::open(file.path());
     if (!make_cold(mapped)) GTEST_SKIP() << "the file system keeps its files in memory";
     EXPECT_EQ(mapped.prefetch(Prefetch::ahead, {100 * page, 50 * page}), Advised::done);
-    while (mapped.resident_bytes({100 * page, 50 * page}) < 50 * page) usleep(100);
+    while (mapped.resident_bytes({100 * page, 50 * page}) < 50 * page) std::this_thread::yield();
     EXPECT_EQ(smaps_bytes(mapped.bytes(), "Rss:"), 0U);
 }
 
