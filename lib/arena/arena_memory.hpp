@@ -5,7 +5,7 @@
 #include <tensorpool/growth_policy.hpp>
 
 #include "base/refusal.hpp"
-#include "statistics/arena_totals.hpp"
+#include "statistics/segment/arena_totals.hpp"
 
 namespace tensorpool::arena {
 

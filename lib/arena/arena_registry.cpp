@@ -2,7 +2,7 @@
 
 #include "arena/arena_state.hpp"
 #include "base/never_destroyed.hpp"
-#include "platform/fork_handlers.hpp"
+#include "platform/process/fork_handlers.hpp"
 
 namespace tensorpool::arena {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "arena/object_register.hpp"
 #include "base/text.hpp"
-#include "statistics/report_parts.hpp"
+#include "statistics/report/report_parts.hpp"
 
 namespace tensorpool {
 

@@ -10,12 +10,12 @@
 #include "arena/validate_options.hpp"
 #include "base/alignment.hpp"
 #include "platform/fail.hpp"
-#include "statistics/arena_figures.hpp"
-#include "statistics/failed_checks.hpp"
-#include "statistics/limit_kind.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/report_at_exit.hpp"
-#include "statistics/timeline.hpp"
+#include "statistics/report/report_at_exit.hpp"
+#include "statistics/segment/failed_checks.hpp"
+#include "statistics/segment/limit_kind.hpp"
+#include "statistics/sums/arena_figures.hpp"
+#include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
 namespace {

@@ -13,8 +13,8 @@
 #include "arena/object_register.hpp"
 #include "arena/record_holder.hpp"
 #include "arena/release_history.hpp"
-#include "statistics/arena_totals.hpp"
-#include "statistics/snapshot_sources.hpp"
+#include "statistics/segment/arena_totals.hpp"
+#include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "statistics/segment.hpp"
+#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::arena {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <tensorpool/arena_statistics.hpp>
 
-#include "statistics/folded_words.hpp"
-#include "statistics/segment_layout.hpp"
+#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::arena {
 

@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "platform/fail.hpp"
 #include "platform/platform.hpp"
-#include "statistics/failed_checks.hpp"
+#include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool::blocks {
 namespace {

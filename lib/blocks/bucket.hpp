@@ -8,7 +8,7 @@
 #include "blocks/magazine.hpp"
 #include "pages/page_heap.hpp"
 #include "pages/record_arena.hpp"
-#include "statistics/pool_totals.hpp"
+#include "statistics/segment/pool_totals.hpp"
 
 namespace tensorpool::blocks {
 

@@ -5,7 +5,7 @@
 
 #include "blocks/bucket.hpp"
 #include "blocks/cache.hpp"
-#include "statistics/counter_slots.hpp"
+#include "statistics/segment/counter_slots.hpp"
 
 namespace tensorpool::blocks {
 

@@ -6,7 +6,7 @@
 #include <tensorpool/detail/thread_cache.hpp>
 
 #include "blocks/bucket.hpp"
-#include "statistics/counter_slots.hpp"
+#include "statistics/segment/counter_slots.hpp"
 
 namespace tensorpool::blocks {
 

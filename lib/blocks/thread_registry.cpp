@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/never_destroyed.hpp"
-#include "platform/fork_handlers.hpp"
 #include "platform/platform.hpp"
-#include "statistics/fork_locks.hpp"
+#include "platform/process/fork_handlers.hpp"
+#include "statistics/segment/fork_locks.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_1 {

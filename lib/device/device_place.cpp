@@ -4,12 +4,12 @@
 #include <string>
 #include <utility>
 
-#include "statistics/device_figures.hpp"
-#include "statistics/folded_words.hpp"
-#include "statistics/name.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/segment.hpp"
-#include "statistics/snapshot_sources.hpp"
+#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/name.hpp"
+#include "statistics/segment/segment.hpp"
+#include "statistics/sums/device_figures.hpp"
+#include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::device {
 

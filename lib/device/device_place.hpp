@@ -8,7 +8,7 @@
 #include <tensorpool/device/device.hpp>
 #include <tensorpool/device_statistics.hpp>
 
-#include "statistics/device_totals.hpp"
+#include "statistics/segment/device_totals.hpp"
 
 namespace tensorpool::device {
 

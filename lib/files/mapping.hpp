@@ -8,9 +8,9 @@
 #include <string>
 
 #include "files/page_ranges.hpp"
-#include "platform/file_pages.hpp"
-#include "platform/input_file.hpp"
-#include "platform/numa_policy.hpp"
+#include "platform/files/file_pages.hpp"
+#include "platform/files/input_file.hpp"
+#include "platform/memory/numa_policy.hpp"
 
 namespace tensorpool::files {
 

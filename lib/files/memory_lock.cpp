@@ -5,8 +5,8 @@
 
 #include "base/alignment.hpp"
 #include "files/page_ranges.hpp"
-#include "platform/file_pages.hpp"
-#include "platform/page_locks.hpp"
+#include "platform/files/file_pages.hpp"
+#include "platform/files/page_locks.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool {

@@ -3,7 +3,7 @@
 #include <system_error>
 
 #include "base/text.hpp"
-#include "platform/page_locks.hpp"
+#include "platform/files/page_locks.hpp"
 
 namespace tensorpool {
 namespace {

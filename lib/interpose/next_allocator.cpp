@@ -6,7 +6,7 @@
 
 #include "interpose/bootstrap_buffer.hpp"
 #include "platform/fail.hpp"
-#include "platform/next_function_linux.hpp"
+#include "platform/process/next_function_linux.hpp"
 
 namespace tensorpool::interpose {
 namespace {

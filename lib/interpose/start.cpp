@@ -1,6 +1,6 @@
 #include "interpose/minimum.hpp"
 #include "interpose/visit.hpp"
-#include "platform/fork_handlers.hpp"
+#include "platform/process/fork_handlers.hpp"
 
 namespace tensorpool::interpose {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "pages/large_sizes.hpp"
 #include "pages/span.hpp"
-#include "statistics/pool_totals.hpp"
+#include "statistics/segment/pool_totals.hpp"
 
 namespace tensorpool::pages {
 

@@ -2,7 +2,7 @@
 
 #include "base/never_destroyed.hpp"
 #include "planned/planned_state.hpp"
-#include "platform/fork_handlers.hpp"
+#include "platform/process/fork_handlers.hpp"
 
 namespace tensorpool::planned {
 namespace {

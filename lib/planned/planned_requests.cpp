@@ -3,7 +3,7 @@
 
 #include "planned/planned_state.hpp"
 #include "platform/fail.hpp"
-#include "statistics/failed_checks.hpp"
+#include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool::detail {
 

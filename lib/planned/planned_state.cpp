@@ -11,8 +11,8 @@
 #include "planned/planned_registry.hpp"
 #include "planned/validate_options.hpp"
 #include "platform/fail.hpp"
-#include "statistics/failed_checks.hpp"
-#include "statistics/timeline.hpp"
+#include "statistics/segment/failed_checks.hpp"
+#include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
 

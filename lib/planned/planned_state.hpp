@@ -15,7 +15,7 @@
 #include "planned/planning_job.hpp"
 #include "planned/pool_blocks.hpp"
 #include "planned/served_plan.hpp"
-#include "statistics/planned_place.hpp"
+#include "statistics/segment/planned_place.hpp"
 
 namespace tensorpool::detail {
 

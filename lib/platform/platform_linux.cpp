@@ -14,13 +14,13 @@
 
 #include "base/alignment.hpp"
 #include "platform/errno_keeper.hpp"
-#include "platform/fields_linux.hpp"
-#include "platform/line_reader_linux.hpp"
-#include "platform/memory_limits_linux.hpp"
-#include "platform/numa_linux.hpp"
-#include "platform/numa_policy.hpp"
+#include "platform/files/fields_linux.hpp"
+#include "platform/files/line_reader_linux.hpp"
+#include "platform/memory/memory_limits_linux.hpp"
+#include "platform/memory/numa_linux.hpp"
+#include "platform/memory/numa_policy.hpp"
+#include "platform/memory/touch_pages_posix.hpp"
 #include "platform/platform.hpp"
-#include "platform/touch_pages_posix.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "platform/errno_keeper.hpp"
+#include "platform/memory/touch_pages_posix.hpp"
 #include "platform/platform.hpp"
-#include "platform/touch_pages_posix.hpp"
 
 namespace tensorpool::platform {
 namespace {

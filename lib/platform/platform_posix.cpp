@@ -14,7 +14,7 @@
 
 #include "base/alignment.hpp"
 #include "platform/errno_keeper.hpp"
-#include "platform/no_size_signal_posix.hpp"
+#include "platform/files/no_size_signal_posix.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::platform {

@@ -17,8 +17,8 @@
 #include <cstdlib>
 
 #include "base/alignment.hpp"
-#include "platform/fork_handlers.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/fork_handlers.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -7,7 +7,7 @@
 #include "platform/fail.hpp"
 #include "pool/environment_options.hpp"
 #include "pool/pool.hpp"
-#include "statistics/report_at_exit.hpp"
+#include "statistics/report/report_at_exit.hpp"
 
 namespace tensorpool {
 namespace {

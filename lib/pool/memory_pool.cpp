@@ -7,7 +7,7 @@
 
 #include "pool/pool.hpp"
 #include "pool/validate_options.hpp"
-#include "statistics/report_at_exit.hpp"
+#include "statistics/report/report_at_exit.hpp"
 
 namespace tensorpool {
 namespace {

@@ -9,7 +9,7 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/timeline.hpp"
+#include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_1 {

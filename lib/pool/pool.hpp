@@ -13,9 +13,9 @@
 #include "pages/large_blocks.hpp"
 #include "pages/page_heap.hpp"
 #include "pages/record_arena.hpp"
-#include "statistics/counter_slots.hpp"
-#include "statistics/pool_place.hpp"
-#include "statistics/snapshot_sources.hpp"
+#include "statistics/segment/counter_slots.hpp"
+#include "statistics/segment/pool_place.hpp"
+#include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_1 {

@@ -5,7 +5,7 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/fail.hpp"
 #include "pool/pool.hpp"
-#include "statistics/failed_checks.hpp"
+#include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_1 {

@@ -1,7 +1,7 @@
 #include "blocks/thread_registry.hpp"
 #include "pool/pool.hpp"
-#include "statistics/limit_kind.hpp"
-#include "statistics/timeline.hpp"
+#include "statistics/segment/limit_kind.hpp"
+#include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_1 {

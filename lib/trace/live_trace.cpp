@@ -8,8 +8,8 @@
 
 #include "platform/cycle_counter.hpp"
 #include "platform/platform.hpp"
-#include "platform/processes.hpp"
-#include "statistics/look_problem.hpp"
+#include "platform/process/processes.hpp"
+#include "statistics/reader/look_problem.hpp"
 #include "trace/ring_view.hpp"
 
 namespace tensorpool {

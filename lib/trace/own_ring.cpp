@@ -6,7 +6,7 @@
 
 #include <tensorpool/export.hpp>
 
-#include "platform/call_stack.hpp"
+#include "platform/process/call_stack.hpp"
 #include "trace/own_ring.hpp"
 #include "trace/recorder.hpp"
 

@@ -13,8 +13,8 @@
 #include "base/never_destroyed.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/fail.hpp"
-#include "platform/fork_handlers.hpp"
-#include "statistics/segment.hpp"
+#include "platform/process/fork_handlers.hpp"
+#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::trace {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "platform/files/trace_output.hpp"
 #include "platform/platform.hpp"
-#include "platform/trace_output.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "trace/own_ring.hpp"
 #include "trace/rings.hpp"

@@ -4,14 +4,14 @@
 #include <new>
 
 #include "arena/arena_registry.hpp"
-#include "arena/scratch_registry.hpp"
+#include "arena/scratch/scratch_registry.hpp"
 #include "blocks/thread_registry.hpp"
-#include "platform/call_stack.hpp"
 #include "platform/cycle_counter.hpp"
 #include "platform/environment.hpp"
 #include "platform/fail.hpp"
-#include "statistics/segment.hpp"
-#include "statistics/snapshot_sources.hpp"
+#include "platform/process/call_stack.hpp"
+#include "statistics/segment/segment.hpp"
+#include "statistics/sums/snapshot_sources.hpp"
 #include "trace/recorder.hpp"
 
 namespace tensorpool::trace {

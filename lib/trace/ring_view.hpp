@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "platform/observed_file.hpp"
+#include "platform/files/observed_file.hpp"
 #include "trace/ring_layout.hpp"
 
 namespace tensorpool::trace {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "arena/scratch_tools.hpp"
+#include "arena/scratch/scratch_tools.hpp"
 
 namespace tensorpool {
 namespace {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "statistics/folded_words.hpp"
-#include "statistics/segment.hpp"
+#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::testing {
 

@@ -11,9 +11,9 @@
 
 #include <tensorpool/snapshot.hpp>
 
-#include "statistics/folded_words.hpp"
-#include "statistics/segment.hpp"
-#include "statistics/segment_image.hpp"
+#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/segment.hpp"
+#include "statistics/segment/segment_image.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool::device {

@@ -17,7 +17,7 @@
 #include <tensorpool/mapped_file.hpp>
 
 #include "files/test_file.hpp"
-#include "platform/page_locks.hpp"
+#include "platform/files/page_locks.hpp"
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"
 #include "support/process_figures.hpp"

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "interpose/bootstrap_buffer.hpp"
-#include "platform/next_function_linux.hpp"
+#include "platform/process/next_function_linux.hpp"
 
 namespace tensorpool {
 namespace {

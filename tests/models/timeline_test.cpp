@@ -1,8 +1,8 @@
 // The protocol by which entries are written into the timeline's ring and read from it
-// (statistics/timeline_ring.hpp tells it), as a model: every order of the steps of three writers
-// and a reader is walked through, each step one atomic access. The ring is of two places, so
-// writers that sleep for a turn of it are met all the time. The ring itself is put to the test in
-// statistics/timeline_ring_test.cpp, where such orders hardly ever come.
+// (statistics/timeline/timeline_ring.hpp tells it), as a model: every order of the steps of three
+// writers and a reader is walked through, each step one atomic access. The ring is of two places,
+// so writers that sleep for a turn of it are met all the time. The ring itself is put to the test
+// in statistics/timeline/timeline_ring_test.cpp, where such orders hardly ever come.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "statistics/timeline_ring.hpp"
+#include "statistics/timeline/timeline_ring.hpp"
 
 namespace tensorpool::statistics {
 namespace {

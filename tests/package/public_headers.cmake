@@ -1,6 +1,10 @@
 # Each public header compiles alone, and twice, without a warning; those in C as C99.
-file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
-     ${PROJECT_SOURCE_DIR}/include/*.hpp ${PROJECT_SOURCE_DIR}/include/*.h)
+set(headers "")
+foreach(component IN LISTS TENSORPOOL_COMPONENTS ITEMS torch)
+  get_property(of_component GLOBAL PROPERTY tensorpool_${component}_headers)
+  list(TRANSFORM of_component PREPEND tensorpool/)
+  list(APPEND headers ${of_component})
+endforeach()
 # Those for other libraries, where these were found.
 set(other_libraries "")
 foreach(library opencv mat_layout xtensor armadillo eigen dlpack torch)

@@ -18,7 +18,7 @@
 
 #include "platform/platform.hpp"
 #include "pool/fill.hpp"
-#include "statistics/segment.hpp"
+#include "statistics/segment/segment.hpp"
 #include "support/child_process.hpp"
 #include "support/file_tree.hpp"
 #include "support/run_program.hpp"

@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "platform/observed_file.hpp"
-#include "statistics/segment.hpp"
-#include "statistics/segment_layout.hpp"
+#include "platform/files/observed_file.hpp"
+#include "statistics/segment/segment.hpp"
+#include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::testing {
 

@@ -7,8 +7,8 @@
 #include <tensorpool/detail/counters.hpp>
 #include <tensorpool/scope_statistics.hpp>
 
-#include "statistics/segment.hpp"
-#include "statistics/thread_slots.hpp"
+#include "statistics/scopes/thread_slots.hpp"
+#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::testing {
 

@@ -11,10 +11,10 @@
 #include <tensorpool/metrics.hpp>
 
 #include "statistics/fake_segment_linux.hpp"
-#include "statistics/segment_snapshot.hpp"
-#include "statistics/segment_view.hpp"
-#include "statistics/steady_sources.hpp"
-#include "statistics/timeline_ring.hpp"
+#include "statistics/reader/segment_snapshot.hpp"
+#include "statistics/reader/segment_view.hpp"
+#include "statistics/sums/steady_sources.hpp"
+#include "statistics/timeline/timeline_ring.hpp"
 
 namespace tensorpool::testing {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "statistics/counter_slots.hpp"
+#include "statistics/segment/counter_slots.hpp"
 
 namespace tensorpool::testing {
 

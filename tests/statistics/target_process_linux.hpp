@@ -19,7 +19,7 @@
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/timeline.hpp>
 
-#include "statistics/segment.hpp"
+#include "statistics/segment/segment.hpp"
 
 /// A process for readers to look at: this test program, started anew, which then does what it is
 /// told by letters. Each test file that uses it calls `act_as_target_if_asked` before main.

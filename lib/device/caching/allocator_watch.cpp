@@ -4,7 +4,7 @@
 
 #include "device/caching/size_rules.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/timeline.hpp"
+#include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::device {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "device/caching/caching_core.hpp"
-#include "statistics/limit_kind.hpp"
+#include "statistics/segment/limit_kind.hpp"
 
 // Why a request failed.
 

@@ -13,7 +13,7 @@
 #include "device/caching/slab.hpp"
 #include "device/caching/spin_lock.hpp"
 #include "device/caching/stream_marks.hpp"
-#include "statistics/device_totals.hpp"
+#include "statistics/segment/device_totals.hpp"
 
 namespace tensorpool::device {
 

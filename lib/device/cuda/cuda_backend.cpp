@@ -1,7 +1,7 @@
 #include <tensorpool/device/cuda_backend.hpp>
 
 #include "device/cuda/cuda_state.hpp"
-#include "platform/dynamic_library.hpp"
+#include "platform/process/dynamic_library.hpp"
 
 namespace tensorpool {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "device/cuda/driver_types.hpp"
-#include "platform/dynamic_library.hpp"
+#include "platform/process/dynamic_library.hpp"
 
 namespace tensorpool::device::cuda {
 

@@ -2,7 +2,7 @@
 
 #include "device/pinned/pinned_core.hpp"
 #include "platform/platform.hpp"
-#include "statistics/timeline.hpp"
+#include "statistics/timeline/timeline.hpp"
 
 // Memory that comes from the system and goes back to it.
 

@@ -1,7 +1,7 @@
 #include "device/runtime/forks.hpp"
 
 #include "device/runtime/device_changes.hpp"
-#include "platform/fork_handlers.hpp"
+#include "platform/process/fork_handlers.hpp"
 
 namespace tensorpool::device {
 

@@ -6,8 +6,8 @@
 
 #include "device/runtime/check_status.hpp"
 #include "platform/fail.hpp"
-#include "statistics/failed_checks.hpp"
 #include "statistics/recorder_hooks.hpp"
+#include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool::device {
 

@@ -9,7 +9,7 @@
 #include <tensorpool/device/caching_allocator.hpp>
 #include <tensorpool/device/simulated_backend.hpp>
 
-#include "device/simulated/simulated_work.hpp"
+#include "simulation/simulated_work.hpp"
 
 namespace tensorpool::test {
 

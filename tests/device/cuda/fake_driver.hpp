@@ -7,7 +7,7 @@
 #include <tensorpool/device/cuda_backend.hpp>
 
 #include "device/cuda/driver_types.hpp"
-#include "platform/dynamic_library.hpp"
+#include "platform/process/dynamic_library.hpp"
 #include "support/fake_cuda/controls.hpp"
 
 namespace tensorpool::device::cuda {

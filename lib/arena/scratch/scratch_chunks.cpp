@@ -1,0 +1,127 @@
+#include "arena/scratch/scratch_chunks.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+#include <new>
+
+#include "arena/scratch/scratch_registry.hpp"
+#include "base/alignment.hpp"
+#include "platform/platform.hpp"
+#include "statistics/commit_budget.hpp"
+
+namespace tensorpool::arena {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+// Of the memory that the process may have: how far what is more than needed may go.
+constexpr double surplus_fraction = 0.75;
+
+/// From the beginning of a chunk to the first multiple of `alignment`.
+std::size_t padding_of(const ScratchChunks::Chunk& chunk, std::size_t alignment) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(chunk.begin);
+    return base::align_up(begin, alignment) - begin;
+}
+
+void give_back(const ScratchChunks::Chunk& chunk) noexcept {
+    platform::unmap(chunk.begin, chunk.bytes());
+    statistics::commit_budget().give_back(chunk.bytes());
+}
+
+}  // namespace
+
+std::size_t joined_bytes(std::size_t need) noexcept {
+    if (need < 64 * mib) return std::max(2 * need, 16 * mib);
+    return need < 512 * mib ? need + 128 * mib : need + 64 * mib;
+}
+
+void ScratchChunks::set_buffer(std::byte* begin, std::byte* end) {
+    chunks_.push_back({begin, end});
+    is_buffer_ = true;
+}
+
+bool ScratchChunks::next_has(std::size_t bytes, std::size_t alignment) const noexcept {
+    if (present_ + 1 >= chunks_.size()) return false;
+    const Chunk& next = chunks_[present_ + 1];
+    const std::size_t padding = padding_of(next, alignment);
+    return padding <= next.bytes() && bytes <= next.bytes() - padding;
+}
+
+std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,
+                                    Refusal& refusal) noexcept {
+    if (is_buffer_) {
+        refusal = {"the buffer", chunks_.front().bytes()};
+        return 0;
+    }
+    const std::size_t page = platform::page_bytes();
+    needed = base::align_up(needed, page);
+    wanted = std::max(needed, base::align_up(wanted, page));
+    statistics::CommitBudget& budget = statistics::commit_budget();
+    bool asked = false;
+    const std::size_t bytes =
+        budget.take_and_get(needed, wanted, surplus_fraction, page, [&](std::size_t got) {
+            asked = true;
+            return append(platform::map(got, std::max(alignment, page)), got);
+        });
+    if (bytes != 0) return bytes;
+    refusal = asked ? Refusal{"address space", platform::available_address_space()}
+                    : budget.refuse(needed, false);
+    refusal.missing = 0;  // of a pool's pages
+    return 0;
+}
+
+// False, and the memory given back, where there is none or no record for it.
+bool ScratchChunks::append(void* memory, std::size_t bytes) noexcept {
+    if (memory == nullptr) return false;
+    drop_spares();
+    auto* const begin = static_cast<std::byte*>(memory);
+    const std::lock_guard guard(scratch_registry());
+    try {
+        chunks_.push_back({begin, begin + bytes});
+    } catch (const std::bad_alloc&) {
+        platform::unmap(memory, bytes);
+        return false;
+    }
+    totals_.count_growth(bytes);
+    return true;
+}
+
+void ScratchChunks::go_on(std::size_t below) noexcept {
+    chunks_[++present_].below = below;
+}
+
+void ScratchChunks::drop_present() noexcept {
+    const Chunk chunk = present();
+    {
+        const std::lock_guard guard(scratch_registry());
+        chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(present_));
+    }
+    give_back(chunk);
+    totals_.count_give_back(chunk.bytes());
+}
+
+std::size_t ScratchChunks::drop_spares() noexcept {
+    return chunks_.empty() ? 0 : drop_from(present_ + 1);
+}
+
+std::size_t ScratchChunks::drop_all() noexcept {
+    present_ = 0;
+    return is_buffer_ ? 0 : drop_from(0);
+}
+
+std::size_t ScratchChunks::drop_from(std::size_t first) noexcept {
+    std::size_t bytes = 0;
+    while (chunks_.size() > first) {
+        const Chunk chunk = chunks_.back();
+        {
+            const std::lock_guard guard(scratch_registry());
+            chunks_.pop_back();
+        }
+        give_back(chunk);
+        bytes += chunk.bytes();
+    }
+    if (bytes != 0) totals_.count_give_back(bytes);
+    return bytes;
+}
+
+}  // namespace tensorpool::arena

@@ -1,0 +1,100 @@
+#include "arena/scratch/scratch_registry.hpp"
+
+#include <utility>
+
+#include "arena/scratch/scratch_operators.hpp"
+#include "arena/scratch/scratch_state.hpp"
+#include "base/never_destroyed.hpp"
+#include "platform/platform.hpp"
+#include "platform/process/fork_handlers.hpp"
+
+namespace tensorpool {
+namespace detail {
+inline namespace abi_1 {
+
+constinit thread_local Scratch* local_scratch TENSORPOOL_INITIAL_EXEC = nullptr;
+
+}  // namespace abi_1
+}  // namespace detail
+
+namespace arena {
+namespace {
+
+constinit base::NeverDestroyed<ScratchRegistry> the_registry;
+
+void give_back_local() noexcept {
+    Scratch* const scratch = detail::local_scratch;
+    detail::local_scratch = nullptr;
+    delete scratch;
+}
+
+// While the library is loaded, before there are threads.
+[[maybe_unused]] const bool watches_forks_from_the_start = platform::set_fork_handlers(
+    platform::ForkPlace::scratches, [] { scratch_registry().before_fork(); },
+    [] { scratch_registry().after_fork_in_parent(); },
+    [] { scratch_registry().after_fork_in_child(); });
+
+}  // namespace
+
+ScratchRegistry& scratch_registry() noexcept {
+    return the_registry.get();
+}
+
+void ScratchRegistry::enter(detail::ScratchState& scratch) noexcept {
+    static const platform::ExitHandler at_exit = platform::add_thread_exit_handler(give_back_local);
+    // Refused to a thread in its last destructors: what it takes now stays until the process ends.
+    (void)platform::call_at_thread_exit(at_exit);
+    const std::lock_guard guard(mutex_);
+    scratch.next_of_all = scratches_;
+    scratches_ = &scratch;
+    scratch.show_quick_path(!hidden_);
+}
+
+void ScratchRegistry::leave(detail::ScratchState& scratch) noexcept {
+    const std::lock_guard guard(mutex_);
+    detail::ScratchState** link = &scratches_;
+    while (*link != nullptr && *link != &scratch) link = &(*link)->next_of_all;
+    if (*link != nullptr) *link = scratch.next_of_all;
+}
+
+void ScratchRegistry::hide_quick_paths() noexcept {
+    const std::lock_guard guard(mutex_);
+    hidden_ = true;
+    for (auto* one = scratches_; one != nullptr; one = one->next_of_all)
+        one->show_quick_path(false);
+}
+
+void ScratchRegistry::show_quick_paths() noexcept {
+    const std::lock_guard guard(mutex_);
+    hidden_ = false;
+    for (auto* one = scratches_; one != nullptr; one = one->next_of_all) one->show_quick_path(true);
+}
+
+void ScratchRegistry::before_fork() noexcept {
+    scratch_operators().lock();
+    mutex_.lock();
+}
+
+void ScratchRegistry::after_fork_in_parent() noexcept {
+    mutex_.unlock();
+    scratch_operators().unlock();
+}
+
+// The other threads are not in the child.
+void ScratchRegistry::after_fork_in_child() noexcept {
+    after_fork_in_parent();
+    detail::ScratchState* scratch = std::exchange(scratches_, nullptr);
+    while (scratch != nullptr) {
+        detail::ScratchState& one = *scratch;
+        scratch = std::exchange(one.next_of_all, nullptr);
+        if (&one.scratch() == detail::local_scratch) {
+            scratches_ = &one;
+            one.belong_to_this_thread();
+        } else {
+            one.abandon();
+        }
+    }
+}
+
+}  // namespace arena
+}  // namespace tensorpool

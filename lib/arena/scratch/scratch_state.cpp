@@ -1,0 +1,264 @@
+#include "arena/scratch/scratch_state.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include <tensorpool/arena_options.hpp>
+#include <tensorpool/snapshot.hpp>
+
+#include "arena/scratch/scratch_registry.hpp"
+#include "base/alignment.hpp"
+#include "platform/platform.hpp"
+#include "statistics/report/report_at_exit.hpp"
+#include "statistics/segment/limit_kind.hpp"
+#include "statistics/sums/arena_figures.hpp"
+#include "statistics/timeline/timeline.hpp"
+
+namespace tensorpool::detail {
+namespace {
+
+constexpr std::size_t granule = 64;
+// A chunk that is chained doubles the scratch, but adds no more than this beyond what is asked for.
+constexpr std::size_t most_chained_surplus = std::size_t{64} << 20;
+
+// Beyond this, room for alignment is not kept ready.
+constexpr std::size_t most_slack = std::size_t{4} << 20;
+
+}  // namespace
+
+ScratchState::ScratchState(Scratch& scratch, std::string name)
+    : record(name, ArenaStatistics::Kind::scratch, platform::current_thread_id()),
+      number(record->id.load(std::memory_order_relaxed)),
+      scratch_(scratch),
+      name_(std::move(name)) {
+    scratch.used_ = &record->used;
+    scratch.high_ = &record->high;
+    statistics::report_at_exit_where_wanted();
+    statistics::snapshot_sources().enter(*this);
+}
+
+ScratchState::~ScratchState() {
+    if (!record.has_place()) {
+        const std::lock_guard guard(arena::scratch_registry());
+        record.leave();
+    }
+    // The child of a fork takes what is in the registry for whole.
+    arena::scratch_registry().leave(*this);
+    statistics::snapshot_sources().leave(*this);
+}
+
+void ScratchState::abandon() noexcept {
+    statistics::snapshot_sources().leave(*this);
+    chunks.drop_all();
+    record.leave();
+}
+
+void ScratchState::belong_to_this_thread() noexcept {
+    record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
+}
+
+void ScratchState::count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept {
+    const LimitKind limit = statistics::limit_kind(refusal);
+    totals.count_refusal();
+    statistics::write_entry(statistics::refusal_kind(limit), limit, bytes, name_);
+    fold_record();
+}
+
+void ScratchState::add_to(Snapshot& snapshot) const {
+    snapshot.scratches.push_back(statistics());
+}
+
+statistics::SnapshotSource::Identity ScratchState::identify() const noexcept {
+    return {TraceSource::scratch, number, name_};
+}
+
+// Requests above take the slow path anyway, so that rounding cannot overflow.
+void ScratchState::show_quick_path(bool shown) noexcept {
+    constexpr std::size_t most_quick_bytes = std::size_t{1} << 30;
+    const std::size_t bytes = std::min(arena_defaults().max_allocation, most_quick_bytes);
+    scratch_.quick_bytes_.store(shown ? bytes : 0, std::memory_order_relaxed);
+}
+
+ArenaStatistics ScratchState::statistics() const noexcept {
+    return statistics::figures_of(*record);
+}
+
+std::size_t ScratchState::capacity() const noexcept {
+    return totals.capacity_bytes.load(std::memory_order_relaxed);
+}
+
+std::size_t ScratchState::peak() const noexcept {
+    return std::max<std::size_t>(totals.peak_used_bytes.load(std::memory_order_relaxed),
+                                 record->high.load(std::memory_order_relaxed));
+}
+
+void ScratchState::set_buffer(std::span<std::byte> buffer) {
+    chunks.set_buffer(buffer.data(), buffer.data() + buffer.size());
+    totals.capacity_bytes.store(buffer.size(), std::memory_order_relaxed);
+    totals.peak_capacity_bytes.store(buffer.size(), std::memory_order_relaxed);
+    totals.limit_bytes.store(buffer.size(), std::memory_order_relaxed);
+    use_present_chunk();
+    note_changes();
+    record_capacity();
+}
+
+ScratchOperator* ScratchState::find_operator(std::string_view name) noexcept {
+    if (const auto known = operators_.find(name); known != operators_.end()) return known->second;
+    try {
+        const arena::ScratchOperators::Entry entry = arena::scratch_operators().find_or_add(name);
+        operators_.emplace(entry.name, entry.found);
+        return entry.found;
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
+                             base::Refusal& refusal) noexcept {
+    const std::size_t most = arena_defaults().max_allocation;
+    if (bytes > most) {
+        refusal = {"max_allocation", most};
+        return nullptr;
+    }
+    alignment = std::max(alignment, granule);
+    const std::size_t size = base::align_up(bytes, granule);
+    for (;;) {
+        const std::uintptr_t next = scratch_.base_ + scratch_.used();
+        const std::uintptr_t end = scratch_.base_ + scratch_.limit_;
+        const std::uintptr_t begin = base::align_up(next, alignment);
+        if (begin >= next && begin <= end && size <= end - begin) {
+            record->used.store(begin + size - scratch_.base_, std::memory_order_relaxed);
+            return reinterpret_cast<void*>(begin);
+        }
+        if (!grow(size, alignment, refusal)) return nullptr;
+    }
+}
+
+// Goes on in the next chunk: a spare one, or one from the system.
+bool ScratchState::grow(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept {
+    const bool first = chunks.empty();
+    if (first || !chunks.next_has(bytes, alignment)) {
+        const std::size_t surplus = std::min(capacity(), most_chained_surplus);
+        const std::size_t wanted = std::max({bytes, surplus, first_chunk_bytes});
+        if (!add_chunk(bytes, wanted, alignment, refusal)) return false;
+    }
+    if (!first) chunks.go_on(scratch_.used());
+    // In one piece with what comes before, the block may need padding.
+    slack_ += std::min(alignment - granule, most_slack);
+    use_present_chunk();
+    note_changes();
+    return true;
+}
+
+bool ScratchState::prepare(std::size_t bytes, base::Refusal& refusal) noexcept {
+    if (!is_ready_for(bytes)) {
+        if (!make_ready(bytes, refusal)) return false;
+        note_changes();
+    }
+    prepared_ = std::max(prepared_, scratch_.used() + bytes);
+    return true;
+}
+
+bool ScratchState::is_ready_for(std::size_t bytes) const noexcept {
+    return bytes <= scratch_.limit_ - scratch_.used() || chunks.next_has(bytes, granule);
+}
+
+bool ScratchState::make_ready(std::size_t bytes, base::Refusal& refusal) noexcept {
+    const bool first = chunks.empty();
+    if (!add_chunk(bytes, bytes, granule, refusal)) return false;
+    if (!first && (scratch_.used() != 0 || scratch_.scope() != outside)) return true;
+    // In place of a chunk in which there is nothing, not beside it.
+    if (!first) chunks.drop_present();
+    use_present_chunk();
+    scratch_.unsettled_ = scratch_.scope() != outside;
+    return true;
+}
+
+bool ScratchState::add_chunk(std::size_t needed, std::size_t wanted, std::size_t alignment,
+                             base::Refusal& refusal) noexcept {
+    const std::size_t bytes = chunks.add_next(needed, wanted, alignment, refusal);
+    if (bytes == 0) return false;
+    scratch_.unsettled_ = true;
+    if (innermost != nullptr) {
+        innermost->growths.fetch_add(1, std::memory_order_relaxed);
+        innermost->grown_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    }
+    return true;
+}
+
+void ScratchState::use_present_chunk() noexcept {
+    if (chunks.empty()) {
+        scratch_.chunk_ = 0;
+        scratch_.base_ = 0;
+        scratch_.limit_ = 0;
+        record->used.store(0, std::memory_order_relaxed);
+        return;
+    }
+    go_back_to(chunks.present_number(), chunks.present().below);
+}
+
+void ScratchState::go_back_to(std::size_t chunk, std::size_t used) noexcept {
+    if (chunks.empty()) return;
+    chunks.go_back_to(chunk);
+    const arena::ScratchChunks::Chunk& present = chunks.present();
+    scratch_.chunk_ = chunk;
+    scratch_.base_ = reinterpret_cast<std::uintptr_t>(present.begin) - present.below;
+    scratch_.limit_ = present.below + present.bytes();
+    record->used.store(used, std::memory_order_relaxed);
+}
+
+void ScratchState::settle() noexcept {
+    const std::size_t high = record->high.load(std::memory_order_relaxed);
+    const std::size_t need = std::max(high + slack_, prepared_);
+    forget_need();
+    scratch_.unsettled_ = false;
+    if (chunks.is_buffer() || (!chunks.empty() && chunks.is_one() && need <= capacity())) return;
+    chunks.drop_all();
+    // Where it is refused, the next allocation asks again for what it needs.
+    base::Refusal refusal;
+    (void)chunks.add_next(need, arena::joined_bytes(need), granule, refusal);
+    use_present_chunk();
+    note_changes();
+}
+
+// Puts on the timeline what grew and what was given back since the last time.
+void ScratchState::note_changes() noexcept {
+    const auto note = [this](EntryKind kind, const statistics::Counter& total,
+                             std::uint64_t& noted) {
+        const std::uint64_t now = total.load(std::memory_order_relaxed);
+        if (now == noted) return;
+        statistics::write_entry(kind, LimitKind::none, now - noted, name_);
+        noted = now;
+        record_capacity();
+    };
+    note(EntryKind::give_back, totals.given_back_bytes, noted_given_back_);
+    note(EntryKind::growth, totals.grown_bytes, noted_grown_);
+    fold_record();
+}
+
+void ScratchState::fold_record() noexcept {
+    if (record.has_place()) return;
+    const std::lock_guard guard(arena::scratch_registry());
+    record.fold();
+}
+
+void ScratchState::forget_need() noexcept {
+    base::raise_to(totals.peak_used_bytes, record->high.load(std::memory_order_relaxed));
+    record->high.store(0, std::memory_order_relaxed);
+    prepared_ = 0;
+    slack_ = 0;
+}
+
+std::size_t ScratchState::trim() noexcept {
+    const bool keeps_present = scratch_.used() != 0 || scratch_.scope() != outside;
+    if (!keeps_present) forget_need();
+    const std::size_t bytes = keeps_present ? chunks.drop_spares() : chunks.drop_all();
+    if (chunks.empty()) use_present_chunk();
+    note_changes();
+    return bytes;
+}
+
+}  // namespace tensorpool::detail

@@ -1,0 +1,56 @@
+// What only Linux has; the rest is in file_pages_posix.cpp.
+
+#include "platform/files/file_pages.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "platform/errno_keeper.hpp"
+#include "platform/files/input_file.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+// From the kernel's mman-common.h, which may be older than the kernel that runs.
+constexpr int advice_populate_read = 22;
+
+/// Whether the kernel (5.14 and later) knows the advice: of no bytes it refuses only what it does
+/// not know.
+bool knows_populate_read(void* address) noexcept {
+    return madvise(address, 0, advice_populate_read) == 0;
+}
+
+}  // namespace
+
+Outcome populate_for_reading(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    if (madvise(address, bytes, advice_populate_read) == 0) return Outcome::done;
+    return knows_populate_read(address) ? Outcome::refused : Outcome::unsupported;
+}
+
+std::size_t resident_file_bytes(const void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    auto* const begin = static_cast<char*>(const_cast<void*>(address));
+    unsigned char answers[1024];  // the lowest bit is the answer
+    const std::size_t most = sizeof answers * page_bytes();
+    std::size_t pages = 0;
+    for (std::size_t at = 0; at < bytes; at += most) {
+        const std::size_t some = std::min(most, bytes - at);
+        if (mincore(begin + at, some, answers) != 0) return 0;
+        pages += static_cast<std::size_t>(
+            std::count_if(answers, answers + some / page_bytes(),
+                          [](unsigned char answer) { return (answer & 1U) != 0; }));
+    }
+    return pages * page_bytes();
+}
+
+bool InputFile::drop_from_cache(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    return posix_fadvise(static_cast<int>(handle_), static_cast<off_t>(offset),
+                         static_cast<off_t>(bytes), POSIX_FADV_DONTNEED) == 0;
+}
+
+}  // namespace tensorpool::platform

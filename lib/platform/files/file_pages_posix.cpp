@@ -1,0 +1,47 @@
+// What Linux and macOS share.
+
+#include <sys/mman.h>
+
+#include "platform/errno_keeper.hpp"
+#include "platform/files/file_pages.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+Outcome advise(void* address, std::size_t bytes, int advice) noexcept {
+    const ErrnoKeeper errno_keeper;
+    return madvise(address, bytes, advice) == 0 ? Outcome::done : Outcome::refused;
+}
+
+int advice_for(ReadAhead how_much) noexcept {
+    if (how_much == ReadAhead::much) return MADV_SEQUENTIAL;
+    return how_much == ReadAhead::none ? MADV_RANDOM : MADV_NORMAL;
+}
+
+}  // namespace
+
+Outcome set_read_ahead(void* address, std::size_t bytes, ReadAhead how_much) noexcept {
+    return advise(address, bytes, advice_for(how_much));
+}
+
+Outcome begin_to_read(void* address, std::size_t bytes) noexcept {
+    return advise(address, bytes, MADV_WILLNEED);
+}
+
+Outcome drop_file_pages(void* address, std::size_t bytes) noexcept {
+    return advise(address, bytes, MADV_DONTNEED);
+}
+
+bool bar_file_pages(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    // One call, so that no other thread's mapping can take the place in between.
+    return mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE | MAP_FIXED, -1,
+                0) != MAP_FAILED;
+}
+
+void unmap_file(void* address, std::size_t bytes) noexcept {
+    release(address, bytes);
+}
+
+}  // namespace tensorpool::platform

@@ -1,0 +1,34 @@
+// What only Linux tells; the rest is in page_locks_posix.cpp.
+
+#include "platform/files/page_locks.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "platform/errno_keeper.hpp"
+#include "platform/files/fields_linux.hpp"
+#include "platform/files/line_reader_linux.hpp"
+#include "platform/memory/memory_limits_linux.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+
+std::size_t locked_memory() noexcept {
+    const ErrnoKeeper errno_keeper;
+    LineReader lines("/proc/self/status");
+    for (std::string_view line; lines.next(line);) {
+        if (take_field(line, ':') != "VmLck") continue;
+        line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+        return parse_number(line).value_or(0) * 1024;
+    }
+    return 0;
+}
+
+MemoryRoom memory_room() noexcept {
+    const ErrnoKeeper errno_keeper;
+    const MemoryLimits limits = read_memory_limits("");
+    if (limits.binding != no_limit) return {limits.available, limits.binding, true};
+    return {limits.available, total_memory(), false};
+}
+
+}  // namespace tensorpool::platform

@@ -1,0 +1,75 @@
+// What Linux and macOS share.
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/alignment.hpp"
+#include "platform/errno_keeper.hpp"
+#include "platform/files/file_pages.hpp"
+#include "platform/files/page_locks.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+std::size_t size_of(rlim_t limit) noexcept {
+    return limit == RLIM_INFINITY ? SIZE_MAX : static_cast<std::size_t>(limit);
+}
+
+bool is_beyond_limit(std::size_t bytes) noexcept {
+    const std::size_t soft = lock_limits().soft;
+    return soft != SIZE_MAX && bytes > soft - std::min(soft, locked_memory());
+}
+
+/// mlock has one number for several reasons (mlock(2)).
+LockRefusal reason_of(int error, void* address, std::size_t bytes) noexcept {
+    if (error == EPERM) return LockRefusal::limit;
+    if (error == EAGAIN) return LockRefusal::memory;
+    if (error != ENOMEM) return LockRefusal::other;
+    if (populate_for_reading(address, bytes) == Outcome::refused) return LockRefusal::pages;
+    return is_beyond_limit(bytes) ? LockRefusal::limit : LockRefusal::other;
+}
+
+}  // namespace
+
+LockRefusal lock_pages(void* address, std::size_t bytes, int& error) noexcept {
+    const ErrnoKeeper errno_keeper;
+    if (mlock(address, bytes) == 0) return LockRefusal::none;
+    error = errno;
+    const LockRefusal reason = reason_of(error, address, bytes);
+    // Those that could be locked may have been.
+    munlock(address, bytes);
+    return reason;
+}
+
+void unlock_pages(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    munlock(address, bytes);
+}
+
+LockLimits lock_limits() noexcept {
+    const ErrnoKeeper errno_keeper;
+    rlimit limit{};
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return {};
+    return {size_of(limit.rlim_cur), size_of(limit.rlim_max)};
+}
+
+const char* lock_limit_name() noexcept {
+    return "RLIMIT_MEMLOCK";
+}
+
+std::string how_to_raise_lock_limit(std::size_t needed, bool beyond_hard_limit) {
+    const std::string bytes = std::to_string(needed);
+    const std::string kib = std::to_string(base::ceil_divide(needed, 1024));
+    const std::string shell =
+        beyond_hard_limit
+            ? "a line `USER - memlock " + kib + "` in /etc/security/limits.conf and a new login"
+            : "`ulimit -l " + kib + "` in the shell that starts the program";
+    return shell + ", LimitMEMLOCK=" + bytes +
+           " in its systemd unit, or --ulimit memlock=" + bytes + ':' + bytes +
+           " for its container";
+}
+
+}  // namespace tensorpool::platform

@@ -1,0 +1,197 @@
+#include "platform/memory/memory_limits_linux.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "platform/files/fields_linux.hpp"
+#include "platform/files/line_reader_linux.hpp"
+#include "platform/files/path_linux.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+/// One version of control groups: how its mounts look and what its files are called.
+struct CgroupVersion {
+    std::string_view filesystem;
+    /// In the list of a mount's options and of a group's controllers; version 2 leaves that empty.
+    std::string_view controller;
+    std::string_view limit;
+    /// Above it the kernel slows the group down and takes pages back; version 1 has none.
+    std::string_view soft_limit;
+    std::string_view usage;
+    /// In memory.stat: page cache of the group and those below it which the kernel drops first.
+    std::string_view droppable;
+};
+
+constexpr CgroupVersion cgroup_versions[] = {
+    {"cgroup", "memory", "/memory.limit_in_bytes", "", "/memory.usage_in_bytes",
+     "total_inactive_file"},
+    {"cgroup2", "", "/memory.max", "/memory.high", "/memory.current", "inactive_file"},
+};
+
+// Files ------------------------------------------------------------------------------------------
+
+bool list_has(std::string_view list, std::string_view item) noexcept {
+    while (!list.empty()) {
+        if (take_field(list, ',') == item) return true;
+    }
+    return false;
+}
+
+std::optional<std::size_t> read_number(const Path& path) noexcept {
+    LineReader lines(path.c_str());
+    std::string_view line;
+    if (!lines.next(line)) return std::nullopt;
+    return parse_number(line);
+}
+
+/// The number in the line that begins with `key` and a space.
+std::optional<std::size_t> read_field(const Path& path, std::string_view key) noexcept {
+    LineReader lines(path.c_str());
+    std::string_view line;
+    while (lines.next(line)) {
+        if (take_field(line, ' ') == key) return parse_number(line);
+    }
+    return std::nullopt;
+}
+
+// Limits of a group ------------------------------------------------------------------------------
+
+std::size_t read_limit(const Path& directory, std::string_view file) noexcept {
+    if (file.empty()) return no_limit;
+    const std::size_t limit = read_number(directory / file).value_or(no_limit);
+    // Version 1 writes "no limit" as 2^63 less a page.
+    return limit >= no_limit / 4 ? no_limit : limit;
+}
+
+std::size_t read_usage(const CgroupVersion& version, const Path& directory) noexcept {
+    const std::size_t usage = read_number(directory / version.usage).value_or(0);
+    const std::size_t droppable =
+        read_field(directory / "/memory.stat", version.droppable).value_or(0);
+    return usage - std::min(usage, droppable);
+}
+
+void apply_group(const CgroupVersion& version, const Path& directory,
+                 MemoryLimits& limits) noexcept {
+    const std::size_t limit =
+        std::min(read_limit(directory, version.limit), read_limit(directory, version.soft_limit));
+    if (limit == no_limit) return;
+    const std::size_t usage = read_usage(version, directory);
+    limits.total = std::min(limits.total, limit);
+    const std::size_t left = limit - std::min(limit, usage);
+    if (left < limits.available) limits.binding = limit;
+    limits.available = std::min(limits.available, left);
+}
+
+// Finding the groups -----------------------------------------------------------------------------
+
+/// A line of /proc/self/mountinfo (proc(5)), the paths in it still escaped.
+struct Mount {
+    std::string_view root;
+    std::string_view point;
+    std::string_view filesystem;
+    std::string_view options;
+};
+
+Mount parse_mount(std::string_view line) noexcept {
+    Mount mount;
+    for (int skipped = 0; skipped < 3; ++skipped) take_field(line, ' ');
+    mount.root = take_field(line, ' ');
+    mount.point = take_field(line, ' ');
+    // Optional fields, any number of them, end with a dash.
+    line.remove_prefix(std::min(line.find(" - "), line.size()));
+    for (int skipped = 0; skipped < 2; ++skipped) take_field(line, ' ');
+    mount.filesystem = take_field(line, ' ');
+    take_field(line, ' ');
+    mount.options = take_field(line, ' ');
+    return mount;
+}
+
+bool shows_memory_of(const Mount& mount, const CgroupVersion& version) noexcept {
+    if (mount.filesystem != version.filesystem) return false;
+    return version.controller.empty() || list_has(mount.options, version.controller);
+}
+
+/// The process's group in the hierarchy of `version`, from a line "number:controllers:path"; "/" is
+/// given as "". False where there is none.
+bool find_group(const char* root, const CgroupVersion& version, Path& group) noexcept {
+    LineReader lines((Path(root) / "/proc/self/cgroup").c_str());
+    std::string_view line;
+    while (lines.next(line)) {
+        take_field(line, ':');
+        const std::string_view controllers = take_field(line, ':');
+        const bool is_it = version.controller.empty() ? controllers.empty()
+                                                      : list_has(controllers, version.controller);
+        if (!is_it || !line.starts_with('/')) continue;
+        group.append(line == "/" ? "" : line);
+        return true;
+    }
+    return false;
+}
+
+/// Whether a path, seen from the process's cgroup namespace, leads out of it.
+bool leaves_namespace(std::string_view path) noexcept {
+    return path == "/.." || path.starts_with("/../");
+}
+
+/// The directory of `group` below the mount point; nothing where the mount does not show it. In a
+/// container the mount's root is often the container's own group.
+std::optional<std::string_view> below_mount(std::string_view mount_root,
+                                            std::string_view group) noexcept {
+    if (mount_root == "/") mount_root = "";
+    const std::string_view below = group.substr(std::min(mount_root.size(), group.size()));
+    if (group.starts_with(mount_root) && (below.empty() || below[0] == '/')) {
+        return leaves_namespace(below) ? std::nullopt : std::optional(below);
+    }
+    // The mount shows a group above the namespace's root, so above the process's own group.
+    if (leaves_namespace(mount_root)) return "";
+    return std::nullopt;
+}
+
+/// Applies the group's limits and those of its ancestors, up to the mount point.
+void apply_mount(const char* root, const CgroupVersion& version, const Mount& mount,
+                 std::string_view group, MemoryLimits& limits) noexcept {
+    Path mount_root;
+    mount_root.append_unescaped(mount.root);
+    const std::optional<std::string_view> below = below_mount(mount_root.view(), group);
+    if (!below) return;
+    Path directory(root);
+    directory.append_unescaped(mount.point);
+    const std::size_t top = directory.view().size();
+    directory.append(*below);
+    apply_group(version, directory, limits);
+    while (directory.view().size() > top) {
+        directory.shorten(directory.view().rfind('/'));
+        apply_group(version, directory, limits);
+    }
+}
+
+void apply_cgroups(const char* root, const CgroupVersion& version, MemoryLimits& limits) noexcept {
+    Path group;
+    if (!find_group(root, version, group)) return;
+    LineReader lines((Path(root) / "/proc/self/mountinfo").c_str());
+    std::string_view line;
+    while (lines.next(line)) {
+        const Mount mount = parse_mount(line);
+        if (shows_memory_of(mount, version))
+            apply_mount(root, version, mount, group.view(), limits);
+    }
+}
+
+std::size_t read_machine(const char* root, std::string_view key) noexcept {
+    const std::optional<std::size_t> kib = read_field(Path(root) / "/proc/meminfo", key);
+    return kib && *kib < no_limit / 1024 ? *kib * 1024 : no_limit;
+}
+
+}  // namespace
+
+MemoryLimits read_memory_limits(const char* root) noexcept {
+    MemoryLimits limits;
+    limits.total = read_machine(root, "MemTotal:");
+    limits.available = read_machine(root, "MemAvailable:");
+    for (const CgroupVersion& version : cgroup_versions) apply_cgroups(root, version, limits);
+    return limits;
+}
+
+}  // namespace tensorpool::platform

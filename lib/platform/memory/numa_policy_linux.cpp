@@ -1,0 +1,68 @@
+#include "platform/memory/numa_policy.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+
+#include "platform/errno_keeper.hpp"
+#include "platform/memory/numa_linux.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+// From the kernel's mempolicy.h.
+constexpr int policy_default = 0;
+constexpr int policy_preferred = 1;
+constexpr int policy_interleave = 3;
+
+constexpr unsigned bits_per_word = sizeof(unsigned long) * CHAR_BIT;
+// The kernel reads one bit less than it is told to.
+constexpr unsigned long bits_told = most_numa_nodes + 1UL;
+
+/// A policy as the kernel takes it: its number, and a set of nodes.
+struct Policy {
+    int number = policy_default;
+    unsigned long nodes[most_numa_nodes / bits_per_word] = {};
+
+    Policy(NumaPolicy policy, unsigned node) noexcept {
+        if (policy == NumaPolicy::prefer) {
+            number = policy_preferred;
+            add(node);
+        } else if (policy == NumaPolicy::interleave) {
+            number = policy_interleave;
+            const unsigned count = numa_node_count();
+            for (unsigned each = 0; each < count; ++each) add(each);
+        }
+    }
+
+    void add(unsigned node) noexcept {
+        nodes[node / bits_per_word] |= 1UL << (node % bits_per_word);
+    }
+};
+
+}  // namespace
+
+bool set_numa_policy(void* address, std::size_t bytes, NumaPolicy policy, unsigned node) noexcept {
+    const ErrnoKeeper errno_keeper;
+    if (node >= most_numa_nodes) return false;
+    const Policy wanted(policy, node);
+    return syscall(SYS_mbind, address, bytes, wanted.number, wanted.nodes, bits_told, 0U) == 0;
+}
+
+ThreadNumaPolicy::ThreadNumaPolicy(NumaPolicy policy, unsigned node) noexcept {
+    static_assert(sizeof nodes_before_ * CHAR_BIT >= most_numa_nodes);
+    const ErrnoKeeper errno_keeper;
+    if (policy == NumaPolicy::none || node >= most_numa_nodes) return;
+    const Policy wanted(policy, node);
+    is_set_ = syscall(SYS_get_mempolicy, &before_, nodes_before_, bits_told, nullptr, 0UL) == 0 &&
+              syscall(SYS_set_mempolicy, wanted.number, wanted.nodes, bits_told) == 0;
+}
+
+ThreadNumaPolicy::~ThreadNumaPolicy() {
+    const ErrnoKeeper errno_keeper;
+    if (is_set_) syscall(SYS_set_mempolicy, before_, nodes_before_, bits_told);
+}
+
+}  // namespace tensorpool::platform

@@ -1,0 +1,14 @@
+// macOS has one node; Windows takes the wish with each allocation, and for files not at all.
+
+#include "platform/memory/numa_policy.hpp"
+
+namespace tensorpool::platform {
+
+bool set_numa_policy(void*, std::size_t, NumaPolicy, unsigned) noexcept {
+    return false;
+}
+
+ThreadNumaPolicy::ThreadNumaPolicy(NumaPolicy, unsigned) noexcept {}
+ThreadNumaPolicy::~ThreadNumaPolicy() = default;
+
+}  // namespace tensorpool::platform

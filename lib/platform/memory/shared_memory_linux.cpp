@@ -1,0 +1,217 @@
+// Memory that other processes may read: a memfd (memfd_create(2)), or a file where that is wished.
+
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <string_view>
+
+#include "platform/errno_keeper.hpp"
+#include "platform/files/fields_linux.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+// From the kernel's uapi headers, which may be older than the kernel that runs: fcntl.h.
+constexpr int seal_future_write = 0x0010;
+constexpr int advice_populate_write = 23;  // mman-common.h
+constexpr int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
+
+// Programs count on low descriptors, and select(2) takes none from here on. Higher ones would make
+// the process's table of descriptors grow.
+constexpr int beyond_others = 960;
+// Where a program closed one of its three streams, what it prints must not go into the segment.
+constexpr int beyond_standard = 3;
+
+/// A descriptor that is closed unless it is released.
+class File {
+public:
+    explicit File(int number) noexcept : number_(number) {}
+    ~File() {
+        if (number_ >= 0) ::close(number_);
+    }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+    explicit operator bool() const noexcept { return number_ >= 0; }
+    int number() const noexcept { return number_; }
+
+    /// Gives the descriptor away, moved to a high number where there is one.
+    int release_high() noexcept {
+        rlimit limit{};
+        getrlimit(RLIMIT_NOFILE, &limit);
+        const auto most = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, beyond_others + 64));
+        const int high = fcntl(number_, F_DUPFD_CLOEXEC, std::max(beyond_standard, most - 64));
+        const int kept = high >= 0 ? high : number_;
+        if (high >= 0) ::close(number_);
+        number_ = -1;
+        return kept;
+    }
+
+private:
+    int number_;
+};
+
+/// A larger file would bring SIGXFSZ.
+bool may_be_as_large(std::size_t bytes) noexcept {
+    rlimit limit{};
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
+}
+
+bool is_own_regular_file(int file, struct stat& status) noexcept {
+    return fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
+}
+
+/// The mapping of a file that has its size; `then` is done to the file when it is mapped.
+template <class Then>
+SharedMemory map_file(File& file, std::size_t bytes, Then then) noexcept {
+    struct stat status {};
+    if (fstat(file.number(), &status) != 0) return {};
+    void* const address =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
+    if (address == MAP_FAILED) return {};
+    then();
+    return {address, file.release_high(), status.st_dev, status.st_ino};
+}
+
+struct Path {
+    char text[512];
+    bool fits = false;
+};
+
+Path own_path(const char* folder) noexcept {
+    Path path;
+    const int length =
+        std::snprintf(path.text, sizeof path.text, "%s/%d", folder, static_cast<int>(getpid()));
+    path.fits = length > 0 && static_cast<std::size_t>(length) < sizeof path.text;
+    return path;
+}
+
+/// Makes way for a file of ours. False where the one that is there is somebody's who lives.
+bool remove_dead_file(const char* path, std::size_t bytes) noexcept {
+    const File old(::open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    struct stat status {};
+    const auto is_one = [&] {  // whole, or not yet begun
+        return status.st_size == 0 || status.st_size == static_cast<off_t>(bytes);
+    };
+    return old && is_own_regular_file(old.number(), status) && is_one() &&
+           flock(old.number(), LOCK_EX | LOCK_NB) == 0 && ::unlink(path) == 0;
+}
+
+int create_file(const char* path, std::size_t bytes) noexcept {
+    const auto create = [path] {
+        return ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    };
+    const int file = create();
+    if (file >= 0 || errno != EEXIST || !remove_dead_file(path, bytes)) return file;
+    return create();
+}
+
+/// Whether its descriptor is still its own.
+bool is_still_open(const SharedMemory& memory) noexcept {
+    struct stat status {};
+    return memory.file >= 0 && fstat(memory.file, &status) == 0 && status.st_dev == memory.device &&
+           status.st_ino == memory.inode;
+}
+
+/// The number of a name space of this process; 0 where there is no telling.
+std::uint64_t process_name_space() noexcept {
+    struct stat status {};
+    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+SharedMemory share_memory(const char* name, std::size_t bytes, Writers writers) noexcept {
+    const ErrnoKeeper errno_keeper;
+    if (!may_be_as_large(bytes)) return {};
+    File file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!file || ftruncate(file.number(), static_cast<off_t>(bytes)) != 0) return {};
+    return map_file(file, bytes, [&] {
+        // Linux 5.1 and later can keep others from writing; our mapping stands.
+        if (writers == Writers::same_user ||
+            fcntl(file.number(), F_ADD_SEALS, seals | seal_future_write) != 0) {
+            fcntl(file.number(), F_ADD_SEALS, seals);
+        }
+    });
+}
+
+SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    const Path path = own_path(folder);
+    // A program with more rights than who started it makes no files where he says.
+    if (!path.fits || !may_be_as_large(bytes) || getauxval(AT_SECURE) != 0) return {};
+    File file(create_file(path.text, bytes));
+    if (!file) return {};
+    const bool ready = flock(file.number(), LOCK_EX | LOCK_NB) == 0 &&
+                       ftruncate(file.number(), static_cast<off_t>(bytes)) == 0;
+    const SharedMemory memory = ready ? map_file(file, bytes, [] {}) : SharedMemory{};
+    if (memory.address == nullptr) ::unlink(path.text);
+    return memory;
+}
+
+bool get_shared_pages(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    // Linux 5.14 and later. An older one says that it does not know the advice.
+    return madvise(address, bytes, advice_populate_write) == 0 || errno == EINVAL;
+}
+
+void keep_from_forks(void* address, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    madvise(address, bytes, MADV_DONTFORK);
+}
+
+void remove_shared_file(const char* folder, const SharedMemory& memory) noexcept {
+    const ErrnoKeeper errno_keeper;
+    const Path path = own_path(folder);
+    struct stat status {};
+    if (!path.fits || lstat(path.text, &status) != 0) return;
+    if (status.st_dev == memory.device && status.st_ino == memory.inode) ::unlink(path.text);
+}
+
+void close_shared_memory(const SharedMemory& memory) noexcept {
+    const ErrnoKeeper errno_keeper;
+    if (is_still_open(memory)) ::close(memory.file);
+}
+
+bool replace_mapping(void* address, void* by, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    return mremap(by, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address) != MAP_FAILED;
+}
+
+bool make_private(void* address, const SharedMemory& memory, std::size_t bytes) noexcept {
+    const ErrnoKeeper errno_keeper;
+    return is_still_open(memory) && mmap(address, bytes, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_FIXED, memory.file, 0) != MAP_FAILED;
+}
+
+// proc(5): number, name in parentheses, which may hold any character, newlines too, state, and from
+// the fourth on numbers; the 22nd is the start.
+ProcessIdentity identify_process() noexcept {
+    const ErrnoKeeper errno_keeper;
+    ProcessIdentity identity{.number = static_cast<std::uint64_t>(getpid()),
+                             .name_space = process_name_space()};
+    const File file(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
+    char text[1024];  // more than all its numbers have digits
+    const ssize_t got = file ? ::read(file.number(), text, sizeof text) : -1;
+    std::string_view line(text, got > 0 ? static_cast<std::size_t>(got) : 0);
+    const std::size_t begin = line.find('(') + 1;
+    const std::size_t end = line.rfind(')');
+    if (begin == 0 || end == std::string_view::npos || end < begin) return identity;
+    const std::size_t length = std::min(end - begin, sizeof identity.name - 1);
+    std::copy_n(line.data() + begin, length, identity.name);
+    line.remove_prefix(std::min(end + 2, line.size()));
+    for (int field = 3; field < 22; ++field) take_field(line, ' ');
+    identity.start_ticks = parse_number(line).value_or(0);
+    return identity;
+}
+
+}  // namespace tensorpool::platform

@@ -1,0 +1,65 @@
+#include "platform/process/call_stack.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#if __has_include(<link.h>)
+#include <link.h>
+#endif
+
+namespace tensorpool::platform {
+namespace {
+
+struct Walk {
+    std::uintptr_t* frames;
+    std::size_t most;
+    std::size_t count;
+};
+
+_Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) noexcept {
+    Walk& walk = *static_cast<Walk*>(argument);
+    if (walk.count == walk.most) return _URC_END_OF_STACK;
+    const std::uintptr_t address = _Unwind_GetIP(context);
+    if (address == 0) return _URC_END_OF_STACK;
+    // The call lies before the address to which it returns.
+    walk.frames[walk.count++] = address - 1;
+    return _URC_NO_REASON;
+}
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+// The program's own file has no name in the loader's list. Whoever comes first asks.
+const char* own_path() noexcept {
+    static const struct Path {
+        char text[512] = {};
+        Path() noexcept {
+            if (::readlink("/proc/self/exe", text, sizeof text - 1) < 0) text[0] = '\0';
+        }
+    } path;
+    return path.text;
+}
+#endif
+
+}  // namespace
+
+std::size_t capture_stack(std::uintptr_t* frames, std::size_t most) noexcept {
+    Walk walk{frames, most, 0};
+    _Unwind_Backtrace(take_frame, &walk);
+    return walk.count;
+}
+
+CodeOrigin find_code(std::uintptr_t address) noexcept {
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+    dl_find_object found{};
+    if (_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return {};
+    const link_map* const map = found.dlfo_link_map;
+    const char* const path = map->l_name[0] != '\0' ? map->l_name : own_path();
+    return {path, address - map->l_addr};
+#else
+    Dl_info found{};
+    if (dladdr(reinterpret_cast<void*>(address), &found) == 0) return {};
+    return {found.dli_fname, address - reinterpret_cast<std::uintptr_t>(found.dli_fbase)};
+#endif
+}
+
+}  // namespace tensorpool::platform

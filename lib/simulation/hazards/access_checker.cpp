@@ -1,0 +1,128 @@
+#include "simulation/hazards/access_checker.hpp"
+
+#include <algorithm>
+
+namespace tensorpool::device {
+namespace {
+
+std::uintptr_t begin_of(const MemoryRange& range) noexcept {
+    return reinterpret_cast<std::uintptr_t>(range.address);
+}
+
+// Work of a graph may touch what was freed within its capture: that memory stays its own. What
+// others got since then is not.
+bool of_its_capture(const Toucher& by, const Life& life) noexcept {
+    return by.capture != 0 && life.capture == by.capture;
+}
+
+}  // namespace
+
+bool AccessChecker::touch(const Toucher& by, const std::vector<MemoryRange>& reads,
+                          const std::vector<MemoryRange>& writes) {
+    bool all_there = true;
+    for (const MemoryRange& range : reads) all_there = there(by, range) && all_there;
+    for (const MemoryRange& range : writes) all_there = there(by, range) && all_there;
+    if (!all_there || !watch_.on) return all_there;
+    for (const MemoryRange& range : reads) read(by, range);
+    for (const MemoryRange& range : writes) write(by, range);
+    return true;
+}
+
+bool AccessChecker::there(const Toucher& by, const MemoryRange& range) {
+    if (range.bytes == 0) return true;
+    const std::uintptr_t begin = begin_of(range);
+    const Allocation* const allocation = memory_.find(begin);
+    const bool own_of_host = allocation == nullptr && !memory_.simulated(begin);
+    if (own_of_host && begin != 0) return true;
+    const std::uintptr_t gap = memory_.first_gap(begin, range.bytes);
+    const std::uintptr_t end = begin + range.bytes;
+    if (gap == end) return reached(by, *allocation, begin, range.bytes);
+    const Cell* const freed = watch_.shadow.find(gap);
+    if (freed != nullptr && freed->content == Content::freed) {
+        watch_.log.add(HazardKind::access_after_free, by.operation, freed->life->freed, gap,
+                       std::min(end, freed->end) - gap);
+        return false;
+    }
+    const Cell* const before = watch_.shadow.find_before(gap);
+    const bool known = before != nullptr && before->life != nullptr;
+    watch_.log.add(HazardKind::out_of_allocation, by.operation,
+                   known ? before->life->born : Operation{}, gap, end - gap);
+    return false;
+}
+
+bool AccessChecker::reached(const Toucher& by, const Allocation& allocation, std::uintptr_t address,
+                            std::size_t bytes) {
+    const bool by_itself = by.kind == Toucher::Kind::host;
+    if (by_itself ? allocation.host_reaches
+                  : allocation.on_host() || reaches_(by.device, allocation.device)) {
+        return true;
+    }
+    const Cell* const cell = watch_.shadow.find(address);
+    const bool known = cell != nullptr && cell->life != nullptr;
+    watch_.log.add(by_itself ? HazardKind::host_access_to_private : HazardKind::out_of_allocation,
+                   by.operation, known ? cell->life->born : Operation{}, address, bytes);
+    return false;
+}
+
+void AccessChecker::read(const Toucher& by, const MemoryRange& range) {
+    const auto look = [&](std::uintptr_t address, Cell& cell) {
+        if (!usable(by, address, cell) || by.kind == Toucher::Kind::captured) return;
+        if (cell.content == Content::uninitialised) {
+            watch_.log.add(HazardKind::read_of_uninitialised, by.operation, cell.life->born,
+                           address, cell.end - address);
+            cell.content = Content::written;  // once is enough
+        }
+        order(by, address, cell, cell.writer);
+        if (by.host()) return;
+        std::erase_if(cell.readers, [&](const Operation& reader) {
+            return reader.timeline == by.operation.timeline;
+        });
+        cell.readers.push_back(by.operation);
+    };
+    watch_.shadow.visit(begin_of(range), range.bytes, watch_.host, look);
+}
+
+void AccessChecker::write(const Toucher& by, const MemoryRange& range) {
+    const auto look = [&](std::uintptr_t address, Cell& cell) {
+        if (!usable(by, address, cell) || by.kind == Toucher::Kind::captured) return;
+        order(by, address, cell, cell.writer);
+        for (const Operation& reader : cell.readers) order(by, address, cell, reader);
+        // What was freed stays so, also where a graph writes to what is its own.
+        if (cell.content == Content::uninitialised) cell.content = Content::written;
+        if (by.host()) return;
+        cell.readers.clear();
+        cell.writer = by.operation;
+    };
+    watch_.shadow.visit(begin_of(range), range.bytes, watch_.host, look);
+}
+
+bool AccessChecker::usable(const Toucher& by, std::uintptr_t address, const Cell& cell) {
+    if (cell.life == nullptr || of_its_capture(by, *cell.life)) return true;
+    const Life& life = *cell.life;
+    const std::size_t bytes = cell.end - address;
+    if (cell.content == Content::freed) {
+        watch_.log.add(HazardKind::access_after_free, by.operation, life.freed, address, bytes);
+        return false;
+    }
+    if (cell.content == Content::unallocated) {
+        watch_.log.add(HazardKind::out_of_allocation, by.operation, life.born, address, bytes);
+        return false;
+    }
+    if (by.capture != 0 && life.born.number > by.captured_until) {
+        watch_.log.add(HazardKind::access_after_free, by.operation, life.born, address, bytes);
+        return false;
+    }
+    return true;
+}
+
+void AccessChecker::order(const Toucher& by, std::uintptr_t address, const Cell& cell,
+                          const Operation& prior) {
+    if (ordered(prior, *by.clock)) return;
+    HazardKind kind = HazardKind::unordered_access;
+    if (by.host()) kind = HazardKind::host_access_too_early;
+    const bool other_life = cell.life != nullptr && prior.number < cell.life->born.number;
+    if (other_life) kind = HazardKind::reuse_before_last_use;
+    watch_.log.add(kind, by.operation, prior, address, cell.end - address);
+}
+
+}  // namespace tensorpool::device

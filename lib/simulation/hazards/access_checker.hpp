@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <tensorpool/device/simulated_kernel.hpp>
+
+#include "simulation/hazards/watch.hpp"
+#include "simulation/simulated_memory.hpp"
+
+namespace tensorpool::device {
+
+/// Who touches memory.
+struct Toucher {
+    Operation operation;
+    const VectorClock* clock = nullptr;  // what it comes after
+    int device = 0;
+    enum class Kind : std::uint8_t {
+        work,      // of a stream
+        captured,  // not done yet: only whether the memory is there
+        copy,      // without a stream: it is done now
+        host,      // the host itself: it does not reach private memory
+    } kind = Kind::work;
+    std::uint64_t capture = 0;         // the graph whose work it is; 0: of none
+    std::uint64_t captured_until = 0;  // the last operation of that capture
+
+    bool host() const noexcept { return kind == Kind::copy || kind == Kind::host; }
+};
+
+/// Finds what is wrong with accesses, and keeps who touched what.
+class AccessChecker {
+public:
+    using Reaches = std::function<bool(int device, int other)>;
+
+    AccessChecker(Watch& watch, const SimulatedMemory& memory, Reaches reaches)
+        : watch_(watch), memory_(memory), reaches_(std::move(reaches)) {}
+
+    /// False where it touches what is not there, and nothing of it may be done.
+    bool touch(const Toucher& by, const std::vector<MemoryRange>& reads,
+               const std::vector<MemoryRange>& writes);
+
+private:
+    bool there(const Toucher& by, const MemoryRange& range);
+    bool reached(const Toucher& by, const Allocation& allocation, std::uintptr_t address,
+                 std::size_t bytes);
+    void read(const Toucher& by, const MemoryRange& range);
+    void write(const Toucher& by, const MemoryRange& range);
+    bool usable(const Toucher& by, std::uintptr_t address, const Cell& cell);
+    void order(const Toucher& by, std::uintptr_t address, const Cell& cell, const Operation& prior);
+
+    Watch& watch_;
+    const SimulatedMemory& memory_;
+    Reaches reaches_;
+};
+
+}  // namespace tensorpool::device

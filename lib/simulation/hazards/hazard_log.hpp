@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <tensorpool/device/hazard.hpp>
+
+#include "simulation/operation.hpp"
+
+namespace tensorpool::device {
+
+/// What was found, and the labels of operations, by which it is told.
+class HazardLog {
+public:
+    /// Keeps `most`, or notes nothing at all.
+    HazardLog(bool on, std::size_t most) : on_(on), most_(most) {}
+
+    /// The number of a label, the same for the same text.
+    std::uint32_t label(const std::string& text);
+    /// A new operation begins: what was reported with the last one may be reported again.
+    void begin() noexcept { reported_.clear(); }
+    /// Once for each kind and pair of operations.
+    void add(HazardKind kind, const Operation& operation, const Operation& other,
+             std::uintptr_t address, std::size_t bytes);
+
+    const std::vector<Hazard>& kept() const noexcept { return kept_; }
+    std::uint64_t count() const noexcept { return count_; }
+    void clear() noexcept;
+
+private:
+    struct Reported {
+        HazardKind kind;
+        std::uint64_t operation;
+        std::uint64_t other;
+        friend bool operator==(const Reported&, const Reported&) = default;
+    };
+
+    HazardOperation told(const Operation& operation) const;
+
+    bool on_;
+    std::size_t most_;
+    std::uint64_t count_ = 0;
+    std::vector<Hazard> kept_;
+    std::vector<Reported> reported_;
+    std::vector<std::string> labels_;
+    std::unordered_map<std::string, std::uint32_t> numbers_;
+};
+
+}  // namespace tensorpool::device

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <tensorpool/device/simulated_backend.hpp>
+
+#include "simulation/operation.hpp"
+#include "simulation/stream.hpp"
+
+namespace tensorpool::device {
+
+/// Makes the choices of a run.
+class ScheduleDriver {
+public:
+    struct Step {
+        StreamName stream;
+        std::uint64_t position = 0;                  // of the work in its stream
+        std::shared_ptr<const Footprint> footprint;  // nullptr: nothing
+    };
+
+    static std::unique_ptr<SimulatedBackend> make_backend(const SimulationOptions& options,
+                                                          ScheduleDriver& driver);
+
+    ScheduleDriver() noexcept = default;
+    virtual ~ScheduleDriver();
+    ScheduleDriver(const ScheduleDriver&) = delete;
+    ScheduleDriver& operator=(const ScheduleDriver&) = delete;
+
+    /// Which of these, of which there is at least one, is done next.
+    virtual unsigned choose_step(const std::vector<Step>& steps) = 0;
+    /// Whether a query of what is not done yet says so, or does it first.
+    virtual bool choose_not_ready() = 0;
+    /// This is about to be done, whether it was chosen or not.
+    virtual void done(const Step& step) = 0;
+};
+
+/// Makes the choices that are given, then the first one each.
+class ReplayDriver final : public ScheduleDriver {
+public:
+    explicit ReplayDriver(std::vector<unsigned> choices) noexcept : choices_(std::move(choices)) {}
+
+    unsigned choose_step(const std::vector<Step>& steps) override;
+    bool choose_not_ready() override;
+    void done(const Step&) override {}
+
+private:
+    unsigned next(unsigned count) noexcept;
+
+    std::vector<unsigned> choices_;
+    std::size_t made_ = 0;
+};
+
+}  // namespace tensorpool::device

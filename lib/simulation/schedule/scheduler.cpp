@@ -1,0 +1,202 @@
+#include "simulation/schedule/scheduler.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tensorpool::device {
+namespace {
+
+thread_local bool at_work_now = false;
+
+// One in four: a queue gets some length before it is worked off.
+constexpr std::uint64_t random_chance = 4;
+
+// A driven program that polls would have endlessly many orders.
+constexpr std::uint64_t driven_patience = 2;
+
+ScheduleDriver::Step step_of(const Stream& stream) {
+    return {stream.name, stream.done + 1, stream.queue.front().footprint};
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const SimulationOptions& options, ScheduleDriver* driver)
+    : schedule_(options.schedule),
+      patience_(driver == nullptr ? options.patience : driven_patience),
+      driver_(driver),
+      random_(options.seed) {}
+
+// Streams that wait for each other hold each other.
+Scheduler::~Scheduler() {
+    for (const auto& stream : streams_) stream->queue.clear();
+}
+
+bool Scheduler::at_work() noexcept {
+    return at_work_now;
+}
+
+void Scheduler::retire(Stream& stream) {
+    stream.destroyed = true;
+    if (!stream.idle()) return;
+    std::erase_if(streams_, [&](const auto& each) { return each.get() == &stream; });
+}
+
+void Scheduler::give(SimulationLock& lock, Stream& stream, QueueEntry entry) {
+    if (entry.is_wait() && entry.after.reached() && stream.idle()) return;
+    if (entry.is_wait()) ++waits_;
+    stream.queue.push_back(std::move(entry));
+    ++stream.given;
+    stream.polls = 0;
+    if (schedule_ == Schedule::eager) {
+        while (Stream* const next = any_runnable()) run(lock, *next);
+    } else if (schedule_ == Schedule::random) {
+        run_some(lock);
+    }
+}
+
+void Scheduler::wait(SimulationLock& lock, const Target& target) {
+    while (!target.reached()) {
+        if (!advance(lock, target)) changed_.wait(lock);
+    }
+}
+
+bool Scheduler::poll(SimulationLock& lock, const Target& target) {
+    if (target.reached()) return true;
+    if (schedule_ == Schedule::random) run_some(lock);
+    if (target.reached()) return true;
+    if (decide_to_answer_late(target)) return false;
+    wait(lock, target);
+    return true;
+}
+
+bool Scheduler::decide_to_answer_late(const Target& target) {
+    std::uint64_t& polls = target.stream->polls;
+    if (schedule_ != Schedule::eager && patience_ != 0 && polls >= patience_) return false;
+    ++polls;
+    return driver_ == nullptr || driver_->choose_not_ready();
+}
+
+void Scheduler::drain(SimulationLock& lock) {
+    for (;;) {
+        const auto pending = std::find_if(streams_.begin(), streams_.end(),
+                                          [](const auto& stream) { return !stream->idle(); });
+        if (pending == streams_.end()) return;
+        const Target target = {*pending, (*pending)->done + 1};
+        if (Stream* const needed = needed_for(target)) {
+            run(lock, *needed);
+        } else {
+            changed_.wait(lock);
+        }
+    }
+}
+
+bool Scheduler::step(SimulationLock& lock, Stream& stream) {
+    if (!stream.runnable()) return false;
+    run(lock, stream);
+    return true;
+}
+
+// One piece of work towards the target; false where all that could be done is done by others.
+bool Scheduler::advance(SimulationLock& lock, const Target& target) {
+    Stream* const next = choose(target);
+    if (next == nullptr) return false;
+    run(lock, *next);
+    return true;
+}
+
+Stream* Scheduler::choose(const Target& target) {
+    switch (schedule_) {
+        case Schedule::eager:
+            return any_runnable();
+        case Schedule::lazy:
+            return needed_for(target);
+        case Schedule::random:
+            return random_runnable();
+        case Schedule::replayed:
+            return driven_runnable();
+    }
+    return nullptr;
+}
+
+Stream* Scheduler::needed_for(const Target& target) noexcept {
+    Stream* stream = target.stream.get();
+    while (!stream->busy && !stream->queue.front().after.reached()) {
+        stream = stream->queue.front().after.stream.get();
+    }
+    return stream->busy ? nullptr : stream;
+}
+
+Stream* Scheduler::any_runnable() noexcept {
+    for (const auto& stream : streams_) {
+        if (stream->runnable()) return stream.get();
+    }
+    return nullptr;
+}
+
+Stream* Scheduler::random_runnable() {
+    std::vector<Stream*> runnable;
+    for (const auto& stream : streams_) {
+        if (stream->runnable()) runnable.push_back(stream.get());
+    }
+    return runnable.empty() ? nullptr : runnable[random_() % runnable.size()];
+}
+
+Stream* Scheduler::driven_runnable() {
+    std::vector<Stream*> runnable;
+    std::vector<ScheduleDriver::Step> steps;
+    for (const auto& stream : streams_) {
+        if (!stream->runnable()) continue;
+        runnable.push_back(stream.get());
+        steps.push_back(step_of(*stream));
+    }
+    return runnable.empty() ? nullptr : runnable[driver_->choose_step(steps)];
+}
+
+void Scheduler::run_some(SimulationLock& lock) {
+    while (random_() % random_chance == 0) {
+        Stream* const next = random_runnable();
+        if (next == nullptr) return;
+        run(lock, *next);
+    }
+}
+
+void Scheduler::run(SimulationLock& lock, Stream& stream) {
+    if (driver_ != nullptr) driver_->done(step_of(stream));
+    QueueEntry& entry = stream.queue.front();
+    if (entry.run) {
+        stream.busy = true;
+        lock.unlock();
+        at_work_now = true;
+        [&]() noexcept { entry.run(); }();
+        at_work_now = false;
+        lock.lock();
+        stream.busy = false;
+    }
+    if (entry.then) entry.then();
+    finish_first(stream);
+    if (waits_ != 0) pass_waits();
+    std::erase_if(streams_, [](const auto& each) { return each->destroyed && each->idle(); });
+    changed_.notify_all();
+}
+
+void Scheduler::finish_first(Stream& stream) noexcept {
+    if (stream.queue.front().is_wait()) --waits_;
+    stream.queue.pop_front();
+    ++stream.done;
+    stream.polls = 0;
+}
+
+// A wait is passed as soon as it can be: that is no step, and nobody chooses when.
+void Scheduler::pass_waits() noexcept {
+    for (bool passed = true; passed;) {
+        passed = false;
+        for (const auto& stream : streams_) {
+            while (stream->runnable() && stream->queue.front().is_wait()) {
+                finish_first(*stream);
+                passed = true;
+            }
+        }
+    }
+}
+
+}  // namespace tensorpool::device

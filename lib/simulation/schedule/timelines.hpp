@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "simulation/hazards/vector_clock.hpp"
+
+namespace tensorpool::device {
+
+/// One thing after the other, in the clocks' numbers.
+struct Timeline {
+    std::uint32_t number = 0;
+    std::uint64_t tick = 0;  // of the last that was done
+};
+
+/// Numbers of timelines. Those of streams that ended are used again, from where they stopped and as
+/// soon as the host knows all of what they did: then the clocks stay short.
+class Timelines {
+public:
+    Timeline take(const VectorClock& host) {
+        for (std::size_t i = 0; i < ended_.size(); ++i) {
+            const Timeline ended = ended_[i];
+            if (host[ended.number] < ended.tick) continue;
+            ended_[i] = ended_.back();
+            ended_.pop_back();
+            return ended;
+        }
+        return {made_++, 0};
+    }
+    void give(Timeline timeline) { ended_.push_back(timeline); }
+
+private:
+    std::uint32_t made_ = 0;
+    std::vector<Timeline> ended_;
+};
+
+}  // namespace tensorpool::device

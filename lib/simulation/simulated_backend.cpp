@@ -1,0 +1,168 @@
+#include <tensorpool/device/simulated_backend.hpp>
+
+#include <utility>
+
+#include "simulation/simulation.hpp"
+
+namespace tensorpool {
+
+using device::Simulation;
+using device::SimulationLock;
+
+// The backend as a whole, its devices and what only a simulation has. Its other functions stand in
+// simulated_memory_calls.cpp, simulated_stream_calls.cpp, simulated_copies.cpp and
+// simulated_capture_calls.cpp.
+
+SimulatedBackend::SimulatedBackend(const SimulationOptions& options)
+    : simulation_(std::make_unique<Simulation>(options, nullptr)) {}
+
+SimulatedBackend::SimulatedBackend(const SimulationOptions& options, device::ScheduleDriver& driver)
+    : simulation_(std::make_unique<Simulation>(options, &driver)) {}
+
+SimulatedBackend::~SimulatedBackend() = default;
+
+DeviceType SimulatedBackend::type() const noexcept {
+    return DeviceType::simulated;
+}
+
+int SimulatedBackend::device_count() noexcept {
+    return simulation_->options.devices;
+}
+
+std::string SimulatedBackend::device_name(int device) {
+    if (!simulation_->is_device(device)) return "";
+    return "Simulated device " + std::to_string(device);
+}
+
+DeviceAbilities SimulatedBackend::abilities(int device) noexcept {
+    DeviceAbilities abilities;
+    if (!simulation_->is_device(device)) return abilities;
+    const SimulationOptions& options = simulation_->options;
+    abilities.unified_memory = options.unified_memory;
+    abilities.shared_storage = options.shared_storage;
+    abilities.managed_storage = options.managed_storage;
+    abilities.virtual_memory = options.virtual_memory;
+    abilities.stream_ordered_allocation = options.stream_ordered_allocation;
+    abilities.graph_capture = options.graph_capture;
+    abilities.late_free_size = options.late_free_size;
+    abilities.watches_blocks = options.watches_blocks && options.finds_hazards;
+    abilities.largest_allocation = options.largest_allocation;
+    abilities.granularity = options.virtual_memory ? options.granularity : 0;
+    abilities.recommended_bytes = options.recommended_bytes;
+    return abilities;
+}
+
+DeviceStatus SimulatedBackend::memory_info(int device, DeviceMemoryInfo& info) noexcept {
+    return simulation_->call(SimulatedCall::memory_info, device, [&](SimulationLock&) {
+        info = simulation_->memory.info(device);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus SimulatedBackend::settle_memory(int device) noexcept {
+    return simulation_->call(SimulatedCall::settle_memory, device, [&](SimulationLock&) {
+        simulation_->memory.settle(device);
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus SimulatedBackend::synchronize_device(int device) noexcept {
+    return simulation_->call(SimulatedCall::synchronize_device, device, [&](SimulationLock& lock) {
+        return simulation_->synchronize(lock, device);
+    });
+}
+
+std::string SimulatedBackend::last_error() {
+    const std::lock_guard guard(simulation_->mutex);
+    return simulation_->book.error();
+}
+
+// What only a simulation has ---------------------------------------------------------------------
+
+DeviceStatus SimulatedBackend::launch(int device, StreamHandle stream,
+                                      const SimulatedKernel& kernel) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::launch, device, [&](SimulationLock& lock) {
+        const auto found = s.stream(device, stream);
+        if (found == nullptr) return s.no_stream();
+        device::Work work;
+        work.label = kernel.label;
+        work.reads = kernel.reads;
+        work.writes = kernel.writes;
+        work.run = kernel.function;
+        work.opaque = kernel.function && kernel.reads.empty() && kernel.writes.empty();
+        work.duration_ns = kernel.duration_ns;
+        return s.give(lock, *found, std::move(work));
+    });
+}
+
+bool SimulatedBackend::step(int device, StreamHandle stream) noexcept {
+    SimulationLock lock(simulation_->mutex);
+    if (!simulation_->is_device(device)) return false;
+    const auto found = simulation_->stream(device, stream);
+    return found != nullptr && simulation_->scheduler.step(lock, *found);
+}
+
+void SimulatedBackend::host_read(const void* address, std::size_t bytes,
+                                 const char* label) noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    simulation_->host_touch(label, {{address, bytes}}, {});
+}
+
+void SimulatedBackend::host_write(void* address, std::size_t bytes, const char* label) noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    simulation_->host_touch(label, {}, {{address, bytes}});
+}
+
+std::vector<Hazard> SimulatedBackend::hazards() const {
+    const std::lock_guard guard(simulation_->mutex);
+    return simulation_->watch.log.kept();
+}
+
+std::uint64_t SimulatedBackend::hazard_count() const noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    return simulation_->watch.log.count();
+}
+
+void SimulatedBackend::clear_hazards() noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    simulation_->watch.log.clear();
+}
+
+std::string SimulatedBackend::hazard_report() const {
+    std::string text;
+    for (const Hazard& hazard : hazards()) text += to_string(hazard) + '\n';
+    return text;
+}
+
+SimulatedCalls SimulatedBackend::calls() const noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    return simulation_->book.calls();
+}
+
+void SimulatedBackend::reset_calls() noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    simulation_->book.reset_calls();
+}
+
+void SimulatedBackend::set_faults(const SimulationFaults& faults) {
+    const std::lock_guard guard(simulation_->mutex);
+    simulation_->book.set_faults(faults);
+}
+
+void SimulatedBackend::set_other_process_bytes(int device, std::size_t bytes) noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    if (simulation_->is_device(device)) simulation_->memory.set_other_process_bytes(device, bytes);
+}
+
+std::uint64_t SimulatedBackend::now_ns() const noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    return simulation_->now_ns;
+}
+
+void SimulatedBackend::advance_ns(std::uint64_t ns) noexcept {
+    const std::lock_guard guard(simulation_->mutex);
+    simulation_->spend(ns);
+}
+
+}  // namespace tensorpool

@@ -1,0 +1,139 @@
+#include <tensorpool/device/simulated_backend.hpp>
+
+#include <cstring>
+#include <utility>
+
+#include "simulation/simulation.hpp"
+
+namespace tensorpool {
+
+using device::duration_ns;
+using device::Simulation;
+using device::SimulationLock;
+using device::Work;
+
+namespace {
+
+double bandwidth(const SimulationOptions& options, CopyKind kind) noexcept {
+    switch (kind) {
+        case CopyKind::host_to_device:
+            return options.host_to_device_bytes_per_ns;
+        case CopyKind::device_to_host:
+            return options.device_to_host_bytes_per_ns;
+        case CopyKind::device_to_device:
+            return options.device_to_device_bytes_per_ns;
+        case CopyKind::host_to_host:
+            break;
+    }
+    return options.host_to_host_bytes_per_ns;
+}
+
+Work copy_work(std::string label, void* to, const void* from, std::size_t bytes, double speed) {
+    Work work;
+    work.label = std::move(label);
+    work.reads = {{from, bytes}};
+    work.writes = {{to, bytes}};
+    work.run = [to, from, bytes] { std::memcpy(to, from, bytes); };
+    work.duration_ns = duration_ns(bytes, speed);
+    return work;
+}
+
+Work fill_work(void* memory, std::uint8_t byte, std::size_t bytes, double speed) {
+    Work work;
+    work.label = "fill";
+    work.writes = {{memory, bytes}};
+    work.run = [memory, byte, bytes] { std::memset(memory, byte, bytes); };
+    work.duration_ns = duration_ns(bytes, speed);
+    return work;
+}
+
+std::string copy_label(CopyKind kind) {
+    return std::string("copy ") + to_string(kind);
+}
+
+DeviceStatus no_kind(Simulation& s) {
+    return s.refuse(DeviceStatus::invalid_argument, "no such kind of copy");
+}
+
+}  // namespace
+
+DeviceStatus SimulatedBackend::copy(int device, CopyKind kind, void* to, const void* from,
+                                    std::size_t bytes) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::copy, device, [&](SimulationLock& lock) {
+        if (kind > CopyKind::device_to_device) return no_kind(s);
+        if (bytes == 0) return DeviceStatus::ok;
+        return s.do_now(lock, device,
+                        copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind)));
+    });
+}
+
+DeviceStatus SimulatedBackend::copy_async(int device, CopyKind kind, void* to, const void* from,
+                                          std::size_t bytes, StreamHandle stream) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::copy_async, device, [&](SimulationLock& lock) {
+        const auto found = s.stream(device, stream);
+        if (found == nullptr) return s.no_stream();
+        if (kind > CopyKind::device_to_device) return no_kind(s);
+        if (bytes == 0) return DeviceStatus::ok;
+        return s.give(lock, *found,
+                      copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind)));
+    });
+}
+
+DeviceStatus SimulatedBackend::fill(int device, void* memory, std::uint8_t byte,
+                                    std::size_t bytes) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::fill, device, [&](SimulationLock& lock) {
+        if (bytes == 0) return DeviceStatus::ok;
+        return s.do_now(lock, device,
+                        fill_work(memory, byte, bytes, s.options.device_to_device_bytes_per_ns));
+    });
+}
+
+DeviceStatus SimulatedBackend::fill_async(int device, void* memory, std::uint8_t byte,
+                                          std::size_t bytes, StreamHandle stream) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::fill_async, device, [&](SimulationLock& lock) {
+        const auto found = s.stream(device, stream);
+        if (found == nullptr) return s.no_stream();
+        if (bytes == 0) return DeviceStatus::ok;
+        return s.give(lock, *found,
+                      fill_work(memory, byte, bytes, s.options.device_to_device_bytes_per_ns));
+    });
+}
+
+// Peers ------------------------------------------------------------------------------------------
+
+bool SimulatedBackend::can_access_peer(int device, int peer) noexcept {
+    return device != peer && simulation_->is_device(device) && simulation_->is_device(peer);
+}
+
+DeviceStatus SimulatedBackend::enable_peer_access(int device, int peer) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::enable_peer_access, device, [&](SimulationLock&) {
+        if (!can_access_peer(device, peer)) {
+            return s.refuse(DeviceStatus::invalid_argument, "no such peer");
+        }
+        s.peers[static_cast<std::size_t>(device)][static_cast<std::size_t>(peer)] = true;
+        return DeviceStatus::ok;
+    });
+}
+
+DeviceStatus SimulatedBackend::copy_peer_async(int to_device, void* to, int from_device,
+                                               const void* from, std::size_t bytes,
+                                               StreamHandle stream) noexcept {
+    Simulation& s = *simulation_;
+    return s.call(SimulatedCall::copy_peer_async, to_device, [&](SimulationLock& lock) {
+        const auto found = s.stream(to_device, stream);
+        if (found == nullptr) return s.no_stream();
+        if (to_device == from_device || !s.reaches(to_device, from_device)) {
+            return s.refuse(DeviceStatus::invalid_argument, "without access to its peer");
+        }
+        if (bytes == 0) return DeviceStatus::ok;
+        return s.give(lock, *found,
+                      copy_work("copy from peer", to, from, bytes, s.options.peer_bytes_per_ns));
+    });
+}
+
+}  // namespace tensorpool

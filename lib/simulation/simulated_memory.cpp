@@ -1,0 +1,283 @@
+#include "simulation/simulated_memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "base/alignment.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::device {
+namespace {
+
+// Twice what the device has, for gaps and for ranges that rest.
+constexpr std::size_t addresses_per_byte = 2;
+constexpr std::size_t spare_addresses = std::size_t{256} << 20;
+constexpr std::size_t pinned_addresses = std::size_t{64} << 30;
+
+std::uintptr_t number(const void* address) noexcept {
+    return reinterpret_cast<std::uintptr_t>(address);
+}
+
+// Into zeros: pages of zeros are left as they are, so that nothing is touched for them.
+void copy_touched(void* to, const void* from, std::size_t bytes) noexcept {
+    static constexpr std::byte zeros[4096] = {};
+    for (std::size_t at = 0; at < bytes; at += sizeof zeros) {
+        const std::byte* const page = static_cast<const std::byte*>(from) + at;
+        if (std::memcmp(page, zeros, sizeof zeros) == 0) continue;
+        std::memcpy(static_cast<std::byte*>(to) + at, page, sizeof zeros);
+    }
+}
+
+}  // namespace
+
+SimulatedMemory::SimulatedMemory(const SimulationOptions& options, AddressArena::Forget forget)
+    : late_free_size_(options.late_free_size),
+      unified_(options.unified_memory),
+      granularity_(options.granularity),
+      pinned_(pinned_addresses, forget) {
+    for (int device = 0; device < options.devices; ++device) {
+        Place& place = places_.emplace_back();
+        const std::size_t addresses = options.memory_bytes * addresses_per_byte + spare_addresses;
+        place.arena = std::make_unique<AddressArena>(addresses, forget);
+        place.total = options.memory_bytes;
+        place.others = options.other_process_bytes;
+    }
+}
+
+SimulatedMemory::~SimulatedMemory() {
+    for (const auto& [address, reservation] : reservations_) {
+        platform::release(reinterpret_cast<void*>(address), reservation.bytes);
+    }
+    for (const auto& [handle, memory] : physical_) {
+        if (memory->content != nullptr) platform::unmap(memory->content, memory->bytes);
+    }
+}
+
+std::size_t SimulatedMemory::room(const Place& place) noexcept {
+    return place.total - std::min(place.total, place.used + place.others);
+}
+
+DeviceMemoryInfo SimulatedMemory::info(int device) const noexcept {
+    const Place& place = this->place(device);
+    const std::size_t free = room(place);
+    return {free - std::min(free, place.late), place.total};
+}
+
+void SimulatedMemory::give_back(int device, std::size_t bytes) noexcept {
+    Place& place = this->place(device);
+    place.used -= bytes;
+    if (late_free_size_) place.late += bytes;
+}
+
+void* SimulatedMemory::allocate(int device, std::size_t bytes, StorageKind kind) {
+    Place& place = this->place(device);
+    if (bytes > place.total) return nullptr;
+    const std::size_t pages = base::align_up(bytes, platform::page_bytes());
+    if (pages > room(place)) return nullptr;
+    void* const memory = place.arena->take(bytes);
+    if (memory == nullptr) return nullptr;
+    const bool host_reaches = unified_ || kind != StorageKind::private_storage;
+    allocations_.emplace(
+        number(memory),
+        Allocation{number(memory), bytes, device, Allocation::Origin::device, kind, host_reaches});
+    place.used += pages;
+    return memory;
+}
+
+void* SimulatedMemory::allocate_pinned(int device, std::size_t bytes) {
+    void* const memory = bytes <= pinned_addresses ? pinned_.take(bytes) : nullptr;
+    if (memory == nullptr) return nullptr;
+    allocations_.emplace(number(memory),
+                         Allocation{number(memory), bytes, device, Allocation::Origin::pinned,
+                                    StorageKind::shared, true});
+    return memory;
+}
+
+bool SimulatedMemory::register_pinned(int device, void* memory, std::size_t bytes) {
+    const auto after = allocations_.lower_bound(number(memory) + bytes);
+    if (after != allocations_.begin() && std::prev(after)->second.end() > number(memory)) {
+        return false;
+    }
+    allocations_.emplace(number(memory),
+                         Allocation{number(memory), bytes, device, Allocation::Origin::registered,
+                                    StorageKind::shared, true});
+    return true;
+}
+
+void SimulatedMemory::end(std::uintptr_t address) {
+    const auto found = allocations_.find(address);
+    const Allocation ended = found->second;
+    allocations_.erase(found);
+    void* const memory = reinterpret_cast<void*>(address);
+    if (ended.origin == Allocation::Origin::pinned) pinned_.give(memory, ended.bytes);
+    if (ended.origin != Allocation::Origin::device) return;
+    place(ended.device).arena->give(memory, ended.bytes);
+    give_back(ended.device, base::align_up(ended.bytes, platform::page_bytes()));
+}
+
+// Virtual memory ---------------------------------------------------------------------------------
+
+void* SimulatedMemory::reserve(int device, std::size_t bytes) {
+    void* const address = platform::reserve(bytes, granularity_, platform::Access::none);
+    if (address != nullptr) reservations_.emplace(number(address), Reservation{device, bytes});
+    return address;
+}
+
+bool SimulatedMemory::release(void* address, std::size_t bytes) {
+    const auto found = reservations_.find(number(address));
+    if (found == reservations_.end() || found->second.bytes != bytes) return false;
+    const auto mapping = mappings_.lower_bound(number(address));
+    if (mapping != mappings_.end() && mapping->first < number(address) + bytes) return false;
+    reservations_.erase(found);
+    platform::release(address, bytes);
+    return true;
+}
+
+MemoryHandle SimulatedMemory::create(int device, std::size_t bytes) {
+    Place& place = this->place(device);
+    if (bytes > room(place)) return nullptr;
+    auto memory = std::make_unique<Physical>(Physical{device, bytes});
+    const auto handle = reinterpret_cast<MemoryHandle>(memory.get());
+    physical_.emplace(handle, std::move(memory));
+    place.used += bytes;
+    return handle;
+}
+
+bool SimulatedMemory::destroy(int device, MemoryHandle memory) {
+    const auto found = physical_.find(memory);
+    if (found == physical_.end() || found->second->mapped_at != 0) return false;
+    if (found->second->device != device) return false;
+    const std::size_t bytes = found->second->bytes;
+    if (found->second->content != nullptr) platform::unmap(found->second->content, bytes);
+    physical_.erase(found);
+    give_back(device, bytes);
+    return true;
+}
+
+bool SimulatedMemory::reserved_and_free(int device, std::uintptr_t address,
+                                        std::size_t bytes) const {
+    auto reservation = reservations_.upper_bound(address);
+    if (reservation == reservations_.begin()) return false;
+    --reservation;
+    const std::uintptr_t end = reservation->first + reservation->second.bytes;
+    if (reservation->second.device != device || address >= end || end - address < bytes) {
+        return false;
+    }
+    return first_gap(address, 1) == address &&
+           (mappings_.lower_bound(address) == mappings_.end() ||
+            mappings_.lower_bound(address)->first >= address + bytes);
+}
+
+SimulatedMemory::Mapped SimulatedMemory::map(int device, void* address, std::size_t bytes,
+                                             MemoryHandle memory) {
+    const auto found = physical_.find(memory);
+    if (found == physical_.end() || found->second->mapped_at != 0) return Mapped::not_there;
+    Physical& physical = *found->second;
+    if (physical.device != device || physical.bytes != bytes) return Mapped::not_there;
+    if (!reserved_and_free(device, number(address), bytes)) return Mapped::not_there;
+    if (!platform::commit(address, bytes)) return Mapped::no_memory;
+    if (physical.content != nullptr) {
+        copy_touched(address, physical.content, bytes);
+        platform::unmap(std::exchange(physical.content, nullptr), bytes);
+    }
+    physical.mapped_at = number(address);
+    mappings_.emplace(number(address), memory);
+    allocations_.emplace(number(address),
+                         Allocation{number(address), bytes, device, Allocation::Origin::mapped,
+                                    StorageKind::private_storage, unified_});
+    return Mapped::yes;
+}
+
+bool SimulatedMemory::can_unmap(int device, std::uintptr_t address, std::size_t bytes) const {
+    const std::uintptr_t end = address + bytes;
+    while (address < end) {
+        const auto mapping = mappings_.find(address);
+        if (mapping == mappings_.end()) return false;
+        const Physical& memory = *physical_.at(mapping->second);
+        if (memory.device != device) return false;
+        address += memory.bytes;
+    }
+    return address == end;
+}
+
+bool SimulatedMemory::unmap(std::uintptr_t address, std::size_t bytes) {
+    const std::uintptr_t end = address + bytes;
+    for (std::uintptr_t at = address; at < end;) {
+        Physical& memory = *physical_.at(mappings_.at(at));
+        if (!keep_content(memory)) {
+            drop_contents(address, at);
+            return false;
+        }
+        at += memory.bytes;
+    }
+    while (address < end) {
+        const auto mapping = mappings_.find(address);
+        Physical& memory = *physical_.at(mapping->second);
+        (void)platform::decommit(reinterpret_cast<void*>(address), memory.bytes);
+        memory.mapped_at = 0;
+        mappings_.erase(mapping);
+        allocations_.erase(address);
+        address += memory.bytes;
+    }
+    return true;
+}
+
+void SimulatedMemory::drop_contents(std::uintptr_t begin, std::uintptr_t end) noexcept {
+    while (begin < end) {
+        Physical& memory = *physical_.at(mappings_.at(begin));
+        platform::unmap(std::exchange(memory.content, nullptr), memory.bytes);
+        begin += memory.bytes;
+    }
+}
+
+bool SimulatedMemory::keep_content(Physical& memory) {
+    memory.content = platform::map(memory.bytes, granularity_);
+    if (memory.content == nullptr) return false;
+    copy_touched(memory.content, reinterpret_cast<void*>(memory.mapped_at), memory.bytes);
+    return true;
+}
+
+// Look-up ----------------------------------------------------------------------------------------
+
+const Allocation* SimulatedMemory::find(std::uintptr_t address) const noexcept {
+    auto found = allocations_.upper_bound(address);
+    if (found == allocations_.begin()) return nullptr;
+    --found;
+    return address < found->second.end() ? &found->second : nullptr;
+}
+
+const Allocation* SimulatedMemory::find_exact(std::uintptr_t address) const noexcept {
+    const auto found = allocations_.find(address);
+    return found == allocations_.end() ? nullptr : &found->second;
+}
+
+std::uintptr_t SimulatedMemory::first_gap(std::uintptr_t address,
+                                          std::size_t bytes) const noexcept {
+    const std::uintptr_t end = address + bytes;
+    while (address < end) {
+        const Allocation* const there = find(address);
+        if (there == nullptr) return address;
+        address = there->end();
+    }
+    return end;
+}
+
+bool SimulatedMemory::simulated(std::uintptr_t address) const noexcept {
+    if (pinned_.contains(address)) return true;
+    for (const Place& place : places_) {
+        if (place.arena->contains(address)) return true;
+    }
+    auto reservation = reservations_.upper_bound(address);
+    if (reservation == reservations_.begin()) return false;
+    --reservation;
+    return address < reservation->first + reservation->second.bytes;
+}
+
+MemoryHandle SimulatedMemory::mapped_at(std::uintptr_t address) const noexcept {
+    const auto found = mappings_.find(address);
+    return found == mappings_.end() ? nullptr : found->second;
+}
+
+}  // namespace tensorpool::device

@@ -1,0 +1,208 @@
+#include "statistics/reader/segment_snapshot.hpp"
+
+#include <algorithm>
+
+#include "statistics/reader/segment_threads.hpp"
+#include "statistics/segment/failed_checks.hpp"
+#include "statistics/segment/name.hpp"
+#include "statistics/sums/arena_figures.hpp"
+#include "statistics/sums/device_figures.hpp"
+#include "statistics/sums/planned_figures.hpp"
+#include "statistics/sums/pool_figures.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+// A change takes a microsecond, and a look some tens of them; so many in a row meet one only where
+// pools and threads come and go all the time, or where a process was stopped in the middle.
+constexpr unsigned most_looks = 8;
+
+std::uint64_t read(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
+template <class Statistics>
+void sort_by_age(std::vector<Statistics>& group) {
+    // Numbers are given out in order; `other` is 0 and stands last.
+    std::sort(group.begin(), group.end(),
+              [](const Statistics& a, const Statistics& b) { return a.id - 1 < b.id - 1; });
+}
+
+/// Whether a place holds something, the first one being `other`'s.
+bool is_taken(std::size_t place, const Counter& id, bool other_is_used) noexcept {
+    return place == 0 ? other_is_used : read(id) != 0;
+}
+
+void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentImage& later) {
+    SlotsByPool slots(later);
+    for (std::size_t place = 0; place < later.pools().size(); ++place) {
+        const PoolRecord& pool = later.pools()[place];
+        if (place != 0 && read(pool.id) == 0) continue;
+        const PoolSlots its = slots.take(read(pool.id));
+        PoolSums sums;
+        if (place < earlier.pools().size()) {
+            sums.add_frees(earlier.pools()[place].shared);
+            sums.add_frees(earlier.pools()[place].left_out);
+        }
+        for (const std::size_t slot : its) {
+            if (slot < earlier.slots().size()) sums.add_frees(earlier.slots()[slot].counters);
+        }
+        sums.add_allocations(pool.shared);
+        sums.add_allocations(pool.left_out);
+        for (const std::size_t slot : its) sums.add_allocations(later.slots()[slot].counters);
+        PoolStatistics figures = sums.with(pool);
+        const bool used = to.left_out.pools + figures.capacity_bytes + figures.allocations != 0;
+        if (!is_taken(place, pool.id, used)) continue;
+        if (place == 0) figures.id = 0;
+        add_threads(to.threads, later, pool, its);
+        to.pools.push_back(figures);
+    }
+    sort_by_age(to.pools);
+    std::stable_sort(to.threads.begin(), to.threads.end(),
+                     [](const auto& a, const auto& b) { return a.pool - 1 < b.pool - 1; });
+}
+
+void add_arenas(ProcessSnapshot& to, const SegmentImage& later) {
+    for (std::size_t place = 0; place < later.arenas().size(); ++place) {
+        const ArenaRecord& arena = later.arenas()[place];
+        ArenaStatistics figures = figures_of(arena);
+        const bool used = to.left_out.arenas + figures.capacity_bytes != 0;
+        if (!is_taken(place, arena.id, used)) continue;
+        if (place == 0) figures.id = 0;
+        const bool is_scratch = figures.kind == ArenaStatistics::Kind::scratch;
+        (is_scratch ? to.scratches : to.arenas).push_back(figures);
+    }
+    sort_by_age(to.arenas);
+    sort_by_age(to.scratches);
+}
+
+/// What the streams of the device allocator at this place did.
+DeviceSums sums_of(std::size_t place, const SegmentImage& earlier,
+                   const SegmentImage& later) noexcept {
+    DeviceSums sums;
+    const std::uint64_t id = read(later.devices()[place].id);
+    const auto for_each_stream = [id](const SegmentImage& image, auto function) {
+        for (const DeviceStreamRecord& stream : image.device_streams()) {
+            if (id != 0 && read(stream.device) == id) function(stream.counters);
+        }
+    };
+    for_each_stream(earlier, [&](const auto& counters) { sums.add_frees(counters); });
+    if (place < earlier.devices().size()) sums.add_frees(earlier.devices()[place].left_out);
+    for_each_stream(later, [&](const auto& counters) { sums.add_allocations(counters); });
+    sums.add_allocations(later.devices()[place].left_out);
+    return sums;
+}
+
+void add_devices(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentImage& later) {
+    for (std::size_t place = 0; place < later.devices().size(); ++place) {
+        const DeviceRecord& device = later.devices()[place];
+        if (place != 0 && read(device.id) == 0) continue;
+        DeviceStatistics figures = sums_of(place, earlier, later).with(device);
+        const bool used = to.left_out.devices + figures.capacity_bytes != 0;
+        if (!is_taken(place, device.id, used)) continue;
+        if (place == 0) figures.id = 0;
+        to.devices.push_back(figures);
+    }
+    sort_by_age(to.devices);
+}
+
+void add_planned(ProcessSnapshot& to, const SegmentImage& later) {
+    for (std::size_t place = 0; place < later.planned().size(); ++place) {
+        const PlannedRecord& planned = later.planned()[place];
+        PlannedArenaStatistics figures = figures_of(planned);
+        const bool used = to.left_out.planned + figures.capacity_bytes != 0;
+        if (!is_taken(place, planned.id, used)) continue;
+        if (place == 0) figures.id = 0;
+        to.planned.push_back(figures);
+    }
+    sort_by_age(to.planned);
+}
+
+ScopeStatistics figures_of(const ScopeRecord& scope) noexcept {
+    ScopeStatistics figures;
+    load_name(scope.name, figures.name);
+    figures.calls = read(scope.calls);
+    figures.open = read(scope.open);
+    figures.allocations = read(scope.allocations);
+    figures.deallocations = read(scope.deallocations);
+    figures.requested_bytes = read(scope.requested_bytes);
+    figures.allocated_bytes = read(scope.allocated_bytes);
+    figures.deallocated_bytes = read(scope.deallocated_bytes);
+    figures.peak_bytes = read(scope.peak_bytes);
+    figures.out_of_order = read(scope.out_of_order);
+    return figures;
+}
+
+void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
+    char text[Name::bytes];
+    load_name(header.process_name, text);
+    to.process_name = text;
+    load_name(header.library_version, text);
+    to.library_version = text;
+    to.process = read(header.process);
+    to.entries = read(header.entries);
+    const auto failed = [&](CheckKind kind) {
+        return read(header.failed_checks[static_cast<unsigned>(kind)]);
+    };
+    to.failed_misuse = failed(CheckKind::misuse);
+    to.failed_leaks = failed(CheckKind::leak);
+    to.failed_threads = failed(CheckKind::thread);
+    to.failed_scope_orders = failed(CheckKind::scope_order);
+    to.left_out = {.pools = read(header.pools.left_out),
+                   .arenas = read(header.arenas.left_out),
+                   .devices = read(header.devices.left_out),
+                   .device_streams = read(header.device_streams.left_out),
+                   .planned = read(header.planned.left_out),
+                   .slots = read(header.slots.left_out),
+                   .scopes = read(header.scopes.left_out)};
+}
+
+std::uint64_t committed_bytes_of(const ProcessSnapshot& snapshot) noexcept {
+    std::uint64_t bytes = 0;
+    for (const PoolStatistics& pool : snapshot.pools) bytes += pool.capacity_bytes;
+    for (const ArenaStatistics& arena : snapshot.arenas) {
+        if (arena.kind == ArenaStatistics::Kind::growing) bytes += arena.capacity_bytes;
+    }
+    for (const ArenaStatistics& scratch : snapshot.scratches) bytes += scratch.capacity_bytes;
+    for (const PlannedArenaStatistics& arena : snapshot.planned) bytes += arena.capacity_bytes;
+    return bytes;
+}
+
+ProcessSnapshot figures_in(const SegmentView& view) {
+    ProcessSnapshot figures;
+    add_header(figures, view.later().header());
+    add_pools(figures, view.earlier(), view.later());
+    add_arenas(figures, view.later());
+    add_devices(figures, view.earlier(), view.later());
+    add_planned(figures, view.later());
+    figures.scopes = scopes_in(view.later());
+    figures.committed_bytes = committed_bytes_of(figures);
+    return figures;
+}
+
+}  // namespace
+
+// Places of scopes are given out in order and stay.
+std::vector<ScopeStatistics> scopes_in(const SegmentImage& image) {
+    std::vector<ScopeStatistics> scopes;
+    const auto add = [&](std::size_t place) {
+        const ScopeStatistics figures = figures_of(image.scopes()[place]);
+        const bool used = figures.calls + figures.open + figures.out_of_order != 0;
+        if (is_taken(place, image.scopes()[place].id, used)) scopes.push_back(figures);
+    };
+    for (std::size_t place = 1; place < image.scopes().size(); ++place) add(place);
+    if (!image.scopes().empty()) add(0);
+    return scopes;
+}
+
+std::optional<SegmentProblem> read_segment(SegmentView& view, ProcessSnapshot& to) {
+    for (unsigned look = 0; look < most_looks; ++look) {
+        if (auto problem = view.refresh()) return problem;
+        to = figures_in(view);
+        to.consistent = view.is_steady();
+        if (to.consistent) break;
+    }
+    return std::nullopt;
+}
+
+}  // namespace tensorpool::statistics

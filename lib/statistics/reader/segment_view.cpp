@@ -1,0 +1,140 @@
+#include "statistics/reader/segment_view.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <new>
+#include <utility>
+
+#include "platform/platform.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+const SegmentProblem cannot_map = {AttachFailure::system,
+                                   "the system could not map its segment; look at `ulimit -v`"};
+const SegmentProblem was_cut = {AttachFailure::damaged,
+                                "its segment has been cut short; it can be read again when the "
+                                "process has been started anew"};
+
+}  // namespace
+
+SegmentView::SegmentView(SegmentView&& other) noexcept
+    : file_(std::move(other.file_)),
+      map_(std::exchange(other.map_, nullptr)),
+      copies_{std::exchange(other.copies_[0], nullptr), std::exchange(other.copies_[1], nullptr)},
+      earlier_(other.earlier_),
+      later_(other.later_),
+      epoch_(other.epoch_) {}
+
+SegmentView& SegmentView::operator=(SegmentView&& other) noexcept {
+    std::swap(file_, other.file_);
+    std::swap(map_, other.map_);
+    std::swap(copies_, other.copies_);
+    std::swap(earlier_, other.earlier_);
+    std::swap(later_, other.later_);
+    std::swap(epoch_, other.epoch_);
+    return *this;
+}
+
+SegmentView::~SegmentView() {
+    let_go();
+}
+
+void SegmentView::let_go() noexcept {
+    if (map_ != nullptr) platform::unmap(const_cast<void*>(map_), segment_bytes);
+    for (void* const copy : copies_) {
+        if (copy != nullptr) platform::unmap(copy, segment_bytes);
+    }
+}
+
+std::optional<SegmentProblem> SegmentView::open() {
+    SegmentHeader header{};
+    if (auto problem = read_header(file_, header)) return problem;
+    // Its size once more: until it was sealed it could be cut short.
+    if (file_.is_sealed() && file_.bytes() >= segment_bytes) {
+        map_ = file_.map(segment_bytes);
+        if (map_ == nullptr) return cannot_map;
+        earlier_ = later_ = SegmentImage(map_);
+        return std::nullopt;
+    }
+    for (void*& copy : copies_) {
+        copy = platform::map(segment_bytes, platform::page_bytes());
+        if (copy == nullptr) throw std::bad_alloc();
+    }
+    earlier_ = SegmentImage(copies_[0]);
+    later_ = SegmentImage(copies_[1]);
+    return std::nullopt;
+}
+
+std::optional<SegmentProblem> SegmentView::refresh() {
+    if (is_copy()) {
+        if (auto problem = copy(copies_[0], earlier_)) return problem;
+        epoch_ = earlier_.header().epoch.load(std::memory_order_relaxed);
+        return copy(copies_[1], later_);
+    }
+    if (auto problem = problem_of(later_.header())) return problem;
+    // Pairs with the release store after a change: all of that is seen.
+    epoch_ = later_.header().epoch.load(std::memory_order_acquire);
+    later_.count();
+    earlier_ = later_;
+    return std::nullopt;
+}
+
+bool SegmentView::is_steady() const noexcept {
+    if (epoch_ % 2 != 0) return false;
+    if (is_copy()) {
+        SegmentHeader now{};
+        return copy_header(&now) && now.epoch.load(std::memory_order_relaxed) == epoch_;
+    }
+    // Pairs with the release fence at the begin of a change: who read a word of it sees the epoch.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return later_.header().epoch.load(std::memory_order_relaxed) == epoch_;
+}
+
+bool SegmentView::copy_header(void* to) const noexcept {
+    return file_.read(0, to, sizeof(SegmentHeader)) == sizeof(SegmentHeader);
+}
+
+std::optional<SegmentProblem> SegmentView::copy(void* to, SegmentImage& image) const {
+    if (!copy_header(to)) return was_cut;
+    if (auto problem = problem_of(image.header())) return problem;
+    image.count();
+    const auto copy_used = [&](std::size_t offset, std::size_t bytes) {
+        return file_.read(offset, static_cast<std::byte*>(to) + offset, bytes) == bytes;
+    };
+    const bool whole = copy_used(scopes_offset, image.scopes().size_bytes()) &&
+                       copy_used(pools_offset, image.pools().size_bytes()) &&
+                       copy_used(arenas_offset, image.arenas().size_bytes()) &&
+                       copy_used(devices_offset, image.devices().size_bytes()) &&
+                       copy_used(device_streams_offset, image.device_streams().size_bytes()) &&
+                       copy_used(planned_offset, image.planned().size_bytes()) &&
+                       copy_used(slots_offset, image.slots().size_bytes());
+    return whole ? std::nullopt : std::optional(was_cut);
+}
+
+std::optional<SegmentProblem> SegmentView::refresh_timeline() {
+    if (!is_copy()) return problem_of(later_.header());
+    for (void* const copy : copies_) {
+        if (!copy_header(copy)) return was_cut;
+        const std::size_t bytes = entry_count * sizeof(EntryRecord);
+        auto* const entries = static_cast<std::byte*>(copy) + timeline_offset;
+        if (file_.read(timeline_offset, entries, bytes) != bytes) return was_cut;
+    }
+    drop_rewritten_entries();
+    return problem_of(later_.header());
+}
+
+// What was copied of an entry that is being rewritten may be a mixture. Its ticket changed before
+// that, and so differs in the later copy: then it is as good as under way.
+void SegmentView::drop_rewritten_entries() noexcept {
+    auto* const entries = const_cast<EntryRecord*>(earlier_.timeline().data());
+    for (std::size_t place = 0; place < entry_count; ++place) {
+        const auto after = later_.timeline()[place].ticket.load(std::memory_order_relaxed);
+        Counter& ticket = entries[place].ticket;
+        if (ticket.load(std::memory_order_relaxed) != after) {
+            ticket.store(after | 1, std::memory_order_relaxed);
+        }
+    }
+}
+
+}  // namespace tensorpool::statistics

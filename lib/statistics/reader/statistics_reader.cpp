@@ -1,0 +1,189 @@
+#include <tensorpool/statistics_reader.hpp>
+
+#include <map>
+#include <utility>
+
+#include "base/never_destroyed.hpp"
+#include "platform/platform.hpp"
+#include "platform/process/processes.hpp"
+#include "statistics/reader/closed_segments.hpp"
+#include "statistics/reader/look_problem.hpp"
+#include "statistics/reader/segment_finder.hpp"
+#include "statistics/reader/segment_snapshot.hpp"
+#include "statistics/reader/segment_view.hpp"
+#include "statistics/sums/steady_sources.hpp"
+#include "statistics/sums/thread_names.hpp"
+#include "statistics/timeline/timeline_ring.hpp"
+
+namespace tensorpool {
+namespace {
+
+using namespace statistics;
+
+std::uint64_t read(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
+[[noreturn]] void fail(std::uint64_t process, const std::string& name,
+                       const SegmentProblem& problem) {
+    std::string who = "process " + std::to_string(process);
+    if (!name.empty()) who += " (" + name + ')';
+    throw AttachError(problem.failure, "tensorpool: " + who + ": " + problem.what);
+}
+
+/// It holds no file of a segment. That it closed the descriptor is still possible.
+bool is_without(const Finding& finding) noexcept {
+    return !finding.segment && !finding.is_being_made &&
+           finding.problem.failure == AttachFailure::no_segment;
+}
+
+std::string name_of(std::uint64_t process) {
+    const auto facts = platform::facts_of(process);
+    return facts ? facts->name : std::string();
+}
+
+/// Whether a process that cannot be read stands in the list: those that hold a segment. Of a
+/// process that may not be looked into there is no telling.
+bool holds_segment(AttachFailure failure) noexcept {
+    return failure == AttachFailure::closed || failure == AttachFailure::other_version ||
+           failure == AttachFailure::damaged;
+}
+
+void add(std::map<std::uint64_t, ObservedProcess>& all, std::uint64_t process,
+         const Finding& finding) {
+    if (finding.segment) {
+        all[process] = {process, finding.segment->name, true, ""};
+    } else if (holds_segment(finding.problem.failure)) {
+        all[process] = {process, name_of(process), false, finding.problem.what};
+    }
+}
+
+}  // namespace
+
+struct StatisticsReader::State {
+    explicit State(FoundSegment found)
+        : segment(std::move(found)), view(std::exchange(segment.file, {})) {}
+
+    FoundSegment segment;  // its file is the view's
+    SegmentView view;
+    SteadySources sources;
+    ThreadNames names;
+};
+
+AttachError::AttachError(AttachFailure failure, const std::string& what)
+    : std::runtime_error(what), failure_(failure) {}
+AttachError::~AttachError() = default;
+
+StatisticsReader::StatisticsReader(std::unique_ptr<State> state) noexcept
+    : state_(std::move(state)) {}
+StatisticsReader::StatisticsReader(StatisticsReader&&) noexcept = default;
+StatisticsReader& StatisticsReader::operator=(StatisticsReader&&) noexcept = default;
+StatisticsReader::~StatisticsReader() = default;
+
+std::vector<ObservedProcess> StatisticsReader::list() {
+    static base::NeverDestroyed<ClosedSegments> closed;
+    std::map<std::uint64_t, ObservedProcess> all;
+    for (const std::uint64_t process : platform::process_numbers()) {
+        Finding finding = find_segment(process);
+        if (is_without(finding) && closed.get().holds(process, platform::monotonic_clock_ns())) {
+            finding.problem = closed_problem();
+        }
+        add(all, process, finding);
+    }
+    const std::string folder = segment_folder();
+    if (!folder.empty()) {
+        for (const std::uint64_t process : platform::numbers_in(folder)) {
+            if (!all.contains(process)) add(all, process, find_in_folder(process));
+        }
+    }
+    std::vector<ObservedProcess> list;
+    for (auto& [process, one] : all) list.push_back(std::move(one));
+    return list;
+}
+
+unsigned StatisticsReader::remove_dead() {
+    unsigned removed = 0;
+    const std::string folder = segment_folder();
+    if (folder.empty()) return removed;
+    for (const std::uint64_t process : platform::numbers_in(folder)) {
+        const platform::ObservedFile file = platform::open_in(folder, process);
+        if (file && is_dead(process, file) && platform::remove_in(folder, process, file)) ++removed;
+    }
+    return removed;
+}
+
+StatisticsReader StatisticsReader::attach(std::uint64_t process) {
+    Finding finding = find_segment(process);
+    if (is_without(finding) && has_closed_segment(process)) finding.problem = closed_problem();
+    if (!finding.segment) {
+        const std::string name = name_of(process);
+        // One that has ended and whose parent did not ask for it yet has nothing of this.
+        if (name.empty() && is_without(finding))
+            finding.problem = problem_of(platform::Look::no_process);
+        fail(process, name, finding.problem);
+    }
+    auto state = std::make_unique<State>(std::move(*finding.segment));
+    if (const auto problem = state->view.open()) fail(process, state->segment.name, *problem);
+    return StatisticsReader(std::move(state));
+}
+
+StatisticsReader StatisticsReader::take_over(int segment) {
+    Finding finding = find_handed_over(platform::ObservedFile(segment));
+    if (!finding.segment) {
+        throw AttachError(finding.problem.failure,
+                          "tensorpool: the segment handed over: " + finding.problem.what);
+    }
+    auto state = std::make_unique<State>(std::move(*finding.segment));
+    if (const auto problem = state->view.open()) {
+        fail(state->segment.process, state->segment.name, *problem);
+    }
+    return StatisticsReader(std::move(state));
+}
+
+std::uint64_t StatisticsReader::process() const noexcept {
+    return state_->segment.process;
+}
+
+bool StatisticsReader::is_running() const noexcept {
+    try {
+        return !look_after(state_->segment, state_->view.file());
+    } catch (const std::bad_alloc&) {
+        return true;  // there is no telling
+    }
+}
+
+ProcessSnapshot StatisticsReader::snapshot() {
+    const FoundSegment& segment = state_->segment;
+    const auto give_up = [&](const SegmentProblem& problem) {
+        fail(segment.process, segment.name, problem);
+    };
+    const auto gone = look_after(segment, state_->view.file());
+    if (gone && !segment.is_handed_over) give_up(*gone);
+    ProcessSnapshot snapshot;
+    if (const auto problem = read_segment(state_->view, snapshot)) give_up(*problem);
+    snapshot.process = segment.process;
+    snapshot.time_ns = platform::monotonic_clock_ns();
+    snapshot.time_unix_ns = platform::wall_clock_ns();
+    state_->sources.steady(snapshot.pools);
+    if (gone || !segment.is_of_our_space) return snapshot;
+    if (const auto facts = platform::facts_of(segment.process)) {
+        snapshot.process_name = facts->name;
+        snapshot.minor_faults = facts->minor_faults;
+        snapshot.resident_bytes = facts->resident_bytes;
+    }
+    state_->names.put_into(snapshot.threads, segment.process, snapshot.time_ns);
+    return snapshot;
+}
+
+TimelinePart StatisticsReader::entries_since(std::uint64_t number) {
+    const FoundSegment& segment = state_->segment;
+    if (const auto problem = state_->view.refresh_timeline()) {
+        fail(segment.process, segment.name, *problem);
+    }
+    const SegmentImage& image = state_->view.earlier();
+    const SegmentTimes times = {.made_ns = read(image.header().made_ns),
+                                .made_unix_ns = read(image.header().made_unix_ns)};
+    return read_entries(image.timeline(), read(image.header().entries), times, number);
+}
+
+}  // namespace tensorpool

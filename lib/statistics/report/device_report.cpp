@@ -1,0 +1,117 @@
+#include <string>
+
+#include <tensorpool/device_statistics.hpp>
+
+#include "base/text.hpp"
+#include "statistics/report/report_parts.hpp"
+
+namespace tensorpool {
+namespace {
+
+using base::BytesText;
+using statistics::add_line;
+using statistics::device_figures;
+using statistics::members;
+using statistics::percent;
+using statistics::quoted;
+using Kind = DeviceStatistics::Kind;
+using Count = unsigned long long;
+
+const char* word_of(Kind kind) noexcept {
+    switch (kind) {
+        case Kind::caching:
+            return "caching";
+        case Kind::pinned:
+            return "pinned";
+        case Kind::host:
+            return "host";
+    }
+    return "unknown";
+}
+
+std::string size(std::uint64_t bytes) {
+    return BytesText(bytes).c_str();
+}
+
+std::string limit_text(std::uint64_t bytes) {
+    return bytes == 0 ? "none" : size(bytes);
+}
+
+/// One row of the table that has PyTorch's words beside ours.
+void add_row(std::string& out, const char* ours, const char* pytorch, const std::string& now,
+             const std::string& peak, const std::string& allocated, const std::string& freed) {
+    add_line(out, "  %-15s %-20s %9s %9s %10s %10s", ours, pytorch, now.c_str(), peak.c_str(),
+             allocated.c_str(), freed.c_str());
+}
+
+void add_table(std::string& out, const DeviceStatistics& figures) {
+    const DeviceStatistics& f = figures;
+    add_row(out, "ours", "PyTorch", "now", "peak", "allocated", "freed");
+    add_row(out, "in use", "allocated_bytes", size(f.in_use_bytes), size(f.peak_in_use_bytes),
+            size(f.allocated_bytes), size(f.deallocated_bytes));
+    add_row(out, "in use, blocks", "allocation", std::to_string(f.allocations - f.deallocations),
+            "", std::to_string(f.allocations), std::to_string(f.deallocations));
+    add_row(out, "asked for", "requested_bytes", size(f.requested_in_use_bytes), "",
+            size(f.requested_bytes), "");
+    add_row(out, "+ deferred", "active_bytes", size(f.in_use_bytes + f.deferred_bytes),
+            size(f.peak_active_bytes), "", "");
+    add_row(out, "capacity", "reserved_bytes", size(f.capacity_bytes), size(f.peak_capacity_bytes),
+            size(f.grown_bytes), size(f.given_back_bytes));
+    add_row(out, "slabs", "segment", std::to_string(f.slabs), "", "", "");
+    add_row(out, "split", "inactive_split_bytes", size(f.split_bytes), "", "", "");
+}
+
+void add_free(std::string& out, const DeviceStatistics& figures) {
+    add_line(out, "  free      %s in %llu runs, %s parked; %s deferred in %llu blocks",
+             BytesText(figures.free_bytes - figures.parked_bytes).c_str(),
+             static_cast<Count>(figures.free_blocks), BytesText(figures.parked_bytes).c_str(),
+             BytesText(figures.deferred_bytes).c_str(),
+             static_cast<Count>(figures.deferred_blocks));
+    if (figures.address_bytes != 0 || figures.captured_bytes != 0) {
+        add_line(out, "  besides   %s of address space, %s in slabs of graphs",
+                 BytesText(figures.address_bytes).c_str(),
+                 BytesText(figures.captured_bytes).c_str());
+    }
+}
+
+void add_work(std::string& out, const DeviceStatistics& figures) {
+    add_line(out, "  served    %.1f %% by parked blocks, %.1f %% by free runs",
+             percent(figures.parked_hits, figures.allocations),
+             percent(figures.free_hits, figures.allocations));
+    add_line(out, "  device    grew %llu times, gave back %llu times, waited %llu times",
+             static_cast<Count>(figures.growths), static_cast<Count>(figures.give_backs),
+             static_cast<Count>(figures.synchronizations));
+    add_line(out, "  streams   %llu, %llu uses across them, %llu events",
+             static_cast<Count>(figures.streams), static_cast<Count>(figures.cross_stream_uses),
+             static_cast<Count>(figures.events));
+    if (figures.limit_bytes != 0 || figures.soft_limit_bytes != 0) {
+        add_line(out, "  limit     %s, gives back from %s", limit_text(figures.limit_bytes).c_str(),
+                 limit_text(figures.soft_limit_bytes).c_str());
+    }
+    if (figures.pressures != 0 || figures.failures != 0) {
+        add_line(out, "  pressed   %llu requests waited for memory, %llu failed",
+                 static_cast<Count>(figures.pressures), static_cast<Count>(figures.failures));
+    }
+}
+
+}  // namespace
+
+std::string to_json(const DeviceStatistics& statistics) {
+    return "{\"version\":" + std::to_string(statistics.version) +
+           ",\"name\":" + quoted(statistics.name) +
+           ",\"kind\":" + quoted(word_of(statistics.kind)) +
+           ",\"device\":" + quoted(statistics.device) + ',' + members(statistics, device_figures) +
+           '}';
+}
+
+std::string to_text(const DeviceStatistics& statistics) {
+    std::string out;
+    add_line(out, "tensorpool: %s allocator '%s' of %s", word_of(statistics.kind), statistics.name,
+             statistics.device);
+    add_table(out, statistics);
+    add_free(out, statistics);
+    add_work(out, statistics);
+    return out;
+}
+
+}  // namespace tensorpool

@@ -1,0 +1,112 @@
+#include <string>
+
+#include <tensorpool/statistics.hpp>
+
+#include "base/text.hpp"
+#include "statistics/report/report_parts.hpp"
+
+namespace tensorpool {
+namespace {
+
+using base::BytesText;
+using statistics::add_line;
+using statistics::bucket_figures;
+using statistics::large_figures;
+using statistics::members;
+using statistics::percent;
+using statistics::pool_figures;
+using statistics::quoted;
+
+/// What rounding added. A snapshot under way may count a request before its block.
+double waste_percent(std::uint64_t requested, std::uint64_t allocated) noexcept {
+    return allocated > requested ? percent(allocated - requested, requested) : 0.0;
+}
+
+void add_headline(std::string& out, const PoolStatistics& figures) {
+    add_line(out, "tensorpool: pool '%s'", figures.name);
+    add_line(out, "  in use    %s of %s committed (%.1f %%), peak %s of %s",
+             BytesText(figures.in_use_bytes).c_str(), BytesText(figures.capacity_bytes).c_str(),
+             percent(figures.in_use_bytes, figures.capacity_bytes),
+             BytesText(figures.peak_in_use_bytes).c_str(),
+             BytesText(figures.peak_capacity_bytes).c_str());
+    add_line(out, "  calls     %llu allocations, %llu deallocations, %llu failures",
+             static_cast<unsigned long long>(figures.allocations),
+             static_cast<unsigned long long>(figures.deallocations),
+             static_cast<unsigned long long>(figures.failures));
+    add_line(out,
+             "  served    %.1f %% from caches; %s asked for, %s handed out (+%.1f %% by rounding)",
+             percent(figures.cache_hits, figures.allocations),
+             BytesText(figures.requested_bytes).c_str(), BytesText(figures.allocated_bytes).c_str(),
+             waste_percent(figures.requested_bytes, figures.allocated_bytes));
+    add_line(out, "  free      %s in threads, %s in the large-block cache, %s in whole pages",
+             BytesText(figures.parked_bytes).c_str(), BytesText(figures.cached_bytes).c_str(),
+             BytesText(figures.free_bytes).c_str());
+    add_line(out, "  system    grew %llu times by %s, gave back %llu times %s, records take %s",
+             static_cast<unsigned long long>(figures.growths),
+             BytesText(figures.grown_bytes).c_str(),
+             static_cast<unsigned long long>(figures.give_backs),
+             BytesText(figures.given_back_bytes).c_str(), BytesText(figures.record_bytes).c_str());
+    if (figures.limit_bytes != 0) {
+        add_line(out, "  limit     %s", BytesText(figures.limit_bytes).c_str());
+    }
+    if (figures.lost_bytes != 0) {
+        add_line(out, "  lost      %s, parked by threads that a fork left behind",
+                 BytesText(figures.lost_bytes).c_str());
+    }
+}
+
+std::string numbers(const std::array<std::uint64_t, 6>& values) {
+    std::string out = "[";
+    for (const std::uint64_t value : values) {
+        if (out.size() > 1) out += ',';
+        out += std::to_string(value);
+    }
+    return out + ']';
+}
+
+void add_row(std::string& out, const char* name, std::uint64_t in_use, std::uint64_t free,
+             std::uint64_t allocations, std::uint64_t hits, std::uint64_t requested,
+             std::uint64_t allocated) {
+    add_line(out, "  %-9s %10s %10s %13llu %6.1f %% %7.1f %%", name, BytesText(in_use).c_str(),
+             BytesText(free).c_str(), static_cast<unsigned long long>(allocations),
+             percent(hits, allocations), waste_percent(requested, allocated));
+}
+
+}  // namespace
+
+std::string to_json(const PoolStatistics& statistics) {
+    std::string out = "{\"version\":" + std::to_string(statistics.version);
+    out += ",\"name\":" + quoted(statistics.name) + ',' + members(statistics, pool_figures);
+    out += ",\"failures_by_limit\":" + numbers(statistics.failures_by_limit);
+    out += ",\"buckets\":[";
+    for (const BucketStatistics& bucket : statistics.buckets) {
+        if (&bucket != &statistics.buckets.front()) out += ',';
+        out += '{' + members(bucket, bucket_figures) + '}';
+    }
+    return out + "],\"large\":{" + members(statistics.large, large_figures) + "}}";
+}
+
+std::string to_text(const PoolStatistics& statistics) {
+    std::string out;
+    add_headline(out, statistics);
+    if (statistics.allocations == 0) return out;
+    add_line(out, "  %-9s %10s %10s %13s %8s %9s", "block", "in use", "free", "allocations",
+             "cached", "rounding");
+    for (const BucketStatistics& bucket : statistics.buckets) {
+        if (bucket.allocations == 0) continue;
+        const std::uint64_t free = bucket.capacity_bytes > bucket.in_use_bytes
+                                       ? bucket.capacity_bytes - bucket.in_use_bytes
+                                       : 0;
+        add_row(out, BytesText(bucket.block_bytes).c_str(), bucket.in_use_bytes, free,
+                bucket.allocations, bucket.cache_hits, bucket.requested_bytes,
+                bucket.allocated_bytes);
+    }
+    const LargeStatistics& large = statistics.large;
+    if (large.allocations != 0) {
+        add_row(out, "larger", large.in_use_bytes, large.cached_bytes, large.allocations,
+                large.cache_hits, large.requested_bytes, large.allocated_bytes);
+    }
+    return out;
+}
+
+}  // namespace tensorpool

@@ -1,0 +1,62 @@
+#include "statistics/report/report_parts.hpp"
+
+#include <algorithm>
+
+namespace tensorpool::statistics {
+namespace {
+
+/// Bytes of the UTF-8 character at `at` (RFC 3629); 0 where there is none.
+std::size_t utf8_bytes(const char* at) noexcept {
+    const auto byte = [at](std::size_t i) { return static_cast<unsigned char>(at[i]); };
+    const auto follows = [&](std::size_t i, unsigned char least = 0x80, unsigned char most = 0xBF) {
+        return byte(i) >= least && byte(i) <= most;
+    };
+    const unsigned char first = byte(0);
+    if (first < 0x80) return 1;
+    if (first < 0xC2 || first > 0xF4) return 0;
+    if (first < 0xE0) return follows(1) ? 2 : 0;
+    if (first < 0xF0) {
+        const bool second = follows(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF);
+        return second && follows(2) ? 3 : 0;
+    }
+    const bool second = follows(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF);
+    return second && follows(2) && follows(3) ? 4 : 0;
+}
+
+}  // namespace
+
+std::string valid_utf8(const char* text) {
+    std::string out;
+    for (const char* at = text; *at != '\0';) {
+        const std::size_t bytes = utf8_bytes(at);
+        if (bytes == 0) {
+            out += "\xEF\xBF\xBD";
+        } else {
+            out.append(at, bytes);
+        }
+        at += std::max<std::size_t>(bytes, 1);
+    }
+    return out;
+}
+
+std::string quoted(const char* text) {
+    std::string out = "\"";
+    for (const char letter : valid_utf8(text)) {
+        const auto byte = static_cast<unsigned char>(letter);
+        if (byte < 0x20) {
+            char escaped[8];
+            std::snprintf(escaped, sizeof escaped, "\\u%04x", byte);
+            out += escaped;
+        } else {
+            if (letter == '"' || letter == '\\') out += '\\';
+            out += letter;
+        }
+    }
+    return out + '"';
+}
+
+double percent(std::uint64_t part, std::uint64_t whole) noexcept {
+    return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,233 @@
+#include "statistics/scopes/thread_slots.hpp"
+
+#include <utility>
+
+#include "base/never_destroyed.hpp"
+#include "platform/platform.hpp"
+#include "statistics/scopes/scope_frame.hpp"
+#include "statistics/segment/fork_locks.hpp"
+
+namespace tensorpool::statistics {
+
+constinit thread_local ThreadSlots* own_thread_slots TENSORPOOL_INITIAL_EXEC = nullptr;
+
+namespace {
+
+/// The records of all threads, those of ended ones for the next.
+class AllThreadSlots {
+public:
+    bool add_exit_handler() noexcept;
+    ThreadSlots* take() noexcept;
+    void give_back(ThreadSlots& one) noexcept;
+
+    void lock() noexcept;
+    void unlock() noexcept;
+    void keep_only(const ThreadSlots* own) noexcept;
+
+private:
+    template <class Function>
+    void for_each(Function function) noexcept {
+        for (ThreadSlots* one = all_; one != nullptr; one = one->next_of_all) function(*one);
+    }
+
+    std::mutex mutex_;
+    // Below: under mutex_.
+    SlabList<ThreadSlots> memory_;
+    ThreadSlots* all_ = nullptr;
+    ThreadSlots* free_ = nullptr;
+    platform::ExitHandler exit_handler_ = platform::no_exit_handler;
+};
+
+constinit base::NeverDestroyed<AllThreadSlots> all_thread_slots;
+constinit base::NeverDestroyed<SlabList<ScopeFrame>> scope_frames;
+
+// POSIX calls exit handlers in four rounds at most; a record made after that would be lost.
+constexpr unsigned last_round = 3;
+constinit thread_local unsigned ended_rounds TENSORPOOL_INITIAL_EXEC = 0;
+
+void end_thread() noexcept {
+    ++ended_rounds;
+    ThreadSlots* const own = std::exchange(own_thread_slots, nullptr);
+    if (own == nullptr) return;
+    {
+        const std::lock_guard guard(own->mutex);
+        own->leave();
+    }
+    all_thread_slots->give_back(*own);
+}
+
+bool AllThreadSlots::add_exit_handler() noexcept {
+    const std::lock_guard guard(mutex_);
+    if (exit_handler_ == platform::no_exit_handler) {
+        exit_handler_ = platform::add_thread_exit_handler(end_thread);
+    }
+    return exit_handler_ != platform::no_exit_handler;
+}
+
+// While the library is loaded, when the system still has those of its keys for which a thread needs
+// no memory: it is asked for under locks, and malloc may be served by a pool.
+[[maybe_unused]] const bool has_exit_handler_from_the_start = all_thread_slots->add_exit_handler();
+
+ThreadSlots* AllThreadSlots::take() noexcept {
+    // Without it a child of a fork might find a lock taken.
+    if (!watch_forks() || !add_exit_handler()) return nullptr;
+    const std::lock_guard guard(mutex_);
+    if (free_ == nullptr) {
+        ThreadSlots* const fresh = memory_.take();
+        if (fresh == nullptr) return nullptr;
+        fresh->next_of_all = std::exchange(all_, fresh);
+        free_ = fresh;
+    }
+    // Without the handler the record would be lost when the thread ends.
+    if (!platform::call_at_thread_exit(exit_handler_)) return nullptr;
+    ThreadSlots* const one = std::exchange(free_, free_->next_free);
+    one->taken = true;
+    return one;
+}
+
+void AllThreadSlots::give_back(ThreadSlots& one) noexcept {
+    const std::lock_guard guard(mutex_);
+    one.taken = false;
+    one.next_free = std::exchange(free_, &one);
+}
+
+// Those of ended threads too: another thread may take a late look at one, and the child of a fork
+// hands it out again.
+void AllThreadSlots::lock() noexcept {
+    mutex_.lock();
+    for_each([](ThreadSlots& one) { one.mutex.lock(); });
+    scope_frames->lock();
+}
+
+void AllThreadSlots::unlock() noexcept {
+    scope_frames->unlock();
+    for_each([](ThreadSlots& one) { one.mutex.unlock(); });
+    mutex_.unlock();
+}
+
+// In the child of a fork, where there is no other thread. StatisticsScopes of those that were may
+// yet be destroyed, so their frames are not reused before.
+void AllThreadSlots::keep_only(const ThreadSlots* own) noexcept {
+    const std::lock_guard guard(mutex_);
+    for_each([&](ThreadSlots& one) {
+        if (!one.taken || &one == own) return;
+        ScopeFrame* frame = one.innermost.load(std::memory_order_relaxed);
+        for (; frame != nullptr; frame = frame->outer) {
+            frame->left_by_fork = true;
+            // Modulo 2^64: one less.
+            if (frame->record == nullptr) continue;
+            frame->record->open.fetch_add(~std::uint64_t{0}, std::memory_order_relaxed);
+        }
+        one.leave();
+        one.taken = false;
+        one.next_free = std::exchange(free_, &one);
+    });
+}
+
+}  // namespace
+
+SlabList<ScopeFrame>& free_scope_frames() noexcept {
+    return scope_frames.get();
+}
+
+ThreadSlots* ThreadSlots::own() noexcept {
+    if (own_thread_slots == nullptr && ended_rounds < last_round) {
+        own_thread_slots = all_thread_slots->take();
+    }
+    return own_thread_slots;
+}
+
+void begin(SlotOfThread& slot, const detail::ThreadCounters& counters) noexcept {
+    ThreadSlots* const own = ThreadSlots::own();
+    if (own == nullptr) return;
+    const std::lock_guard guard(own->mutex);
+    own->add(slot, counters);
+}
+
+void end(SlotOfThread& slot) noexcept {
+    // Acquire pairs with the store in `remove` and `leave`: after it the handle may go.
+    while (ThreadSlots* const owner = slot.owner.load(std::memory_order_acquire)) {
+        const std::lock_guard guard(owner->mutex);
+        // The thread may have ended in between, and its record may be another's by now.
+        if (slot.owner.load(std::memory_order_relaxed) == owner) owner->remove(slot);
+    }
+}
+
+void ThreadSlots::add(SlotOfThread& slot, const detail::ThreadCounters& counters) noexcept {
+    ThreadSums before;
+    before.add(counters);
+    settled.subtract(before);
+    slot.counters = &counters;
+    slot.previous = nullptr;
+    slot.next = std::exchange(slots, &slot);
+    if (slot.next != nullptr) slot.next->previous = &slot;
+    slot.owner.store(this, std::memory_order_release);
+}
+
+void ThreadSlots::remove(SlotOfThread& slot) noexcept {
+    settled.add(*slot.counters);
+    (slot.previous != nullptr ? slot.previous->next : slots) = slot.next;
+    if (slot.next != nullptr) slot.next->previous = slot.previous;
+    slot.owner.store(nullptr, std::memory_order_release);
+}
+
+ThreadSums ThreadSlots::sums() const noexcept {
+    ThreadSums sums = settled;
+    for (const SlotOfThread* slot = slots; slot != nullptr; slot = slot->next) {
+        sums.add(*slot->counters);
+    }
+    return sums;
+}
+
+std::uint64_t ThreadSlots::net_bytes() const noexcept {
+    std::uint64_t bytes = settled.net_bytes();
+    for (const SlotOfThread* slot = slots; slot != nullptr; slot = slot->next) {
+        bytes += statistics::net_bytes(*slot->counters);
+    }
+    return bytes;
+}
+
+void ThreadSlots::look() noexcept {
+    ScopeFrame* const frame = innermost.load(std::memory_order_relaxed);
+    if (frame != nullptr) frame->raise(net_bytes());
+}
+
+void ThreadSlots::leave() noexcept {
+    while (slots != nullptr) {
+        SlotOfThread& slot = *std::exchange(slots, slots->next);
+        slot.owner.store(nullptr, std::memory_order_release);
+    }
+    ScopeFrame* frame = innermost.exchange(nullptr, std::memory_order_relaxed);
+    while (frame != nullptr) {
+        ScopeFrame& one = *std::exchange(frame, frame->outer);
+        one.owner.store(nullptr, std::memory_order_release);
+    }
+    while (free_frames != nullptr) {
+        scope_frames->give_back(*std::exchange(free_frames, free_frames->next_free));
+    }
+}
+
+void look_at_scopes_slow() noexcept {
+    const std::lock_guard guard(own_thread_slots->mutex);
+    own_thread_slots->look();
+}
+
+void count_beside_slow(const ThreadSums& counted) noexcept {
+    const std::lock_guard guard(own_thread_slots->mutex);
+    own_thread_slots->settled.add(counted);
+    own_thread_slots->look();
+}
+
+void lock_thread_slots() noexcept {
+    all_thread_slots->lock();
+}
+
+void unlock_thread_slots() noexcept {
+    all_thread_slots->unlock();
+}
+
+void thread_slots_in_child() noexcept {
+    all_thread_slots->keep_only(own_thread_slots);
+}
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,93 @@
+#include "statistics/scopes/thread_sums.hpp"
+
+#include <numeric>
+
+namespace tensorpool::statistics {
+namespace {
+
+using Blocks = std::array<std::uint64_t, detail::bucket_count>;
+
+// Relaxed: a thread reads its own counters, or wants a figure of another's.
+std::uint64_t read(const detail::Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
+std::uint64_t sum_of(const Blocks& blocks) noexcept {
+    return std::accumulate(blocks.begin(), blocks.end(), std::uint64_t{0});
+}
+
+std::uint64_t bytes_of(const Blocks& blocks) noexcept {
+    std::uint64_t bytes = 0;
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        bytes += blocks[bucket] * detail::bucket_bytes(bucket);
+    }
+    return bytes;
+}
+
+}  // namespace
+
+void ThreadSums::add(const detail::ThreadCounters& counted) noexcept {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        allocations[bucket] += read(counted.buckets[bucket].allocations);
+        deallocations[bucket] += read(counted.buckets[bucket].deallocations);
+        requested_bytes += read(counted.buckets[bucket].requested_bytes);
+    }
+    requested_bytes += read(counted.large.requested_bytes);
+    large_allocations += read(counted.large.allocations);
+    large_allocated_bytes += read(counted.large.allocated_bytes);
+    large_deallocations += read(counted.large.deallocations);
+    large_deallocated_bytes += read(counted.large.deallocated_bytes);
+}
+
+void ThreadSums::add(const ThreadSums& more) noexcept {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        allocations[bucket] += more.allocations[bucket];
+        deallocations[bucket] += more.deallocations[bucket];
+    }
+    requested_bytes += more.requested_bytes;
+    large_allocations += more.large_allocations;
+    large_allocated_bytes += more.large_allocated_bytes;
+    large_deallocations += more.large_deallocations;
+    large_deallocated_bytes += more.large_deallocated_bytes;
+}
+
+void ThreadSums::subtract(const ThreadSums& less) noexcept {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        allocations[bucket] -= less.allocations[bucket];
+        deallocations[bucket] -= less.deallocations[bucket];
+    }
+    requested_bytes -= less.requested_bytes;
+    large_allocations -= less.large_allocations;
+    large_allocated_bytes -= less.large_allocated_bytes;
+    large_deallocations -= less.large_deallocations;
+    large_deallocated_bytes -= less.large_deallocated_bytes;
+}
+
+std::uint64_t ThreadSums::allocation_count() const noexcept {
+    return sum_of(allocations) + large_allocations;
+}
+
+std::uint64_t ThreadSums::deallocation_count() const noexcept {
+    return sum_of(deallocations) + large_deallocations;
+}
+
+std::uint64_t ThreadSums::allocated_bytes() const noexcept {
+    return bytes_of(allocations) + large_allocated_bytes;
+}
+
+std::uint64_t ThreadSums::deallocated_bytes() const noexcept {
+    return bytes_of(deallocations) + large_deallocated_bytes;
+}
+
+std::uint64_t net_bytes(const detail::ThreadCounters& counted) noexcept {
+    std::uint64_t bytes =
+        read(counted.large.allocated_bytes) - read(counted.large.deallocated_bytes);
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        const detail::BucketCounters& blocks = counted.buckets[bucket];
+        bytes +=
+            (read(blocks.allocations) - read(blocks.deallocations)) * detail::bucket_bytes(bucket);
+    }
+    return bytes;
+}
+
+}  // namespace tensorpool::statistics

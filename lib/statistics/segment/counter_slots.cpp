@@ -1,0 +1,191 @@
+#include "statistics/segment/counter_slots.hpp"
+
+#include <cstdint>
+#include <iterator>
+#include <new>
+#include <utility>
+
+#include "base/alignment.hpp"
+#include "platform/platform.hpp"
+#include "statistics/segment/segment.hpp"
+#include "statistics/sums/pool_figures.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using detail::Counter;
+
+std::uint64_t read(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+// Pairs with the release store of `add_release`.
+std::uint64_t read_first(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_acquire);
+}
+
+std::size_t whole_pages(std::size_t bytes) noexcept {
+    return base::align_up(bytes, platform::page_bytes());
+}
+
+}  // namespace
+
+/// The slots' memory: a page.
+struct CounterSlots::Chunk {
+    static constexpr std::size_t bytes = 4096;
+
+    Chunk* next = nullptr;
+    unsigned used = 0;
+    CounterSlot slots[(bytes - 2 * sizeof(void*)) / sizeof(CounterSlot)];
+};
+
+/// The counters of a slot without a place. They come first, so that the slot leads here.
+struct CounterSlots::Alone {
+    detail::ThreadCounters counters;
+    FoldedWords<words_of<detail::ThreadCounters>> folded;
+};
+
+CounterSlots::~CounterSlots() {
+    for (CounterSlot* slot = first_.load(std::memory_order_relaxed); slot != nullptr;
+         slot = slot->next) {
+        end(slot->of_thread);
+        if (slot->record != nullptr) {
+            segment().remove_slot(*slot->record);
+        } else {
+            platform::unmap(slot->counters, whole_pages(sizeof(Alone)));
+            segment().count_left_out(Segment::Kind::slots, false);
+        }
+    }
+    while (chunks_ != nullptr) {
+        platform::unmap(std::exchange(chunks_, chunks_->next), whole_pages(sizeof(Chunk)));
+    }
+}
+
+CounterSlot* CounterSlots::take() noexcept {
+    const std::lock_guard guard(mutex_);
+    CounterSlot* slot = first_free();
+    if (slot == nullptr) slot = add();
+    if (slot == nullptr) return nullptr;
+    slot->taken = true;
+    if (slot->record != nullptr) {
+        slot->record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
+    }
+    detail::add(place_.record().threads, 1);
+    begin(slot->of_thread, *slot->counters);
+    return slot;
+}
+
+CounterSlot* CounterSlots::first_free() const noexcept {
+    CounterSlot* slot = first_.load(std::memory_order_relaxed);
+    while (slot != nullptr && slot->taken) slot = slot->next;
+    return slot;
+}
+
+void CounterSlots::give_back(CounterSlot& slot) noexcept {
+    const std::lock_guard guard(mutex_);
+    end(slot.of_thread);
+    slot.taken = false;
+    if (slot.record != nullptr) slot.record->thread.store(0, std::memory_order_relaxed);
+    fold(slot);
+    detail::add(place_.record().threads, ~std::uint64_t{0});
+}
+
+CounterSlot* CounterSlots::add() noexcept {
+    if ((chunks_ == nullptr || chunks_->used == std::size(chunks_->slots)) && !add_chunk()) {
+        return nullptr;
+    }
+    CounterSlot& slot = chunks_->slots[chunks_->used];
+    give_place(slot);
+    if (slot.counters == nullptr) return nullptr;
+    ++chunks_->used;
+    slot.next = first_.load(std::memory_order_relaxed);
+    first_.store(&slot, std::memory_order_release);
+    return &slot;
+}
+
+bool CounterSlots::add_chunk() noexcept {
+    static_assert(sizeof(Chunk) <= Chunk::bytes);
+    void* const memory = platform::map(whole_pages(sizeof(Chunk)), platform::page_bytes());
+    if (memory == nullptr) return false;
+    chunks_ = new (memory) Chunk{.next = chunks_, .used = 0, .slots = {}};
+    place_.totals().record_bytes.fetch_add(whole_pages(sizeof(Chunk)), std::memory_order_relaxed);
+    return true;
+}
+
+void CounterSlots::give_place(CounterSlot& slot) noexcept {
+    if (place_.is_in_segment()) slot.record = segment().add_slot(place_.record());
+    std::size_t bytes = sizeof(SlotRecord);
+    if (slot.record != nullptr) {
+        slot.counters = &slot.record->counters;
+    } else {
+        bytes = whole_pages(sizeof(Alone));
+        void* const memory = platform::map(bytes, platform::page_bytes());
+        if (memory == nullptr) return;
+        slot.counters = &(new (memory) Alone{})->counters;
+        segment().count_left_out(Segment::Kind::slots, true);
+    }
+    place_.totals().record_bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+// The slots of a pool without a place are added up with the pool.
+void CounterSlots::fold_slow(const CounterSlot& slot) noexcept {
+    if (!place_.is_in_segment()) return;
+    Alone& alone = reinterpret_cast<Alone&>(*slot.counters);
+    alone.folded.fold(as_words(alone.counters), as_words(place_.record().left_out));
+}
+
+PoolStatistics CounterSlots::statistics() const noexcept {
+    return figures_of(
+        place_.record(), [this](auto function) { for_each(function); }, [] {});
+}
+
+std::uint64_t CounterSlots::in_use_bytes() const noexcept {
+    std::uint64_t freed = 0;
+    for_each([&](const detail::ThreadCounters& thread) {
+        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+            freed +=
+                read_first(thread.buckets[bucket].deallocations) * detail::bucket_bytes(bucket);
+        }
+        freed += read_first(thread.large.deallocated_bytes);
+    });
+    std::uint64_t allocated = 0;
+    for_each([&](const detail::ThreadCounters& thread) {
+        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+            allocated += read(thread.buckets[bucket].allocations) * detail::bucket_bytes(bucket);
+        }
+        allocated += read(thread.large.allocated_bytes);
+    });
+    return allocated > freed ? allocated - freed : 0;
+}
+
+std::uint64_t CounterSlots::allocations() const noexcept {
+    std::uint64_t sum = 0;
+    for_each([&](const detail::ThreadCounters& thread) {
+        for (const detail::BucketCounters& bucket : thread.buckets) sum += read(bucket.allocations);
+        sum += read(thread.large.allocations);
+    });
+    return sum;
+}
+
+std::uint64_t CounterSlots::deallocations() const noexcept {
+    std::uint64_t sum = 0;
+    for_each([&](const detail::ThreadCounters& thread) {
+        for (const detail::BucketCounters& bucket : thread.buckets)
+            sum += read(bucket.deallocations);
+        sum += read(thread.large.deallocations);
+    });
+    return sum;
+}
+
+void CounterSlots::lock() noexcept {
+    mutex_.lock();
+    shared_mutex_.lock();
+    place_.lock();
+}
+
+void CounterSlots::unlock() noexcept {
+    place_.unlock();
+    shared_mutex_.unlock();
+    mutex_.unlock();
+}
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+#include <tensorpool/statistics.hpp>
+
+#include "statistics/scopes/thread_slots.hpp"
+#include "statistics/segment/pool_place.hpp"
+
+namespace tensorpool::statistics {
+
+/// Who counts in a slot of counters. The counters lie in the segment, or where that has no place
+/// left in memory of their own.
+struct CounterSlot {
+    detail::ThreadCounters* counters = nullptr;
+    SlotRecord* record = nullptr;  // nullptr: there was no place
+    CounterSlot* next = nullptr;   // of the pool's; set once
+    bool taken = false;
+    SlotOfThread of_thread;
+};
+
+/// One pool's slots. Slots are added, never removed before the pool goes. Thread-safe.
+class CounterSlots {
+public:
+    explicit CounterSlots(PoolPlace& place) noexcept : place_(place) {}
+    CounterSlots(const CounterSlots&) = delete;
+    CounterSlots& operator=(const CounterSlots&) = delete;
+    ~CounterSlots();
+
+    /// A slot for the calling thread that no other counts in; nullptr when the system has no
+    /// memory.
+    CounterSlot* take() noexcept;
+    void give_back(CounterSlot& slot) noexcept;
+    /// Its thread's, now and then: adds a slot without a place up for readers from outside.
+    void fold(const CounterSlot& slot) noexcept {
+        if (slot.record == nullptr) [[unlikely]]
+            fold_slow(slot);
+    }
+
+    /// The counters of threads without a slot. Their writer holds `shared_mutex`.
+    detail::ThreadCounters& shared() noexcept { return place_.record().shared; }
+    std::mutex& shared_mutex() noexcept { return shared_mutex_; }
+
+    /// Calls `function` with the counters of each slot, and with those that are shared.
+    template <class Function>
+    void for_each(Function function) const noexcept {
+        function(place_.record().shared);
+        for (const CounterSlot* slot = first_.load(std::memory_order_acquire); slot != nullptr;
+             slot = slot->next) {
+            function(*slot->counters);
+        }
+    }
+
+    /// The pool's figures.
+    PoolStatistics statistics() const noexcept;
+    /// Bytes in use, and nothing else.
+    std::uint64_t in_use_bytes() const noexcept;
+    std::uint64_t allocations() const noexcept;
+    std::uint64_t deallocations() const noexcept;
+    /// Threads that have a slot now.
+    std::uint64_t taken_count() const noexcept {
+        return place_.record().threads.load(std::memory_order_relaxed);
+    }
+
+    void lock() noexcept;
+    void unlock() noexcept;
+
+private:
+    struct Chunk;
+    struct Alone;
+    CounterSlot* first_free() const noexcept;
+    CounterSlot* add() noexcept;
+    bool add_chunk() noexcept;
+    void give_place(CounterSlot& slot) noexcept;
+    void fold_slow(const CounterSlot& slot) noexcept;
+
+    PoolPlace& place_;
+    std::mutex mutex_;
+    std::mutex shared_mutex_;
+    // Slots are pushed with release and walked with acquire: who finds one finds it zeroed.
+    std::atomic<CounterSlot*> first_ = nullptr;
+    Chunk* chunks_ = nullptr;
+};
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,47 @@
+#include "statistics/segment/fork_locks.hpp"
+
+#include "platform/process/fork_handlers.hpp"
+#include "statistics/commit_budget.hpp"
+#include "statistics/scopes/thread_slots.hpp"
+#include "statistics/segment/segment.hpp"
+#include "statistics/sums/snapshot_sources.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+void before_fork() {
+    snapshot_sources().lock();
+    commit_budget().lock();
+    lock_thread_slots();
+    segment().before_fork();
+}
+
+void after_fork() {
+    commit_budget().unlock();
+    snapshot_sources().unlock();
+}
+
+void after_fork_in_parent() {
+    segment().after_fork_in_parent();
+    unlock_thread_slots();
+    after_fork();
+}
+
+void after_fork_in_child() {
+    segment().after_fork_in_child();
+    unlock_thread_slots();
+    thread_slots_in_child();
+    after_fork();
+}
+
+// While the library is loaded, before there are threads that could fork.
+[[maybe_unused]] const bool watches_from_the_start = watch_forks();
+
+}  // namespace
+
+bool watch_forks() noexcept {
+    return platform::set_fork_handlers(platform::ForkPlace::statistics, before_fork,
+                                       after_fork_in_parent, after_fork_in_child);
+}
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,91 @@
+#include "statistics/segment/segment_memory.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "platform/fail.hpp"
+#include "statistics/segment/segment.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+// While the library is loaded. Later it would be under the segment's lock, and atexit has a lock of
+// its own, under which it calls a malloc that a pool may serve.
+[[maybe_unused]] const bool removes_file_at_exit =
+    std::atexit([] { segment().memory().remove_file(); }) == 0;
+
+}  // namespace
+
+platform::SharedMemory SegmentMemory::get() noexcept {
+    if (sharing_ == Sharing::unknown) look();
+    platform::SharedMemory memory;
+    if (sharing_ == Sharing::folder) {
+        memory = platform::share_memory_in(folder_, segment_bytes);
+        if (memory.address == nullptr) {
+            platform::say(
+                "TENSORPOOL_STATISTICS_DIR is '%.200s', where no file of %zu MiB named after this "
+                "process could be made; expected a folder that it may write to; used instead: "
+                "figures for this machine's other processes only",
+                folder_, segment_bytes >> 20);
+            sharing_ = Sharing::memfd;
+        }
+    }
+    if (sharing_ == Sharing::memfd) memory = platform::share_memory("tensorpool", segment_bytes);
+    if (memory.address == nullptr) {
+        memory.address = platform::map(segment_bytes, platform::page_bytes());
+    }
+    return memory;
+}
+
+platform::SharedMemory SegmentMemory::get_private_instead(
+    const platform::SharedMemory& given) noexcept {
+    if (sharing_ == Sharing::folder) platform::remove_shared_file(folder_, given);
+    platform::close_shared_memory(given);
+    platform::unmap(given.address, segment_bytes);
+    return {.address = platform::map(segment_bytes, platform::page_bytes())};
+}
+
+// Without std::string: malloc may be served by a pool that waits for the segment.
+void SegmentMemory::look() noexcept {
+    sharing_ = Sharing::memfd;
+    const char* const statistics = platform::environment_variable("TENSORPOOL_STATISTICS");
+    const std::string_view wanted = statistics == nullptr ? "on" : statistics;
+    if (wanted == "off") {
+        sharing_ = Sharing::none;
+        return;
+    }
+    if (wanted != "on" && !wanted.empty()) {
+        platform::say("TENSORPOOL_STATISTICS is '%.60s'; expected on or off; used instead: on",
+                      statistics);
+    }
+    const char* const folder = platform::environment_variable("TENSORPOOL_STATISTICS_DIR");
+    if (folder == nullptr || *folder == '\0') return;
+    if (std::strlen(folder) >= sizeof folder_) {
+        platform::say(
+            "TENSORPOOL_STATISTICS_DIR has %zu characters; expected less than %zu; used instead: "
+            "figures for this machine's other processes only",
+            std::strlen(folder), sizeof folder_);
+        return;
+    }
+    // A program may change to another folder before it forks or ends.
+    if (*folder != '/') {
+        platform::say(
+            "TENSORPOOL_STATISTICS_DIR is '%.200s'; expected a path from the root on; used "
+            "instead: figures for this machine's other processes only",
+            folder);
+        return;
+    }
+    std::strcpy(folder_, folder);
+    sharing_ = Sharing::folder;
+}
+
+void SegmentMemory::use(const platform::SharedMemory& memory) noexcept {
+    used_ = memory;
+}
+
+void SegmentMemory::remove_file() noexcept {
+    if (sharing_ == Sharing::folder) platform::remove_shared_file(folder_, used_);
+}
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,44 @@
+#include "statistics/sums/arena_figures.hpp"
+
+#include <algorithm>
+
+#include "statistics/segment/name.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using Kind = ArenaStatistics::Kind;
+
+std::uint64_t read(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
+    ArenaStatistics figures;
+    figures.id = read(arena.id);
+    load_name(arena.name, figures.name);
+    // Another process may have scribbled there.
+    figures.kind =
+        static_cast<Kind>(std::min(read(arena.kind), static_cast<std::uint64_t>(Kind::scratch)));
+    figures.thread = read(arena.thread);
+    arena.totals.add_to(figures);
+    if (figures.kind == Kind::growing && figures.id != 0) {
+        // The last page may reach beyond a limit that is no whole number of pages. (`other`, whose
+        // number is 0, adds up those with a limit and those without.)
+        figures.capacity_bytes = std::min(figures.capacity_bytes, figures.limit_bytes);
+    }
+    if (figures.kind == Kind::scratch) figures.reserved_bytes = figures.capacity_bytes;
+    figures.used_bytes = read(arena.used) & used_mask;
+    // Claims of an arena that are pending lie above what is committed, and nobody has got them.
+    // The owner may also be between two of its words.
+    if (figures.kind != Kind::measuring) {
+        figures.used_bytes = std::min(figures.used_bytes, figures.capacity_bytes);
+    }
+    figures.peak_used_bytes =
+        std::max({read(arena.totals.peak_used_bytes), read(arena.high), figures.used_bytes});
+    return figures;
+}
+
+}  // namespace tensorpool::statistics

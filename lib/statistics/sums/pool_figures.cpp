@@ -1,0 +1,158 @@
+#include "statistics/sums/pool_figures.hpp"
+
+#include <algorithm>
+
+#include "statistics/segment/name.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using detail::bucket_count;
+
+// Relaxed: each is a figure of its own. Frees are read with acquire.
+std::uint64_t read(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+// Pairs with the release store of `add_release`.
+std::uint64_t read_first(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_acquire);
+}
+
+std::uint64_t above(std::uint64_t a, std::uint64_t b) noexcept {
+    return a > b ? a - b : 0;
+}
+
+/// What is told once for all threads.
+void add_totals(PoolStatistics& figures, const PoolTotals& totals) noexcept {
+    figures.capacity_bytes = read(totals.capacity_bytes);
+    figures.reserved_bytes = read(totals.reserved_bytes);
+    figures.peak_capacity_bytes = read(totals.peak_capacity_bytes);
+    figures.peak_reserved_bytes = read(totals.peak_reserved_bytes);
+    figures.large.cached_bytes = read(totals.large_cached_bytes);
+    figures.cached_bytes = figures.large.cached_bytes;
+    figures.free_bytes = read(totals.free_bytes);
+    figures.lost_bytes = read(totals.lost_bytes);
+    figures.record_bytes = read(totals.record_bytes);
+    figures.growths = read(totals.growths);
+    figures.grown_bytes = read(totals.grown_bytes);
+    figures.give_backs = read(totals.give_backs);
+    figures.given_back_bytes = read(totals.given_back_bytes);
+    for (std::size_t limit = 0; limit < figures.failures_by_limit.size(); ++limit) {
+        figures.failures_by_limit[limit] = read(totals.failures[limit]);
+        figures.failures += figures.failures_by_limit[limit];
+    }
+}
+
+/// Where the blocks of the buckets are that nobody uses and no thread parks.
+void add_places(PoolStatistics& figures, const PoolTotals& totals) noexcept {
+    for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
+        BucketStatistics& one = figures.buckets[bucket];
+        const std::uint64_t out = read(totals.bucket_out_blocks[bucket]) * one.block_bytes;
+        one.capacity_bytes = read(totals.bucket_capacity_bytes[bucket]);
+        one.depot_bytes = above(out, one.in_use_bytes + one.parked_bytes);
+        figures.depot_bytes += one.depot_bytes;
+        figures.span_bytes += above(one.capacity_bytes, out);
+    }
+    figures.depot_bytes = above(figures.depot_bytes, figures.lost_bytes);
+}
+
+/// For buckets and for large blocks, which have these in common.
+template <class Part>
+void add_part(PoolStatistics& figures, const Part& part) noexcept {
+    figures.in_use_bytes += part.in_use_bytes;
+    figures.requested_bytes += part.requested_bytes;
+    figures.allocated_bytes += part.allocated_bytes;
+    figures.allocations += part.allocations;
+    figures.deallocations += part.deallocations;
+    figures.cache_hits += part.cache_hits;
+    figures.cache_misses += part.cache_misses;
+    figures.system_misses += part.system_misses;
+}
+
+void add_parts(PoolStatistics& figures) noexcept {
+    for (const BucketStatistics& bucket : figures.buckets) {
+        add_part(figures, bucket);
+        figures.parked_bytes += bucket.parked_bytes;
+    }
+    add_part(figures, figures.large);
+}
+
+}  // namespace
+
+void PoolSums::add_frees(const detail::ThreadCounters& thread) noexcept {
+    for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
+        buckets_[bucket].freed += read_first(thread.buckets[bucket].deallocations);
+        buckets_[bucket].returned += read_first(thread.buckets[bucket].returned);
+    }
+    freed_large_bytes_ += read_first(thread.large.deallocated_bytes);
+    large_.deallocations += read_first(thread.large.deallocations);
+}
+
+void PoolSums::add_allocations(const detail::ThreadCounters& thread) noexcept {
+    for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
+        const detail::BucketCounters& counted = thread.buckets[bucket];
+        BucketStatistics& sums = buckets_[bucket].figures;
+        sums.allocations += read(counted.allocations);
+        sums.requested_bytes += read(counted.requested_bytes);
+        sums.cache_misses += read(counted.misses);
+        sums.depot_hits += read(counted.depot_hits);
+        sums.system_misses += read(counted.system_misses);
+        buckets_[bucket].taken += read(counted.taken);
+    }
+    large_.allocations += read(thread.large.allocations);
+    large_.requested_bytes += read(thread.large.requested_bytes);
+    large_.allocated_bytes += read(thread.large.allocated_bytes);
+    large_.cache_hits += read(thread.large.cache_hits);
+    large_.system_misses += read(thread.large.system_misses);
+}
+
+void PoolSums::fill_in(PoolStatistics& figures) const noexcept {
+    for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
+        const Bucket& sums = buckets_[bucket];
+        BucketStatistics& one = figures.buckets[bucket];
+        one = sums.figures;
+        one.block_bytes = detail::bucket_bytes(bucket);
+        one.deallocations = sums.freed;
+        const std::uint64_t in_use = above(one.allocations, one.deallocations);
+        one.in_use_bytes = in_use * one.block_bytes;
+        one.parked_bytes = above(above(sums.taken, sums.returned), in_use) * one.block_bytes;
+        one.allocated_bytes = one.allocations * one.block_bytes;
+        one.cache_hits = above(one.allocations, one.cache_misses);
+    }
+    figures.large = large_;
+    figures.large.in_use_bytes = above(large_.allocated_bytes, freed_large_bytes_);
+    figures.large.cache_misses = above(large_.allocations, large_.cache_hits);
+}
+
+PoolStatistics PoolSums::with(const PoolRecord& pool) const noexcept {
+    PoolStatistics figures;
+    figures.id = read(pool.id);
+    load_name(pool.name, figures.name);
+    figures.limit_bytes = read(pool.limit_bytes);
+    figures.threads = read(pool.threads);
+    fill_in(figures);
+    add_totals(figures, pool.totals);
+    add_parts(figures);
+    add_places(figures, pool.totals);
+    // Allocations are read later than frees, so while others work the sum may show more than there
+    // ever was. What is held is never less than what is in use.
+    figures.peak_in_use_bytes = read(pool.totals.peak_held_bytes);
+    figures.in_use_bytes = std::min(figures.in_use_bytes, figures.peak_in_use_bytes);
+    return figures;
+}
+
+std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread) noexcept {
+    std::uint64_t bytes = 0;
+    for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
+        const detail::BucketCounters& counted = thread.buckets[bucket];
+        // A thread may have freed more than it allocated, so only the whole is a number of blocks;
+        // while it works that may read below 0.
+        const auto parked = static_cast<std::int64_t>(
+            read_first(counted.deallocations) - read_first(counted.returned) + read(counted.taken) -
+            read(counted.allocations));
+        if (parked > 0) bytes += static_cast<std::uint64_t>(parked) * detail::bucket_bytes(bucket);
+    }
+    return bytes;
+}
+
+}  // namespace tensorpool::statistics

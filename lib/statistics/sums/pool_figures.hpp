@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+
+#include <tensorpool/detail/counters.hpp>
+#include <tensorpool/statistics.hpp>
+
+#include "statistics/segment/segment_layout.hpp"
+
+namespace tensorpool::statistics {
+
+/// Adds up the counters of a pool's threads: of all of them what was freed, and only then what was
+/// allocated, so that what is in use never reads negative.
+class PoolSums {
+public:
+    void add_frees(const detail::ThreadCounters& thread) noexcept;
+    void add_allocations(const detail::ThreadCounters& thread) noexcept;
+
+    /// With what is counted once for the pool.
+    PoolStatistics with(const PoolRecord& pool) const noexcept;
+
+private:
+    void fill_in(PoolStatistics& figures) const noexcept;
+
+    struct Bucket {
+        std::uint64_t freed = 0;
+        std::uint64_t returned = 0;
+        std::uint64_t taken = 0;
+        BucketStatistics figures = {};
+    };
+    Bucket buckets_[detail::bucket_count];
+    std::uint64_t freed_large_bytes_ = 0;
+    LargeStatistics large_ = {};
+};
+
+/// The figures of a pool, for the pool itself and for who reads its segment. `for_each(function)`
+/// calls `function` with the counters of each thread and with the shared ones; it is called twice,
+/// and `between_frees_and_allocations` in between.
+template <class ForEach, class Between>
+PoolStatistics figures_of(const PoolRecord& pool, const ForEach& for_each,
+                          const Between& between_frees_and_allocations) {
+    PoolSums sums;
+    for_each([&](const detail::ThreadCounters& thread) { sums.add_frees(thread); });
+    between_frees_and_allocations();
+    for_each([&](const detail::ThreadCounters& thread) { sums.add_allocations(thread); });
+    return sums.with(pool);
+}
+
+/// Bytes that are free in the magazines of one thread.
+std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread) noexcept;
+
+}  // namespace tensorpool::statistics

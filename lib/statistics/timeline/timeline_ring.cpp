@@ -1,0 +1,129 @@
+#include "statistics/timeline/timeline_ring.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tensorpool::statistics {
+namespace {
+
+// Looks at an entry that is not whole yet: as long as a writer takes that runs on another core. Of
+// one that has lost its core the reader is not to wait for.
+constexpr unsigned most_looks = 64;
+
+Look read_patiently(std::span<const EntryRecord> ring, std::uint64_t number,
+                    EntryWords& to) noexcept {
+    Look look = Look::under_way;
+    for (unsigned i = 0; i < most_looks && look == Look::under_way; ++i) {
+        look = read_words(ring, number, to);
+    }
+    return look;
+}
+
+std::string unpack(const std::array<std::uint64_t, 3>& words) {
+    char text[sizeof words];
+    std::memcpy(text, words.data(), sizeof text);
+    return {text, std::find(text, text + sizeof text - 1, '\0')};
+}
+
+TimelineEntry entry_of(std::uint64_t number, const EntryWords& words, SegmentTimes times) {
+    const auto kind = static_cast<std::uint8_t>(words.what & 0xFF);
+    const auto limit = static_cast<std::uint8_t>(words.what >> 8 & 0xFF);
+    TimelineEntry entry;
+    entry.number = number;
+    entry.time_ns = times.made_unix_ns + (words.time_ns - times.made_ns);
+    entry.thread = words.thread;
+    // Another process may hold anything.
+    entry.kind = kind < entry_kind_count ? EntryKind{kind} : EntryKind{};
+    entry.limit = limit < limit_kind_count ? LimitKind{limit} : LimitKind::none;
+    entry.bytes = words.bytes;
+    entry.name = unpack(words.name);
+    return entry;
+}
+
+void store_words(EntryRecord& place, const EntryWords& words, std::memory_order order) noexcept {
+    place.time_ns.store(words.time_ns, order);
+    place.thread.store(words.thread, order);
+    place.what.store(words.what, order);
+    place.bytes.store(words.bytes, order);
+    for (std::size_t i = 0; i < words.name.size(); ++i) place.name[i].store(words.name[i], order);
+}
+
+EntryWords load_words(const EntryRecord& place) noexcept {
+    EntryWords words;
+    words.time_ns = place.time_ns.load(std::memory_order_acquire);
+    words.thread = place.thread.load(std::memory_order_acquire);
+    words.what = place.what.load(std::memory_order_acquire);
+    words.bytes = place.bytes.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < words.name.size(); ++i) {
+        words.name[i] = place.name[i].load(std::memory_order_acquire);
+    }
+    return words;
+}
+
+}  // namespace
+
+bool write_words(std::span<EntryRecord> ring, Counter& head, const EntryWords& words) noexcept {
+    // Relaxed: tickets tell what is written.
+    const std::uint64_t number = head.fetch_add(1, std::memory_order_relaxed) + 1;
+    EntryRecord& place = ring[place_of(number, ring.size())];
+    std::uint64_t ticket = place.ticket.load(std::memory_order_relaxed);
+    do {
+        if (!may_claim(ticket, number)) return false;
+        // Acquire pairs with the last store below: the former writer's words come before ours.
+    } while (!place.ticket.compare_exchange_weak(
+        ticket, busy_ticket(number), std::memory_order_acquire, std::memory_order_relaxed));
+    store_words(place, words, std::memory_order_release);
+    place.ticket.store(whole_ticket(number), std::memory_order_release);
+    return true;
+}
+
+Look read_words(std::span<const EntryRecord> ring, std::uint64_t number, EntryWords& to) noexcept {
+    const EntryRecord& place = ring[place_of(number, ring.size())];
+    const std::uint64_t ticket = place.ticket.load(std::memory_order_acquire);
+    const Look look = look_of(ticket, number);
+    if (look != Look::whole) return look;
+    to = load_words(place);
+    return place.ticket.load(std::memory_order_relaxed) == ticket ? Look::whole : Look::lost;
+}
+
+TimelinePart read_entries(std::span<const EntryRecord> ring, std::uint64_t head, SegmentTimes times,
+                          std::uint64_t since) {
+    TimelinePart part;
+    part.last = std::min(since, head);
+    const std::uint64_t kept = std::min<std::uint64_t>(head - part.last, ring.size());
+    part.entries.reserve(static_cast<std::size_t>(kept));
+    for (std::uint64_t i = 0; i < kept; ++i) {
+        const std::uint64_t number = head - kept + 1 + i;
+        EntryWords words;
+        const Look look = read_patiently(ring, number, words);
+        if (look == Look::under_way) continue;
+        if (look == Look::whole) part.entries.push_back(entry_of(number, words, times));
+        part.last = number;
+    }
+    part.lost = part.last - std::min(since, head) - part.entries.size();
+    return part;
+}
+
+void copy_entries(std::span<const EntryRecord> from, std::span<EntryRecord> to,
+                  std::uint64_t head) noexcept {
+    for (std::size_t place = 0; place < from.size(); ++place) {
+        const std::uint64_t number = from[place].ticket.load(std::memory_order_relaxed) / 2;
+        EntryWords words;
+        const bool whole = number != 0 && number <= head &&
+                           place_of(number, from.size()) == place &&
+                           read_words(from, number, words) == Look::whole;
+        store_words(to[place], whole ? words : EntryWords{}, std::memory_order_relaxed);
+        to[place].ticket.store(whole ? whole_ticket(number) : 0, std::memory_order_release);
+    }
+}
+
+std::array<std::uint64_t, 3> pack_entry_name(std::string_view name) noexcept {
+    std::array<std::uint64_t, 3> words = {};
+    std::size_t bytes = std::min(name.size(), sizeof words - 1);
+    const auto continues = [&](std::size_t at) { return (name[at] & 0xC0) == 0x80; };
+    while (bytes != 0 && bytes < name.size() && continues(bytes)) --bytes;
+    std::memcpy(words.data(), name.data(), bytes);
+    return words;
+}
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,54 @@
+#include "platform/files/path_linux.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tensorpool::platform {
+namespace {
+
+std::string unescaped(std::string_view text) {
+    Path path;
+    path.append_unescaped(text);
+    return path.c_str();
+}
+
+TEST(Path, PartsAreAppendedAsTheyAre) {
+    EXPECT_STREQ((Path("/sys") / "/fs" / "/cgroup").c_str(), "/sys/fs/cgroup");
+}
+
+TEST(Path, EmptyPathIsEmptyText) {
+    EXPECT_STREQ(Path().c_str(), "");
+}
+
+TEST(Path, ShortenedPathEndsWhereTold) {
+    Path path("/a/b/c");
+    path.shorten(4);
+    EXPECT_EQ(path.view(), "/a/b");
+    EXPECT_STREQ(path.c_str(), "/a/b");
+}
+
+TEST(Path, EscapesOfMountinfoBecomeTheirCharacters) {
+    EXPECT_EQ(unescaped("/my\\040disk\\011x\\134y"), "/my disk\tx\\y");
+}
+
+TEST(Path, BackslashWithoutThreeOctalDigitsStays) {
+    EXPECT_EQ(unescaped("\\04"), "\\04");
+    EXPECT_EQ(unescaped("a\\0x0b"), "a\\0x0b");
+    EXPECT_EQ(unescaped("\\"), "\\");
+}
+
+TEST(Path, LongestPathFits) {
+    const std::string longest(Path::most_bytes - 1, 'a');
+    EXPECT_EQ(Path(longest).view(), longest);
+}
+
+TEST(Path, PathThatDoesNotFitIsEmptyAndStaysSo) {
+    Path path(std::string(Path::most_bytes, 'a'));
+    EXPECT_STREQ(path.c_str(), "");
+    path.append("/memory.max");
+    EXPECT_STREQ(path.c_str(), "");
+}
+
+}  // namespace
+}  // namespace tensorpool::platform

@@ -1,0 +1,18 @@
+#include <gtest/gtest.h>
+
+#include "platform/process/dynamic_library.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+TEST(DynamicLibraryLinux, FindsFunctionsOfALibraryAndNoOthers) {
+    DynamicLibrary library;
+    ASSERT_TRUE(library.open("libm.so.6")) << library.problem();
+    const auto root = reinterpret_cast<double (*)(double)>(library.find("sqrt"));
+    ASSERT_NE(root, nullptr);
+    EXPECT_EQ(root(49.0), 7.0);
+    EXPECT_EQ(library.find("no_such_function_of_libm"), nullptr);
+}
+
+}  // namespace
+}  // namespace tensorpool::platform

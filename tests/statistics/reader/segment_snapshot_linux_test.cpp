@@ -1,0 +1,233 @@
+#include "statistics/reader/segment_snapshot.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "statistics/fake_segment_linux.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using testing::FakeSegment;
+using testing::put;
+using Sealed = FakeSegment::Sealed;
+using Kind = ArenaStatistics::Kind;
+
+class SegmentSnapshot : public ::testing::TestWithParam<Sealed> {
+protected:
+    FakeSegment segment{GetParam()};
+
+    ProcessSnapshot snapshot() {
+        SegmentView view(segment.open());
+        EXPECT_FALSE(view.open());
+        ProcessSnapshot snapshot;
+        EXPECT_FALSE(read_segment(view, snapshot));
+        return snapshot;
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Sealed, SegmentSnapshot, ::testing::Values(Sealed::yes));
+INSTANTIATE_TEST_SUITE_P(Unsealed, SegmentSnapshot, ::testing::Values(Sealed::no));
+
+TEST_P(SegmentSnapshot, OfAnEmptySegmentHoldsNothing) {
+    const ProcessSnapshot figures = snapshot();
+    EXPECT_TRUE(figures.consistent);
+    EXPECT_EQ(figures.process_name, "fake");
+    EXPECT_EQ(figures.library_version, "1.2.3");
+    EXPECT_TRUE(figures.pools.empty());
+    EXPECT_TRUE(figures.arenas.empty());
+    EXPECT_TRUE(figures.scratches.empty());
+    EXPECT_TRUE(figures.devices.empty());
+    EXPECT_TRUE(figures.planned.empty());
+    EXPECT_TRUE(figures.scopes.empty());
+    EXPECT_TRUE(figures.threads.empty());
+}
+
+TEST_P(SegmentSnapshot, ShowsPoolsInTheOrderInWhichTheyWereMade) {
+    segment.add_pool("second", 9);
+    segment.add_pool("gone", 0);
+    segment.add_pool("first", 4);
+    const ProcessSnapshot figures = snapshot();
+    ASSERT_EQ(figures.pools.size(), 2U);
+    EXPECT_STREQ(figures.pools[0].name, "first");
+    EXPECT_STREQ(figures.pools[1].name, "second");
+}
+
+TEST_P(SegmentSnapshot, SumsTheSlotsOfEachPool) {
+    for (const std::uint64_t id : {1, 2}) {
+        put(segment.add_pool("pool", id).totals.peak_held_bytes, 1 << 20);
+    }
+    put(segment.add_slot(2, 100).counters.buckets[0].allocations, 10);
+    put(segment.add_slot(1, 100).counters.buckets[0].allocations, 1);
+    put(segment.add_slot(2, 101).counters.buckets[0].deallocations, 3);
+    put(segment.pool(2).shared.buckets[0].allocations, 5);
+    put(segment.pool(2).left_out.buckets[0].allocations, 7);
+    put(segment.add_slot(0, 0).counters.buckets[0].allocations, 1000);  // no pool's
+    const ProcessSnapshot figures = snapshot();
+    ASSERT_EQ(figures.pools.size(), 2U);
+    EXPECT_EQ(figures.pools[0].allocations, 1U);
+    EXPECT_EQ(figures.pools[1].allocations, 22U);
+    EXPECT_EQ(figures.pools[1].deallocations, 3U);
+    EXPECT_EQ(figures.pools[1].in_use_bytes, 19U * 64);
+}
+
+TEST_P(SegmentSnapshot, ShowsThreadsByPoolAndAddsUpThoseThatEnded) {
+    segment.add_pool("a", 1);
+    segment.add_pool("b", 2);
+    put(segment.add_slot(2, 100).counters.buckets[0].taken, 8);
+    put(segment.add_slot(1, 101).counters.large.allocations, 2);
+    put(segment.add_slot(1, 0).counters.buckets[3].deallocations, 5);
+    put(segment.add_slot(1, 0).counters.buckets[3].allocations, 6);
+    put(segment.pool(1).shared.buckets[0].allocations, 1);
+    const ProcessSnapshot figures = snapshot();
+    ASSERT_EQ(figures.threads.size(), 3U);
+    EXPECT_EQ(figures.threads[0].thread, 101U);
+    EXPECT_EQ(figures.threads[0].pool, 1U);
+    EXPECT_EQ(figures.threads[0].allocations, 2U);
+    EXPECT_EQ(figures.threads[1].thread, 0U);
+    EXPECT_EQ(figures.threads[1].allocations, 7U);
+    EXPECT_EQ(figures.threads[1].deallocations, 5U);
+    EXPECT_EQ(figures.threads[2].thread, 100U);
+    EXPECT_EQ(figures.threads[2].pool, 2U);
+    EXPECT_EQ(figures.threads[2].parked_bytes, 8U * 64);
+}
+
+TEST_P(SegmentSnapshot, TellsArenasAndScratchesApart) {
+    put(segment.add_arena("steps", 3, std::uint64_t(Kind::growing)).totals.capacity_bytes, 4096);
+    put(segment.arena(1).totals.limit_bytes, 1 << 20);
+    put(segment.arena(1).used, 100);
+    put(segment.add_arena("buffer", 4, std::uint64_t(Kind::buffer)).totals.capacity_bytes, 500);
+    put(segment.add_arena("scratch", 5, std::uint64_t(Kind::scratch)).totals.capacity_bytes, 8192);
+    put(segment.arena(3).thread, 77);
+    put(segment.add_pool("pool", 6).totals.capacity_bytes, 16384);
+    const ProcessSnapshot figures = snapshot();
+    ASSERT_EQ(figures.arenas.size(), 2U);
+    EXPECT_STREQ(figures.arenas[0].name, "steps");
+    EXPECT_EQ(figures.arenas[0].used_bytes, 100U);
+    ASSERT_EQ(figures.scratches.size(), 1U);
+    EXPECT_EQ(figures.scratches[0].thread, 77U);
+    EXPECT_EQ(figures.committed_bytes, 4096U + 8192 + 16384) << "a buffer is its owner's";
+}
+
+TEST_P(SegmentSnapshot, ShowsPlannedArenasInTheOrderInWhichTheyWereMade) {
+    put(segment.add_planned("second", 9).totals.served, 3000);
+    put(segment.add_planned("first", 4).totals.served, 50);
+    segment.add_planned("gone", 0);
+    const ProcessSnapshot figures = snapshot();
+    ASSERT_EQ(figures.planned.size(), 2U);
+    EXPECT_STREQ(figures.planned[0].name, "first");
+    EXPECT_EQ(figures.planned[0].served, 50U);
+    EXPECT_STREQ(figures.planned[1].name, "second");
+    EXPECT_EQ(figures.planned[1].served, 3000U);
+    put(segment.planned(1).totals.capacity_bytes, 1 << 20);
+    EXPECT_EQ(snapshot().committed_bytes, std::uint64_t{1} << 20);
+}
+
+TEST_P(SegmentSnapshot, ShowsPlannedArenasWithoutAPlaceAsOther) {
+    put(segment.header().planned.left_out, 3);
+    put(segment.planned(0).totals.served, 70);
+    const ProcessSnapshot figures = snapshot();
+    EXPECT_EQ(figures.left_out.planned, 3U);
+    ASSERT_EQ(figures.planned.size(), 1U);
+    EXPECT_STREQ(figures.planned[0].name, "other");
+    EXPECT_EQ(figures.planned[0].id, 0U);
+    EXPECT_EQ(figures.planned[0].served, 70U);
+}
+
+TEST_P(SegmentSnapshot, SumsTheStreamsOfEachDeviceAllocator) {
+    put(segment.add_device("second", 9).totals.capacity_bytes, 1 << 20);
+    put(segment.add_device("first", 4).totals.capacity_bytes, 1 << 20);
+    segment.add_device("gone", 0);
+    put(segment.add_device_stream(9).counters.allocated_bytes, 3000);
+    put(segment.add_device_stream(4).counters.allocated_bytes, 50);
+    put(segment.add_device_stream(9).counters.allocated_bytes, 700);
+    put(segment.device_stream(3).counters.deallocated_bytes, 100);
+    put(segment.device(1).left_out.allocated_bytes, 10);
+    put(segment.add_device_stream(0).counters.allocated_bytes, 9999);  // nobody's
+    const ProcessSnapshot figures = snapshot();
+    ASSERT_EQ(figures.devices.size(), 2U);
+    EXPECT_STREQ(figures.devices[0].name, "first");
+    EXPECT_EQ(figures.devices[0].in_use_bytes, 50U);
+    EXPECT_STREQ(figures.devices[1].name, "second");
+    EXPECT_STREQ(figures.devices[1].device, "cuda:0");
+    EXPECT_EQ(figures.devices[1].in_use_bytes, 3610U);
+    EXPECT_EQ(figures.committed_bytes, 0U) << "that is memory of the host";
+}
+
+TEST_P(SegmentSnapshot, ShowsWhatHadNoPlaceAsOtherBehindTheOthers) {
+    segment.add_pool("pool", 3);
+    put(segment.pool(0).totals.capacity_bytes, 4096);
+    put(segment.pool(0).totals.peak_held_bytes, 1 << 20);
+    put(segment.pool(0).left_out.buckets[0].allocations, 2);
+    put(segment.header().pools.left_out, 5);
+    put(segment.header().arenas.left_out, 6);
+    put(segment.header().slots.left_out, 7);
+    put(segment.header().scopes.left_out, 8);
+    put(segment.header().devices.left_out, 10);
+    put(segment.header().device_streams.left_out, 11);
+    put(segment.device(0).totals.capacity_bytes, 4096);
+    put(segment.device(0).left_out.allocated_bytes, 512);
+    put(segment.scope(0).calls, 9);
+    const ProcessSnapshot figures = snapshot();
+    ASSERT_EQ(figures.pools.size(), 2U);
+    EXPECT_STREQ(figures.pools[1].name, "other");
+    EXPECT_EQ(figures.pools[1].id, 0U);
+    EXPECT_EQ(figures.pools[1].in_use_bytes, 128U);
+    ASSERT_EQ(figures.arenas.size(), 1U);
+    EXPECT_STREQ(figures.arenas[0].name, "other");
+    ASSERT_EQ(figures.scopes.size(), 1U);
+    EXPECT_STREQ(figures.scopes[0].name, "other");
+    EXPECT_EQ(figures.left_out.pools, 5U);
+    EXPECT_EQ(figures.left_out.arenas, 6U);
+    EXPECT_EQ(figures.left_out.slots, 7U);
+    EXPECT_EQ(figures.left_out.scopes, 8U);
+    EXPECT_EQ(figures.left_out.devices, 10U);
+    EXPECT_EQ(figures.left_out.device_streams, 11U);
+    ASSERT_EQ(figures.devices.size(), 1U);
+    EXPECT_STREQ(figures.devices[0].name, "other");
+    EXPECT_EQ(figures.devices[0].id, 0U);
+    EXPECT_EQ(figures.devices[0].in_use_bytes, 512U);
+}
+
+TEST_P(SegmentSnapshot, ShowsScopesAndChecks) {
+    put(segment.header().scopes.used, 2);
+    put(segment.scope(1).id, 5);
+    store_name(segment.scope(1).name, "forward");
+    put(segment.scope(1).calls, 3);
+    put(segment.scope(1).open, 1);
+    put(segment.scope(1).allocated_bytes, 100);
+    put(segment.scope(1).deallocated_bytes, 40);
+    put(segment.scope(1).peak_bytes, 80);
+    for (unsigned kind = 0; kind < 4; ++kind) put(segment.header().failed_checks[kind], 10 + kind);
+    put(segment.header().entries, 21);
+    const ProcessSnapshot figures = snapshot();
+    ASSERT_EQ(figures.scopes.size(), 1U);
+    EXPECT_STREQ(figures.scopes[0].name, "forward");
+    EXPECT_EQ(figures.scopes[0].calls, 3U);
+    EXPECT_EQ(figures.scopes[0].growth_bytes(), 60);
+    EXPECT_EQ(figures.failed_misuse, 10U);
+    EXPECT_EQ(figures.failed_leaks, 11U);
+    EXPECT_EQ(figures.failed_threads, 12U);
+    EXPECT_EQ(figures.failed_scope_orders, 13U);
+    EXPECT_EQ(figures.entries, 21U);
+}
+
+TEST_P(SegmentSnapshot, SaysWhereStructureNeverStoodStill) {
+    segment.add_pool("pool", 3);
+    put(segment.header().epoch, 7);
+    const ProcessSnapshot figures = snapshot();
+    EXPECT_FALSE(figures.consistent);
+    EXPECT_EQ(figures.pools.size(), 1U) << "shown all the same";
+}
+
+// As many as fit, all of one number, each pool with all slots: that must not take for ever.
+TEST_P(SegmentSnapshot, SumsEachSlotOnceWhateverNumbersSay) {
+    for (std::size_t i = 1; i < pool_count; ++i) segment.add_pool("same", 5);
+    for (std::size_t i = 0; i < slot_count; ++i) segment.add_slot(5, i + 1);
+    const ProcessSnapshot figures = snapshot();
+    EXPECT_EQ(figures.pools.size(), pool_count - 1);
+    EXPECT_EQ(figures.threads.size(), slot_count);
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

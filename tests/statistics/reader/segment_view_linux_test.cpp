@@ -1,0 +1,201 @@
+#include "statistics/reader/segment_view.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "statistics/fake_segment_linux.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using testing::FakeSegment;
+using testing::put;
+using Sealed = FakeSegment::Sealed;
+
+class SegmentViewOf : public ::testing::TestWithParam<Sealed> {
+protected:
+    FakeSegment segment{GetParam()};
+
+    /// Why a view of it cannot be opened; "" where it can.
+    std::string problem() {
+        SegmentView view(segment.open());
+        const auto problem = view.open();
+        return problem ? problem->what : "";
+    }
+    AttachFailure failure() {
+        SegmentView view(segment.open());
+        return view.open().value().failure;
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Sealed, SegmentViewOf, ::testing::Values(Sealed::yes));
+INSTANTIATE_TEST_SUITE_P(Unsealed, SegmentViewOf, ::testing::Values(Sealed::no));
+
+TEST_P(SegmentViewOf, AGoodSegmentShowsWhatIsInUse) {
+    segment.add_pool("images", 4);
+    SegmentView view(segment.open());
+    ASSERT_FALSE(view.open());
+    ASSERT_FALSE(view.refresh());
+    EXPECT_TRUE(view.is_steady());
+    EXPECT_EQ(view.later().pools().size(), 2U);
+    EXPECT_EQ(view.earlier().pools()[1].id.load(), 4U);
+    EXPECT_EQ(view.later().slots().size(), 0U);
+}
+
+TEST_P(SegmentViewOf, ARefreshShowsWhatChanged) {
+    SegmentView view(segment.open());
+    ASSERT_FALSE(view.open());
+    ASSERT_FALSE(view.refresh());
+    segment.add_slot(4, 1000);
+    ASSERT_FALSE(view.refresh());
+    ASSERT_EQ(view.later().slots().size(), 1U);
+    EXPECT_EQ(view.later().slots()[0].thread.load(), 1000U);
+}
+
+TEST_P(SegmentViewOf, AChangeMeanwhileIsNotSteady) {
+    SegmentView view(segment.open());
+    ASSERT_FALSE(view.open());
+    ASSERT_FALSE(view.refresh());
+    put(segment.header().epoch, 2);
+    EXPECT_FALSE(view.is_steady());
+    ASSERT_FALSE(view.refresh());
+    EXPECT_TRUE(view.is_steady());
+    put(segment.header().epoch, 3);
+    ASSERT_FALSE(view.refresh());
+    EXPECT_FALSE(view.is_steady()) << "under way";
+}
+
+TEST_P(SegmentViewOf, AnotherVersionSaysWhichItIs) {
+    put(segment.header().version, 9);
+    EXPECT_EQ(failure(), AttachFailure::other_version);
+    EXPECT_NE(problem().find("version 9"), std::string::npos) << problem();
+}
+
+// What tensorpool laid out before devices had a place.
+TEST_P(SegmentViewOf, TheFirstVersionIsToldFromThisOne) {
+    put(segment.header().version, 1);
+    EXPECT_EQ(failure(), AttachFailure::other_version);
+    EXPECT_NE(problem().find("version 1, this reader knows 3"), std::string::npos) << problem();
+}
+
+TEST_P(SegmentViewOf, AFileOfSomethingElseIsDamaged) {
+    std::memset(segment.base(), 'x', 8192);
+    EXPECT_EQ(failure(), AttachFailure::damaged);
+}
+
+TEST_P(SegmentViewOf, ASegmentInTheMakingIsNoneYet) {
+    put(segment.header().magic, 0);
+    EXPECT_EQ(failure(), AttachFailure::no_segment);
+}
+
+TEST_P(SegmentViewOf, EachNumberOfTheLayoutIsChecked) {
+    SegmentHeader& header = segment.header();
+    Counter* const numbers[] = {&header.bytes,
+                                &header.header_bytes,
+                                &header.timeline.offset,
+                                &header.timeline.places,
+                                &header.scopes.offset,
+                                &header.scopes.record_bytes,
+                                &header.pools.places,
+                                &header.pools.offset,
+                                &header.arenas.record_bytes,
+                                &header.arenas.offset,
+                                &header.slots.places,
+                                &header.slots.record_bytes,
+                                &header.devices.offset,
+                                &header.devices.places,
+                                &header.device_streams.record_bytes,
+                                &header.device_streams.offset,
+                                &header.planned.offset,
+                                &header.planned.places};
+    for (Counter* const number : numbers) {
+        const std::uint64_t right = number->load();
+        for (const std::uint64_t wrong :
+             {right + 1, right - 1, std::uint64_t{0}, ~std::uint64_t{0}}) {
+            put(*number, wrong);
+            EXPECT_EQ(failure(), AttachFailure::damaged);
+        }
+        put(*number, right);
+    }
+    EXPECT_EQ(problem(), "");
+}
+
+TEST_P(SegmentViewOf, MorePlacesInUseThanThereAreAreDamage) {
+    put(segment.header().slots.used, slot_count + 1);
+    EXPECT_EQ(failure(), AttachFailure::damaged);
+    put(segment.header().slots.used, slot_count);
+    put(segment.header().devices.used, device_count + 1);
+    EXPECT_EQ(failure(), AttachFailure::damaged);
+    put(segment.header().devices.used, device_count);
+    EXPECT_EQ(problem(), "");
+}
+
+TEST_P(SegmentViewOf, WhatIsOverwrittenLaterIsFoundByTheNextRefresh) {
+    SegmentView view(segment.open());
+    ASSERT_FALSE(view.open());
+    ASSERT_FALSE(view.refresh());
+    put(segment.header().pools.used, ~std::uint64_t{0});
+    ASSERT_TRUE(view.refresh());
+    EXPECT_EQ(view.refresh()->failure, AttachFailure::damaged);
+    EXPECT_EQ(view.refresh_timeline()->failure, AttachFailure::damaged);
+}
+
+TEST(SegmentView, AFileCutShortIsDamagedHoweverMuchIsLeft) {
+    for (const std::size_t bytes :
+         {std::size_t{0}, std::size_t{8}, std::size_t{4096}, arenas_offset, segment_bytes - 1}) {
+        FakeSegment segment(Sealed::no);
+        segment.cut_to(bytes);
+        SegmentView view(segment.open());
+        EXPECT_EQ(view.open().value().failure, AttachFailure::damaged) << bytes;
+    }
+}
+
+TEST(SegmentView, AFileThatIsCutWhileItIsReadBringsAProblemAndNoSignal) {
+    FakeSegment segment(Sealed::no);
+    for (std::uint64_t id = 1; id < 100; ++id) segment.add_pool("p", id);
+    SegmentView view(segment.open());
+    ASSERT_FALSE(view.open());
+    ASSERT_FALSE(view.refresh());
+    segment.cut_to(pools_offset + 100);
+    EXPECT_EQ(view.refresh().value().failure, AttachFailure::damaged);
+    EXPECT_EQ(view.later().pools().size(), 100U) << "what was copied stays";
+    segment.cut_to(100);
+    EXPECT_FALSE(view.is_steady());
+    EXPECT_EQ(view.refresh().value().failure, AttachFailure::damaged);
+    EXPECT_EQ(view.refresh_timeline().value().failure, AttachFailure::damaged);
+}
+
+TEST(SegmentView, NoFileIsDamaged) {
+    SegmentView view{platform::ObservedFile()};
+    EXPECT_EQ(view.open().value().failure, AttachFailure::damaged);
+}
+
+TEST(SegmentView, AnEntryThatIsRewrittenWhileItIsCopiedIsAsGoodAsUnderWay) {
+    FakeSegment segment(Sealed::no);
+    put(segment.entry(0).ticket, 2);
+    put(segment.entry(1).ticket, 4);
+    put(segment.header().entries, 2);
+    SegmentView view(segment.open());
+    ASSERT_FALSE(view.open());
+    ASSERT_FALSE(view.refresh_timeline());
+    EXPECT_EQ(view.earlier().timeline()[0].ticket.load(), 2U);
+    EXPECT_EQ(view.earlier().timeline()[1].ticket.load(), 4U);
+}
+
+TEST(SegmentView, MovesWithAllThatItHolds) {
+    FakeSegment one;
+    FakeSegment other(Sealed::no);
+    SegmentView view(one.open());
+    ASSERT_FALSE(view.open());
+    SegmentView second(other.open());
+    ASSERT_FALSE(second.open());
+    second = std::move(view);
+    ASSERT_FALSE(second.refresh());
+    EXPECT_TRUE(second.is_steady());
+    SegmentView third(std::move(second));
+    ASSERT_FALSE(third.refresh());
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

@@ -1,0 +1,491 @@
+#include <tensorpool/statistics_scope.hpp>
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tensorpool/timeline.hpp>
+
+#include "statistics/fake_slot.hpp"
+#include "statistics/segment/failed_checks.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool {
+namespace {
+
+using statistics::look_at_scopes;
+using testing::FakeSlot;
+using testing::figures_of_scope;
+using testing::holds_in_child;
+
+/// Of the test that runs, so that others' figures are not among them.
+std::string own_name() {
+    return ::testing::UnitTest::GetInstance()->current_test_info()->name();
+}
+
+std::uint64_t failed_orders() {
+    const auto order = static_cast<unsigned>(statistics::CheckKind::scope_order);
+    const statistics::SegmentHeader* const header = statistics::segment().header();
+    return header == nullptr ? 0 : header->failed_checks[order].load();
+}
+
+std::vector<TimelineEntry> entries_of(EntryKind kind, const std::string& name) {
+    std::vector<TimelineEntry> found;
+    for (const TimelineEntry& entry : timeline_since().entries) {
+        if (entry.kind == kind && name.starts_with(entry.name)) found.push_back(entry);
+    }
+    return found;
+}
+
+TEST(StatisticsScope, CountsWhatItsThreadDoesInside) {
+    FakeSlot slot;
+    slot.allocate(0, 10);
+    {
+        const StatisticsScope scope("counts inside");
+        slot.allocate(1, 3);
+        slot.allocate_large(100'000);
+        slot.free(0, 4);
+    }
+    slot.allocate(0, 10);
+    const ScopeStatistics figures = figures_of_scope("counts inside");
+    EXPECT_EQ(figures.calls, 1U);
+    EXPECT_EQ(figures.open, 0U);
+    EXPECT_EQ(figures.allocations, 4U);
+    EXPECT_EQ(figures.deallocations, 4U);
+    EXPECT_EQ(figures.requested_bytes, 3U * 127 + 99'999);
+    EXPECT_EQ(figures.allocated_bytes, 3U * 128 + 100'000);
+    EXPECT_EQ(figures.deallocated_bytes, 4U * 64);
+    EXPECT_EQ(figures.growth_bytes(), 3 * 128 + 100'000 - 4 * 64);
+    EXPECT_EQ(figures.out_of_order, 0U);
+}
+
+TEST(StatisticsScope, IsOpenUntilItEnds) {
+    const std::string name = own_name();
+    {
+        const StatisticsScope one(name), two(name);
+        EXPECT_EQ(figures_of_scope(name).open, 2U);
+        EXPECT_EQ(figures_of_scope(name).calls, 0U);
+    }
+    EXPECT_EQ(figures_of_scope(name).open, 0U);
+    EXPECT_EQ(figures_of_scope(name).calls, 2U);
+}
+
+TEST(StatisticsScope, WhatIsCountedInsideOneBelongsToThoseAroundItToo) {
+    FakeSlot slot;
+    {
+        const StatisticsScope outer("around");
+        slot.allocate(0);
+        {
+            const StatisticsScope inner("inside");
+            slot.allocate(0, 2);
+        }
+    }
+    EXPECT_EQ(figures_of_scope("around").allocations, 3U);
+    EXPECT_EQ(figures_of_scope("inside").allocations, 2U);
+}
+
+TEST(StatisticsScope, PeakIsTheMostThatItGrewByAsFarAsItWasLookedAt) {
+    FakeSlot slot;
+    {
+        const StatisticsScope scope("peak");
+        slot.allocate_large(1 << 20);
+        slot.allocate_large(1 << 20);
+        slot.free_large(1 << 20);
+        slot.free_large(1 << 20);
+        slot.allocate(0, 5);
+        slot.free(0, 5);  // without a look
+    }
+    EXPECT_EQ(figures_of_scope("peak").peak_bytes, 2U << 20);
+    {
+        const StatisticsScope scope("peak of the end");
+        slot.allocate(0, 5);
+    }
+    EXPECT_EQ(figures_of_scope("peak of the end").peak_bytes, 5U * 64);
+}
+
+TEST(StatisticsScope, PeakOfAScopeThatOnlyFreesIsNothing) {
+    FakeSlot slot;
+    slot.allocate(0, 5);
+    {
+        const StatisticsScope scope("frees");
+        slot.free(0, 5);
+    }
+    EXPECT_EQ(figures_of_scope("frees").peak_bytes, 0U);
+    EXPECT_EQ(figures_of_scope("frees").growth_bytes(), -5 * 64);
+}
+
+TEST(StatisticsScope, PeakSeenInsideIsOneOfThoseAround) {
+    FakeSlot slot;
+    {
+        const StatisticsScope outer("outer peak");
+        slot.allocate_large(1 << 20);
+        {
+            const StatisticsScope middle("middle peak");
+            const StatisticsScope inner("inner peak");
+            slot.allocate_large(2 << 20);
+            slot.free_large(2 << 20);
+        }
+        slot.free_large(1 << 20);
+    }
+    EXPECT_EQ(figures_of_scope("outer peak").peak_bytes, 3U << 20);
+    EXPECT_EQ(figures_of_scope("middle peak").peak_bytes, 2U << 20);
+    EXPECT_EQ(figures_of_scope("inner peak").peak_bytes, 2U << 20);
+}
+
+TEST(StatisticsScope, PeakOfANameIsThatOfItsHighestScope) {
+    FakeSlot slot;
+    for (const std::uint64_t blocks : {1U, 3U, 2U}) {
+        const StatisticsScope scope("highest");
+        slot.allocate(0, blocks);
+        look_at_scopes();
+        slot.free(0, blocks);
+    }
+    EXPECT_EQ(figures_of_scope("highest").peak_bytes, 3U * 64);
+    EXPECT_EQ(figures_of_scope("highest").calls, 3U);
+}
+
+TEST(StatisticsScope, PoolsMayComeAndGoInside) {
+    {
+        const StatisticsScope scope("come and go");
+        FakeSlot stays;
+        stays.allocate(0);
+        {
+            FakeSlot goes;
+            goes.allocate(0, 2);
+        }
+        std::optional<FakeSlot> dies_elsewhere(std::in_place);
+        dies_elsewhere->allocate_large(1 << 20);
+        std::thread([&] { dies_elsewhere.reset(); }).join();
+        stays.allocate(0);
+    }
+    const ScopeStatistics figures = figures_of_scope("come and go");
+    EXPECT_EQ(figures.allocations, 5U);
+    EXPECT_EQ(figures.allocated_bytes, 4U * 64 + (1 << 20));
+}
+
+TEST(StatisticsScope, CallsCountedInASharedSlotAreCounted) {
+    {
+        const StatisticsScope scope("shared");
+        statistics::count_shared_allocation(2, 200);
+        statistics::count_shared_large_allocation(90'000, 100'000);
+        statistics::count_shared_large_deallocation(100'000);
+        statistics::count_shared_deallocation(2);
+    }
+    const ScopeStatistics figures = figures_of_scope("shared");
+    EXPECT_EQ(figures.allocations, 2U);
+    EXPECT_EQ(figures.deallocations, 2U);
+    EXPECT_EQ(figures.requested_bytes, 90'200U);
+    EXPECT_EQ(figures.peak_bytes, 100'256U);
+    EXPECT_EQ(figures.growth_bytes(), 0);
+}
+
+TEST(StatisticsScope, OtherThreadsAreNotCounted) {
+    FakeSlot slot;
+    {
+        const StatisticsScope scope("one thread");
+        std::thread([] {
+            FakeSlot other;
+            other.allocate(0, 9);
+        }).join();
+        slot.allocate(0);
+    }
+    EXPECT_EQ(figures_of_scope("one thread").allocations, 1U);
+}
+
+TEST(StatisticsScope, ScopesOfOneNameAreAddedUpOverThreads) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([] {
+            FakeSlot slot;
+            for (int j = 0; j < 1000; ++j) {
+                const StatisticsScope outer("all threads");
+                slot.allocate(0);
+                const StatisticsScope inner("all threads, inside");
+                slot.allocate(1);
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(figures_of_scope("all threads").calls, 4000U);
+    EXPECT_EQ(figures_of_scope("all threads").allocations, 8000U);
+    EXPECT_EQ(figures_of_scope("all threads, inside").allocated_bytes, 4000U * 128);
+    EXPECT_EQ(figures_of_scope("all threads").open, 0U);
+}
+
+TEST(StatisticsScope, EndBeforeOneInsideItIsToldAndCounted) {
+    FakeSlot slot;
+    const std::uint64_t before = failed_orders();
+    std::optional<StatisticsScope> outer(std::in_place, "ends too early");
+    {
+        const StatisticsScope inner("ends late");
+        slot.allocate_large(1 << 20);
+        slot.free_large(1 << 20);
+        slot.allocate(0);
+        outer.reset();
+        slot.allocate(0);
+    }
+    const ScopeStatistics early = figures_of_scope("ends too early");
+    EXPECT_EQ(early.out_of_order, 1U);
+    EXPECT_EQ(early.calls, 1U);
+    EXPECT_EQ(early.allocations, 2U) << "up to its own end";
+    EXPECT_EQ(early.peak_bytes, 1U << 20) << "seen inside";
+    EXPECT_EQ(figures_of_scope("ends late").out_of_order, 0U);
+    EXPECT_EQ(figures_of_scope("ends late").allocations, 3U);
+    EXPECT_EQ(failed_orders(), before + 1);
+    EXPECT_EQ(entries_of(EntryKind::check, "ends too early").size(), 1U);
+}
+
+TEST(StatisticsScope, EndOnAnotherThreadIsToldAndCountsNothing) {
+    FakeSlot slot;
+    std::optional<StatisticsScope> moved(std::in_place, "other thread");
+    slot.allocate(0);
+    std::thread([&] {
+        FakeSlot other;
+        const StatisticsScope own("own scope of other thread");
+        other.allocate(0);
+        moved.reset();
+    }).join();
+    EXPECT_EQ(figures_of_scope("other thread").out_of_order, 1U);
+    EXPECT_EQ(figures_of_scope("other thread").allocations, 0U);
+    EXPECT_EQ(figures_of_scope("other thread").open, 0U);
+    EXPECT_EQ(figures_of_scope("own scope of other thread").allocations, 1U);
+    EXPECT_EQ(figures_of_scope("own scope of other thread").out_of_order, 0U);
+    EXPECT_EQ(entries_of(EntryKind::check, "other thread").size(), 1U);
+    EXPECT_FALSE(statistics::has_open_scope());
+}
+
+TEST(StatisticsScope, ThoseAroundOneThatEndedElsewhereGoOn) {
+    FakeSlot slot;
+    {
+        const StatisticsScope outer("goes on");
+        std::optional<StatisticsScope> inner(std::in_place, "ended elsewhere");
+        slot.allocate_large(1 << 20);
+        slot.free_large(1 << 20);
+        std::thread([&] { inner.reset(); }).join();
+        slot.allocate(0);
+    }
+    EXPECT_EQ(figures_of_scope("goes on").allocations, 2U);
+    EXPECT_EQ(figures_of_scope("goes on").peak_bytes, 1U << 20);
+    EXPECT_EQ(figures_of_scope("goes on").out_of_order, 0U);
+}
+
+TEST(StatisticsScope, MayEndWhenItsThreadHasGone) {
+    std::optional<StatisticsScope> first, second;
+    std::thread([&] {
+        FakeSlot slot;
+        first.emplace("thread gone");
+        second.emplace("thread gone");
+        slot.allocate(0);
+    }).join();
+    EXPECT_EQ(figures_of_scope("thread gone").open, 2U);
+    EXPECT_FALSE(first->growth().grew);
+    // The next thread gets the record of the one that went.
+    std::thread([&] {
+        FakeSlot slot;
+        const StatisticsScope own("thread that came");
+        first.reset();
+        slot.allocate(0);
+    }).join();
+    second.reset();
+    EXPECT_EQ(figures_of_scope("thread gone").open, 0U);
+    EXPECT_EQ(figures_of_scope("thread gone").calls, 2U);
+    EXPECT_EQ(figures_of_scope("thread gone").out_of_order, 2U);
+    EXPECT_EQ(figures_of_scope("thread gone").allocations, 0U);
+    EXPECT_EQ(figures_of_scope("thread that came").allocations, 1U);
+}
+
+TEST(StatisticsScope, ThreadMayEndWhileAnotherEndsItsScopes) {
+    for (int round = 0; round < 200; ++round) {
+        std::optional<StatisticsScope> moved;
+        std::atomic<bool> begun = false;
+        std::thread thread([&] {
+            FakeSlot slot;
+            moved.emplace("race");
+            const StatisticsScope inner("race, inside");
+            slot.allocate(0);
+            begun = true;
+            look_at_scopes();
+        });
+        while (!begun) std::this_thread::yield();
+        (void)moved->growth();
+        moved.reset();
+        thread.join();
+    }
+    EXPECT_EQ(figures_of_scope("race").calls, 200U);
+    EXPECT_EQ(figures_of_scope("race").open, 0U);
+    EXPECT_EQ(figures_of_scope("race, inside").calls, 200U);
+}
+
+TEST(StatisticsScope, ChildOfAForkGoesOnInsideIt) {
+    FakeSlot slot;
+    slot.allocate(0);
+    std::optional<StatisticsScope> scope(std::in_place, "fork");
+    slot.allocate(0);
+    EXPECT_TRUE(holds_in_child([&] {
+        slot.allocate(0, 2);
+        scope.reset();
+        const ScopeStatistics figures = figures_of_scope("fork");
+        return figures.allocations == 3 && figures.calls == 1 && figures.open == 0;
+    }));
+    EXPECT_EQ(figures_of_scope("fork").open, 1U);
+    scope.reset();
+    EXPECT_EQ(figures_of_scope("fork").allocations, 1U);
+    EXPECT_EQ(figures_of_scope("fork").calls, 1U);
+}
+
+TEST(StatisticsScope, ScopesOfThreadsThatAChildHasNotAreNotOpenInIt) {
+    std::atomic<bool> begun = false, done = false;
+    std::optional<StatisticsScope> of_other;
+    std::thread other([&] {
+        of_other.emplace("left behind");
+        const StatisticsScope inner("left behind");
+        begun = true;
+        while (!done) std::this_thread::yield();
+    });
+    while (!begun) std::this_thread::yield();
+    EXPECT_TRUE(holds_in_child([&] {
+        if (figures_of_scope("left behind").open != 0) return false;
+        of_other.reset();
+        const ScopeStatistics figures = figures_of_scope("left behind");
+        return figures.open == 0 && figures.calls == 1 && figures.out_of_order == 1;
+    }));
+    EXPECT_EQ(figures_of_scope("left behind").open, 2U);
+    done = true;
+    other.join();
+}
+
+TEST(StatisticsScope, NamesAreCutTo47Bytes) {
+    const std::string name(60, 'n');
+    { const StatisticsScope scope(name); }
+    { const StatisticsScope scope(name); }
+    { const StatisticsScope scope(name.substr(0, 47)); }
+    EXPECT_EQ(figures_of_scope(name.substr(0, 47)).calls, 3U);
+}
+
+TEST(StatisticsScope, NameIsKnownByItsTextNotByWhereItStands) {
+    std::string name = "first text";
+    { const StatisticsScope scope(name); }
+    name = "other text";
+    { const StatisticsScope scope(name); }
+    EXPECT_EQ(figures_of_scope("first text").calls, 1U);
+    EXPECT_EQ(figures_of_scope("other text").calls, 1U);
+}
+
+TEST(StatisticsScope, NamesBeyondTheRoomForThemAreAddedUpAsOther) {
+    EXPECT_TRUE(holds_in_child([] {
+        FakeSlot slot;
+        for (int i = 0; i < 100; ++i) {
+            const StatisticsScope scope("name " + std::to_string(i));
+            slot.allocate(0);
+        }
+        const auto* const others = statistics::segment().find_or_add_scope("one more");
+        char name[statistics::Name::bytes];
+        statistics::load_name(others->name, name);
+        return std::string(name) == "other" && others->calls >= 36 && others->open == 0 &&
+               others->allocations == others->calls && figures_of_scope("name 0").calls == 1;
+    }));
+}
+
+// A sanitizer needs memory of its own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(StatisticsScope, CountsNothingWithoutMemoryForItself) {
+    EXPECT_TRUE(holds_in_child([] {
+        FakeSlot slot;
+        { const StatisticsScope first("no memory"); }  // so that there is a segment
+        const std::uint64_t calls = figures_of_scope("no memory").calls;
+        const rlimit nothing = {0, 0};
+        if (setrlimit(RLIMIT_AS, &nothing) != 0) return false;
+        static std::optional<StatisticsScope> scopes[1000];
+        for (auto& scope : scopes) scope.emplace("no memory");
+        slot.allocate(0);
+        const bool last_sees = scopes[999]->growth().grew, first_sees = scopes[0]->growth().grew;
+        for (int i = 999; i >= 0; --i) scopes[i].reset();
+        const std::uint64_t counted = figures_of_scope("no memory").calls - calls;
+        return first_sees && !last_sees && counted > 0 && counted < 1000;
+    }));
+}
+#endif
+
+TEST(StatisticsScope, TellsThatAPeakRose) {
+    FakeSlot slot;
+    const auto grow_by = [&](std::uint64_t blocks) {
+        const StatisticsScope scope("told");
+        slot.allocate(0, blocks);
+        look_at_scopes();
+        slot.free(0, blocks);
+    };
+    for (const std::uint64_t blocks : {100U, 50U, 200U}) grow_by(blocks);
+    const std::vector<TimelineEntry> entries = entries_of(EntryKind::scope, "told");
+    ASSERT_EQ(entries.size(), 2U);
+    EXPECT_EQ(entries[0].bytes, 6'400U);
+    EXPECT_EQ(entries[1].bytes, 12'800U);
+}
+
+TEST(StatisticsScope, PeakThatCreepsUpDoesNotFillTheTimeline) {
+    FakeSlot slot;
+    for (std::uint64_t blocks = 1000; blocks < 2000; ++blocks) {
+        const StatisticsScope scope("creeps");
+        slot.allocate(0, blocks);
+        look_at_scopes();
+        slot.free(0, blocks);
+    }
+    EXPECT_EQ(figures_of_scope("creeps").peak_bytes, 1999U * 64);
+    const std::vector<TimelineEntry> entries = entries_of(EntryKind::scope, "creeps");
+    EXPECT_GE(entries.size(), 8U);
+    EXPECT_LE(entries.size(), 12U);
+    EXPECT_GE(entries.back().bytes, 1999U * 64 / 17 * 16);
+}
+
+TEST(StatisticsScope, GrowthSaysInWhichBuckets) {
+    FakeSlot slot;
+    const StatisticsScope scope("growth");
+    EXPECT_FALSE(scope.growth().grew);
+    slot.allocate(0, 3);
+    slot.free(2);
+    slot.allocate_large(1 << 20);
+    const ScopeGrowth growth = scope.growth();
+    EXPECT_TRUE(growth.grew);
+    EXPECT_FALSE(growth);
+    EXPECT_EQ(growth.bytes, 3 * 64 - 256 + (1 << 20));
+    EXPECT_EQ(growth.blocks[0], 3);
+    EXPECT_EQ(growth.blocks[2], -1);
+    EXPECT_EQ(growth.large_blocks, 1);
+    EXPECT_EQ(growth.large_bytes, 1 << 20);
+}
+
+TEST(StatisticsScope, GrowthInOneBucketIsSeenBehindFreesInAnother) {
+    FakeSlot slot;
+    slot.allocate(5, 10);
+    EXPECT_TRUE(measure_growth([&] { slot.free(5); }));
+    const ScopeGrowth growth = measure_growth([&] {
+        slot.allocate(0);
+        slot.free(5);
+    });
+    EXPECT_TRUE(growth.grew);
+    EXPECT_LT(growth.bytes, 0);
+}
+
+TEST(StatisticsScope, GrowthMayBeAskedForOnAnotherThread) {
+    FakeSlot slot;
+    const StatisticsScope scope("asked elsewhere");
+    slot.allocate(0);
+    std::thread([&] { EXPECT_EQ(scope.growth().blocks[0], 1); }).join();
+}
+
+TEST(MeasureGrowth, SaysThatWhatFreesAllItTookDidNotGrow) {
+    FakeSlot slot;
+    const ScopeGrowth growth = measure_growth([&] {
+        slot.allocate(0, 100);
+        slot.free(0, 100);
+    });
+    EXPECT_TRUE(growth) << to_text(growth);
+}
+
+}  // namespace
+}  // namespace tensorpool

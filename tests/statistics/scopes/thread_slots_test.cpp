@@ -1,0 +1,235 @@
+#include "statistics/scopes/thread_slots.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "statistics/fake_slot.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using testing::FakeSlot;
+using testing::holds_in_child;
+
+/// What the calling thread counted so far, up to a constant.
+ThreadSums sums() {
+    ThreadSlots& own = *ThreadSlots::own();
+    const std::lock_guard guard(own.mutex);
+    return own.sums();
+}
+
+/// Since `before`.
+ThreadSums counted_since(const ThreadSums& before) {
+    ThreadSums sums = statistics::sums();
+    sums.subtract(before);
+    return sums;
+}
+
+TEST(ThreadSlots, SumOfAThreadIsThatOfAllItsSlots) {
+    FakeSlot one, other;
+    const ThreadSums before = sums();
+    one.allocate(0, 3);
+    other.allocate(0, 2);
+    other.allocate_large(1 << 20);
+    other.free(2);
+    const ThreadSums counted = counted_since(before);
+    EXPECT_EQ(counted.allocations[0], 5U);
+    EXPECT_EQ(counted.deallocations[2], 1U);
+    EXPECT_EQ(counted.allocation_count(), 6U);
+    EXPECT_EQ(counted.deallocation_count(), 1U);
+    EXPECT_EQ(counted.requested_bytes, 5U * 63 + (1 << 20) - 1);
+    EXPECT_EQ(counted.allocated_bytes(), 5U * 64 + (1 << 20));
+    EXPECT_EQ(counted.deallocated_bytes(), 256U);
+}
+
+TEST(ThreadSlots, WhatFormerThreadsCountedInASlotIsNotTheNextOnes) {
+    FakeSlot slot;
+    slot.allocate(1, 100);
+    slot.end();
+    std::thread([&] {
+        const ThreadSums before = sums();
+        slot.begin();
+        EXPECT_EQ(counted_since(before).allocation_count(), 0U);
+        slot.allocate(1, 7);
+        EXPECT_EQ(counted_since(before).allocation_count(), 7U);
+        slot.end();
+        EXPECT_EQ(counted_since(before).allocation_count(), 7U);
+    }).join();
+}
+
+TEST(ThreadSlots, SumDoesNotJumpWhenASlotIsGivenBack) {
+    const ThreadSums before = sums();
+    for (int i = 0; i < 3; ++i) {
+        FakeSlot slot;
+        slot.allocate(3);
+    }
+    EXPECT_EQ(counted_since(before).allocations[3], 3U);
+}
+
+TEST(ThreadSlots, SlotsMayEndInAnyOrder) {
+    const ThreadSums before = sums();
+    std::vector<std::unique_ptr<FakeSlot>> slots;
+    for (int i = 0; i < 5; ++i) slots.push_back(std::make_unique<FakeSlot>());
+    for (const int i : {2, 4, 0, 3, 1}) {
+        for (const auto& slot : slots) {
+            if (slot != nullptr) slot->allocate(0);
+        }
+        slots[static_cast<std::size_t>(i)].reset();
+    }
+    EXPECT_EQ(counted_since(before).allocations[0], 5U + 4 + 3 + 2 + 1);
+}
+
+TEST(ThreadSlots, SlotMayEndOnAnotherThread) {
+    std::optional<FakeSlot> slot(std::in_place);
+    const ThreadSums before = sums();
+    slot->allocate(0, 4);
+    std::thread([&] { slot.reset(); }).join();
+    EXPECT_EQ(counted_since(before).allocations[0], 4U);
+}
+
+TEST(ThreadSlots, SlotMayOutliveItsThread) {
+    FakeSlot slot;
+    slot.end();
+    std::thread([&] { slot.begin(); }).join();
+    EXPECT_EQ(slot.of_thread.owner.load(), nullptr);
+    slot.end();
+    slot.end();
+    const ThreadSums before = sums();
+    slot.begin();
+    slot.allocate(0);
+    EXPECT_EQ(counted_since(before).allocations[0], 1U);
+}
+
+TEST(ThreadSlots, SlotThatEndsWhileItsThreadDoesIsLeftAlone) {
+    FakeSlot slot;
+    ThreadSlots& own = *ThreadSlots::own();
+    const ThreadSums before = sums();
+    slot.allocate(0);
+    std::atomic<bool> about_to_end = false;
+    std::thread other;
+    {
+        const std::lock_guard guard(own.mutex);
+        other = std::thread([&] {
+            about_to_end = true;
+            slot.end();
+        });
+        while (!about_to_end) std::this_thread::yield();
+        // Should it not wait for the mutex yet, nothing is tried, and nothing fails.
+        for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+        own.leave();
+    }
+    other.join();
+    EXPECT_EQ(counted_since(before).allocations[0], 0U);
+}
+
+TEST(ThreadSlots, RecordOfAnEndedThreadServesTheNext) {
+    const ThreadSlots* first = nullptr;
+    const ThreadSlots* second = nullptr;
+    std::thread([&] { first = ThreadSlots::own(); }).join();
+    std::thread([&] { second = ThreadSlots::own(); }).join();
+    EXPECT_NE(first, nullptr);
+    EXPECT_EQ(first, second);
+}
+
+TEST(ThreadSlots, CallsInSharedSlotsAreCountedOnlyInsideAScope) {
+    const ThreadSums before = sums();
+    count_shared_allocation(0, 60);
+    EXPECT_EQ(counted_since(before).allocation_count(), 0U);
+}
+
+TEST(ThreadSlots, ThreadsAndSlotsMayEndAtTheSameTime) {
+    for (int round = 0; round < 200; ++round) {
+        std::optional<FakeSlot> slot(std::in_place);
+        slot->end();
+        std::atomic<bool> begun = false;
+        std::thread thread([&] {
+            slot->begin();
+            slot->allocate(0);
+            begun = true;
+        });
+        while (!begun) std::this_thread::yield();
+        slot.reset();  // as a pool that dies
+        thread.join();
+    }
+}
+
+TEST(ThreadSlots, SlotMayEndOnAnotherThreadWhileItsOwnAddsUp) {
+    constexpr int rounds = 300;
+    std::vector<FakeSlot> slots(rounds);
+    for (FakeSlot& slot : slots) slot.end();
+    std::atomic<int> begun = 0, ended = 0;
+    std::thread thread([&] {
+        const ThreadSums before = sums();
+        for (FakeSlot& slot : slots) {
+            slot.begin();
+            slot.allocate(0);
+            ++begun;
+            EXPECT_EQ(counted_since(before).allocations[0], static_cast<unsigned>(begun));
+        }
+        while (ended != rounds) (void)sums();
+        EXPECT_EQ(counted_since(before).allocations[0], unsigned{rounds});
+    });
+    while (ended != rounds) {
+        if (ended != begun) slots[static_cast<std::size_t>(ended++)].end();
+    }
+    thread.join();
+}
+
+TEST(ThreadSlots, ChildOfAForkKeepsOnlyTheThreadThatForked) {
+    FakeSlot own;
+    FakeSlot of_other;
+    of_other.end();
+    std::atomic<bool> begun = false, done = false;
+    std::thread other([&] {
+        of_other.begin();
+        begun = true;
+        while (!done) std::this_thread::yield();
+    });
+    while (!begun) std::this_thread::yield();
+    EXPECT_TRUE(holds_in_child([&] {
+        const ThreadSums before = sums();
+        own.allocate(0);
+        of_other.end();
+        of_other.begin();
+        of_other.allocate(0);
+        return counted_since(before).allocations[0] == 2;
+    }));
+    EXPECT_NE(of_other.of_thread.owner.load(), nullptr) << "in the parent";
+    done = true;
+    other.join();
+}
+
+TEST(ThreadSlots, ChildOfAForkFindsThemFreeWhateverOtherThreadsDo) {
+    std::atomic<bool> done = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i) {
+        threads.emplace_back([&] {
+            while (!done) {
+                FakeSlot slot;
+                (void)sums();
+            }
+        });
+    }
+    for (int i = 0; i < 50; ++i) {
+        EXPECT_TRUE(holds_in_child([] {
+            FakeSlot slot;
+            const ThreadSums before = sums();
+            slot.allocate(0);
+            return counted_since(before).allocations[0] == 1;
+        }));
+    }
+    done = true;
+    for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

@@ -1,0 +1,122 @@
+#include "statistics/segment/counter_slots.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "statistics/own_slots.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using detail::add;
+using detail::add_release;
+
+PoolStatistics sum_of(const CounterSlots& slots) {
+    return slots.statistics();
+}
+
+TEST(CounterSlots, AreAllDifferentAndZeroAndCounted) {
+    testing::OwnSlots slots;
+    std::set<CounterSlot*> taken;
+    for (int i = 0; i < 100; ++i) {
+        CounterSlot* const slot = slots.take();
+        ASSERT_NE(slot, nullptr);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot->counters) % 64, 0U);
+        EXPECT_EQ(slot->counters->large.allocations, 0U);
+        taken.insert(slot);
+    }
+    EXPECT_EQ(taken.size(), 100U);
+    EXPECT_EQ(slots.taken_count(), 100U);
+    EXPECT_GE(slots.record_bytes(), 100 * sizeof(SlotRecord));
+    EXPECT_LE(slots.record_bytes(), 160 * sizeof(SlotRecord));
+}
+
+TEST(CounterSlots, GivenBackGoOnCountingWithTheNextThread) {
+    testing::OwnSlots slots;
+    CounterSlot* const first = slots.take();
+    add(first->counters->buckets[0].allocations, 5);
+    slots.give_back(*first);
+    EXPECT_EQ(slots.taken_count(), 0U);
+    EXPECT_EQ(slots.allocations(), 5U) << "what an ended thread counted stays";
+
+    CounterSlot* const second = slots.take();
+    EXPECT_EQ(second, first);
+    add(second->counters->buckets[0].allocations, 2);
+    EXPECT_EQ(slots.allocations(), 7U);
+}
+
+TEST(CounterSlots, ManyShortThreadsTakeNoMoreMemoryThanOne) {
+    testing::OwnSlots slots;
+    slots.give_back(*slots.take());
+    const std::size_t held = slots.record_bytes();
+    for (int thread = 0; thread < 1000; ++thread) slots.give_back(*slots.take());
+    EXPECT_EQ(slots.record_bytes(), held);
+}
+
+TEST(CounterSlots, SumAddsUpBucketsOfAllSlotsAndTheSharedOne) {
+    testing::OwnSlots slots;
+    for (detail::ThreadCounters* counters :
+         {slots.take()->counters, slots.take()->counters, &slots.shared()}) {
+        detail::BucketCounters& bucket = counters->buckets[4];
+        add(bucket.allocations, 10);
+        add(bucket.requested_bytes, 9000);
+        add(bucket.misses, 3);
+        add(bucket.depot_hits, 2);
+        add(bucket.taken, 12);
+        add(bucket.returned, 1);
+        add_release(bucket.deallocations, 6);
+    }
+    const BucketStatistics bucket = sum_of(slots).buckets[4];
+    EXPECT_EQ(bucket.block_bytes, 1024U);
+    EXPECT_EQ(bucket.allocations, 30U);
+    EXPECT_EQ(bucket.deallocations, 18U);
+    EXPECT_EQ(bucket.in_use_bytes, 12 * 1024U);
+    EXPECT_EQ(bucket.parked_bytes, 21 * 1024U) << "taken - returned - in use";
+    EXPECT_EQ(bucket.requested_bytes, 27'000U);
+    EXPECT_EQ(bucket.allocated_bytes, 30 * 1024U);
+    EXPECT_EQ(bucket.cache_misses, 9U);
+    EXPECT_EQ(bucket.cache_hits, 21U);
+    EXPECT_EQ(bucket.depot_hits, 6U);
+    EXPECT_EQ(slots.allocations(), 30U);
+    EXPECT_EQ(slots.deallocations(), 18U);
+    EXPECT_EQ(slots.in_use_bytes(), 12 * 1024U);
+}
+
+TEST(CounterSlots, SumAddsUpLargeBlocksOfAllSlotsAndTheSharedOne) {
+    testing::OwnSlots slots;
+    for (detail::ThreadCounters* counters : {slots.take()->counters, &slots.shared()}) {
+        detail::LargeCounters& large = counters->large;
+        add(large.allocations, 4);
+        add(large.requested_bytes, 390'000);
+        add(large.allocated_bytes, 400'000);
+        add(large.cache_hits, 3);
+        add_release(large.deallocations, 1);
+        add_release(large.deallocated_bytes, 100'000);
+    }
+    const LargeStatistics large = sum_of(slots).large;
+    EXPECT_EQ(large.allocations, 8U);
+    EXPECT_EQ(large.deallocations, 2U);
+    EXPECT_EQ(large.in_use_bytes, 600'000U);
+    EXPECT_EQ(large.requested_bytes, 780'000U);
+    EXPECT_EQ(large.allocated_bytes, 800'000U);
+    EXPECT_EQ(large.cache_hits, 6U);
+    EXPECT_EQ(large.cache_misses, 2U);
+    EXPECT_EQ(slots.allocations(), 8U);
+    EXPECT_EQ(slots.deallocations(), 2U);
+    EXPECT_EQ(slots.in_use_bytes(), 600'000U);
+}
+
+TEST(CounterSlots, ABlockFreedByAnotherThreadIsInUseInNeither) {
+    testing::OwnSlots slots;
+    CounterSlot* const one = slots.take();
+    CounterSlot* const other = slots.take();
+    add(one->counters->buckets[0].allocations, 3);
+    add_release(other->counters->buckets[0].deallocations, 3);
+    EXPECT_EQ(slots.in_use_bytes(), 0U);
+    EXPECT_EQ(sum_of(slots).buckets[0].in_use_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

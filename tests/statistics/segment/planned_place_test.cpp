@@ -1,0 +1,128 @@
+// Where the figures of planned arenas lie, and what others read there.
+
+#include "statistics/segment/planned_place.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tensorpool/snapshot.hpp>
+
+#include "statistics/segment/segment.hpp"
+#include "statistics/segment/segment_image.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using testing::holds_in_child;
+
+/// The segment of this process as who reads it finds it.
+SegmentImage image() {
+    SegmentImage image(segment().header());
+    image.count();
+    return image;
+}
+
+const PlannedRecord* record_of(std::uint64_t id) {
+    for (const PlannedRecord& record : image().planned()) {
+        if (record.id == id) return &record;
+    }
+    return nullptr;
+}
+
+std::uint64_t left_out() {
+    return segment().header()->planned.left_out;
+}
+
+std::optional<PlannedArenaStatistics> in_snapshot(std::uint64_t id) {
+    for (const PlannedArenaStatistics& one : take_snapshot().planned) {
+        if (one.id == id) return one;
+    }
+    return std::nullopt;
+}
+
+/// All places of the segment taken, so that the next one finds none.
+std::vector<std::unique_ptr<PlannedPlace>> take_all_places() {
+    std::vector<std::unique_ptr<PlannedPlace>> places;
+    const std::uint64_t before = left_out();
+    do {
+        places.push_back(std::make_unique<PlannedPlace>("filler"));
+    } while (left_out() == before);
+    places.pop_back();
+    return places;
+}
+
+TEST(PlannedPlace, TakesAPlaceInTheSegmentAndGivesItBack) {
+    std::uint64_t id = 0;
+    {
+        PlannedPlace place("step");
+        id = place.id();
+        place.totals().count_served(100);
+        place.set_state(PlannedArenaStatistics::State::serving);
+        const PlannedRecord* const record = record_of(id);
+        ASSERT_NE(record, nullptr);
+        EXPECT_EQ(record->totals.served, 1U);
+        EXPECT_EQ(record->totals.served_bytes, 100U);
+        EXPECT_EQ(record->state, 2U);
+        EXPECT_STREQ(place.figures().name, "step");
+    }
+    EXPECT_EQ(record_of(id), nullptr);
+}
+
+TEST(PlannedPlace, NamesOfAnyLengthAreCut) {
+    EXPECT_STREQ(PlannedPlace(std::string(500, 'n')).figures().name, std::string(47, 'n').c_str());
+    EXPECT_STREQ(PlannedPlace("").figures().name, "");
+}
+
+TEST(PlannedPlace, StandsInSnapshotsWhileItLives) {
+    auto place = std::make_unique<PlannedPlace>("step");
+    const std::uint64_t id = place->id();
+    place->totals().lower_bound_bytes = 4096;
+    ASSERT_TRUE(in_snapshot(id).has_value());
+    EXPECT_EQ(in_snapshot(id)->lower_bound_bytes, 4096U);
+    place.reset();
+    EXPECT_FALSE(in_snapshot(id).has_value());
+}
+
+TEST(PlannedPlace, WithoutAPlaceIsAddedUpUnderOther) {
+    const PlannedPlace first("first");  // so that there is a segment
+    const auto fillers = take_all_places();
+    const PlannedRecord& other = *segment().other_planned();
+    const std::uint64_t served = other.totals.served;
+    {
+        PlannedPlace apart("apart");
+        EXPECT_EQ(left_out(), 1U);
+        EXPECT_NE(apart.id(), 0U);
+        apart.totals().count_served(100);
+        apart.totals().capacity_bytes = 4096;
+        EXPECT_EQ(other.totals.served, served) << "not told yet";
+        apart.note_iteration();
+        apart.note_iteration();
+        EXPECT_EQ(other.totals.served, served + 1);
+        EXPECT_EQ(other.totals.capacity_bytes, 4096U);
+        EXPECT_EQ(in_snapshot(apart.id())->in_use_bytes, 100U) << "the process itself knows it";
+        apart.totals().capacity_bytes = 0;
+        apart.note_capacity();
+        EXPECT_EQ(other.totals.capacity_bytes, 0U);
+    }
+    EXPECT_EQ(other.totals.served, served);
+    EXPECT_EQ(left_out(), 0U);
+}
+
+TEST(PlannedPlace, ChildOfAForkSeesWhatWasHeldThenAndCountsForItself) {
+    PlannedPlace place("step");
+    place.totals().count_served(100);
+    EXPECT_TRUE(holds_in_child([&] {
+        place.totals().count_served(28);
+        return record_of(place.id())->totals.served_bytes == 128;
+    }));
+    EXPECT_EQ(place.totals().served_bytes, 100U);
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

@@ -1,0 +1,259 @@
+// Pools and slots for which the segment has no place left. In child processes, so that this one's
+// places stay.
+
+#include "statistics/segment/pool_place.hpp"
+
+#include <tensorpool/memory_pool.hpp>
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "statistics/own_slots.hpp"
+#include "statistics/segment/counter_slots.hpp"
+#include "statistics/segment/segment.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using detail::add;
+using testing::holds_in_child;
+using testing::OwnSlots;
+
+void take_all_pools() {
+    while (segment().add_pool("filler", 0) != nullptr) {
+    }
+}
+
+void take_all_slots() {
+    PoolRecord* const pool = segment().add_pool("filler", 0);
+    while (segment().add_slot(*pool) != nullptr) {
+    }
+}
+
+std::uint64_t left_out_pools() {
+    return segment().header()->pools.left_out;
+}
+std::uint64_t left_out_slots() {
+    return segment().header()->slots.left_out;
+}
+
+template <class Record>
+bool is_zeros(const Record& record) {
+    for (std::size_t i = 0; i < words_of<Record>; ++i) {
+        if (as_words(record)[i] != 0) return false;
+    }
+    return true;
+}
+
+bool others_are_zeros() {
+    const PoolRecord& other = *segment().other_pool();
+    return is_zeros(other.totals) && is_zeros(other.left_out) && is_zeros(other.shared);
+}
+
+TEST(PoolPlace, IsInTheSegmentWhileThereIsRoom) {
+    PoolPlace place("mine", 7);
+    ASSERT_TRUE(place);
+    EXPECT_TRUE(place.is_in_segment());
+    EXPECT_EQ(place.record().limit_bytes, 7U);
+    PoolPlace moved(std::move(place));
+    EXPECT_FALSE(place);
+    EXPECT_TRUE(moved);
+    const PoolRecord& record = moved.record();
+    EXPECT_NE(record.id, 0U);
+    { const PoolPlace last(std::move(moved)); }
+    EXPECT_EQ(record.id, 0U) << "given back once";
+}
+
+TEST(PoolPlace, WithoutRoomIsItsOwnAndCountedAsLeftOut) {
+    EXPECT_TRUE(holds_in_child([] {
+        take_all_pools();
+        const std::uint64_t epoch = segment().header()->epoch;
+        {
+            const PoolPlace place("late", 7);
+            const PoolPlace another("later", 0);
+            if (!place || place.is_in_segment() || left_out_pools() != 2) return false;
+            if (place.record().id == 0 || place.record().id == another.record().id) return false;
+            char name[Name::bytes];
+            load_name(place.record().name, name);
+            if (std::string(name) != "late" || place.record().limit_bytes != 7) return false;
+        }
+        return left_out_pools() == 0 && segment().header()->epoch % 2 == epoch % 2;
+    }));
+}
+
+TEST(PoolPlace, OfARemovedPoolServesTheNext) {
+    EXPECT_TRUE(holds_in_child([] {
+        const PoolPlace first("first", 0);
+        take_all_pools();
+        {
+            PoolPlace place("late", 0);
+            if (place.is_in_segment()) return false;
+        }
+        { PoolPlace gone(std::move(const_cast<PoolPlace&>(first))); }
+        return PoolPlace("next", 0).is_in_segment();
+    }));
+}
+
+TEST(PoolPlace, FiguresWithoutRoomAreAddedUpUnderOtherAndTakenAwayAtTheEnd) {
+    EXPECT_TRUE(holds_in_child([] {
+        take_all_pools();
+        const PoolRecord& other = *segment().other_pool();
+        {
+            OwnSlots slots;
+            OwnSlots more;
+            CounterSlot* const slot = slots.take();
+            add(slot->counters->buckets[2].allocations, 5);
+            add(slots.shared().buckets[2].allocations, 1);
+            add(more.take()->counters->buckets[2].allocations, 10);
+            slots.place.totals().growths = 3;
+            if (!others_are_zeros()) return false;
+            slots.place.fold(slots);
+            more.place.fold(more);
+            slots.place.fold(slots);
+            if (other.left_out.buckets[2].allocations != 16) return false;
+            if (other.totals.growths != 3) return false;
+            if (slots.allocations() != 6 || more.allocations() != 10) return false;
+            if (left_out_slots() != 2) return false;
+            slots.give_back(*slot);
+        }
+        return others_are_zeros() && left_out_slots() == 0 && left_out_pools() == 0;
+    }));
+}
+
+TEST(PoolPlace, SlotsWithoutRoomAreAddedUpInTheirPoolForReadersOnly) {
+    EXPECT_TRUE(holds_in_child([] {
+        take_all_slots();
+        OwnSlots slots;
+        CounterSlot* const one = slots.take();
+        CounterSlot* const two = slots.take();
+        if (one->record != nullptr || left_out_slots() != 2) return false;
+        add(one->counters->buckets[0].allocations, 5);
+        add(two->counters->buckets[0].allocations, 70);
+        if (slots.left_out_allocations() != 0) return false;
+        slots.fold(*one);
+        if (slots.left_out_allocations() != 5) return false;
+        slots.fold(*two);
+        slots.fold(*two);
+        if (slots.left_out_allocations() != 75 || slots.allocations() != 75) return false;
+        add(two->counters->buckets[0].allocations, 1);
+        slots.give_back(*two);
+        if (slots.left_out_allocations() != 76) return false;
+        return slots.take() == two && slots.allocations() == 76 && others_are_zeros();
+    }));
+}
+
+TEST(PoolPlace, SlotsWithoutRoomAreNoMoreLeftOutWhenTheirPoolGoes) {
+    EXPECT_TRUE(holds_in_child([] {
+        take_all_slots();
+        {
+            OwnSlots slots;
+            slots.fold(*slots.take());
+            slots.take();
+        }
+        OwnSlots next;
+        return left_out_slots() == 0 && next.left_out_allocations() == 0 &&
+               is_zeros(next.place.record().left_out);
+    }));
+}
+
+// Whole pools -----------------------------------------------------------------------------------
+
+bool pool_counts_exactly() {
+    MemoryPool pool({.name = "late"});
+    std::vector<void*> blocks;
+    for (int i = 0; i < 1000; ++i) blocks.push_back(pool.allocate(1000));
+    void* const large = pool.allocate(1 << 20);
+    std::thread([&] { pool.deallocate(pool.allocate(5000), 5000); }).join();
+    const PoolStatistics figures = pool.statistics();
+    if (figures.in_use_bytes != 1000 * 1024 + (1 << 20)) return false;
+    if (figures.allocations != 1002 || figures.deallocations != 1) return false;
+    if (std::string(figures.name) != "late" || figures.capacity_bytes == 0) return false;
+    for (void* const block : blocks) pool.deallocate(block, 1000);
+    pool.deallocate(large);
+    pool.trim();
+    return pool.get_total_allocated() == 0 && pool.get_total_capacity() == 0;
+}
+
+TEST(PoolPlace, PoolWithoutAPlaceCountsExactlyAndLeavesNothing) {
+    EXPECT_TRUE(holds_in_child([] {
+        take_all_pools();
+        return pool_counts_exactly() && others_are_zeros() && left_out_pools() == 0 &&
+               left_out_slots() == 0;
+    }));
+}
+
+TEST(PoolPlace, PoolWhoseThreadsHaveNoPlacesCountsExactlyAndLeavesNothing) {
+    EXPECT_TRUE(holds_in_child([] {
+        take_all_slots();
+        return pool_counts_exactly() && others_are_zeros() && left_out_slots() == 0;
+    }));
+}
+
+TEST(PoolPlace, OthersSeeAPoolWithoutAPlaceWhenItHasGrown) {
+    EXPECT_TRUE(holds_in_child([] {
+        take_all_pools();
+        const PoolRecord& other = *segment().other_pool();
+        MemoryPool pool({.growth = {.step = 1 << 20}});
+        for (int i = 0; i < 40; ++i) pool.deallocate(pool.allocate(64), 64);
+        (void)pool.allocate(2 << 20);
+        (void)pool.allocate(4 << 20);
+        return other.totals.capacity_bytes == pool.get_total_capacity() &&
+               other.left_out.buckets[0].allocations == 40 && other.left_out.large.allocations >= 1;
+    }));
+}
+
+TEST(PoolPlace, ChildOfAForkKeepsCountingWithoutAPlace) {
+    EXPECT_TRUE(holds_in_child([] {
+        take_all_slots();
+        take_all_pools();
+        MemoryPool pool;
+        void* const block = pool.allocate(1000);
+        const bool holds = holds_in_child([&] {
+            if (left_out_pools() != 1) return false;
+            pool.deallocate(block, 1000);
+            return pool.get_total_allocated() == 0 && pool_counts_exactly();
+        });
+        return holds && pool.get_total_allocated() == 1024;
+    }));
+}
+
+// Not under sanitizers: their malloc does not survive a fork amid another thread's call.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// The lock under which it is added up is among those that a fork takes.
+TEST(PoolPlace, ChildOfAForkInTheMiddleOfAddingUpDoesNotHang) {
+    EXPECT_TRUE(holds_in_child([] {
+        take_all_pools();
+        MemoryPool pool;
+        std::atomic<bool> over = false;
+        std::thread grows([&] {
+            while (!over) {
+                pool.deallocate(pool.allocate(3 << 20));
+                pool.trim();
+            }
+        });
+        bool holds = true;
+        for (int round = 0; round < 100 && holds; ++round) {
+            holds = holds_in_child([&] {
+                alarm(30);
+                pool.deallocate(pool.allocate(3 << 20));
+                pool.trim();
+                return true;
+            });
+        }
+        over = true;
+        grows.join();
+        return holds;
+    }));
+}
+#endif
+
+}  // namespace
+}  // namespace tensorpool::statistics

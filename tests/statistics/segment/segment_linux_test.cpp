@@ -1,0 +1,161 @@
+// What of the segment only its file tells.
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+
+#include "platform/platform.hpp"
+#include "statistics/segment/segment.hpp"
+#include "support/child_process.hpp"
+#include "support/process_figures.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using testing::holds_in_child;
+
+constexpr std::size_t kib = 1024;
+
+/// A segment that is shared, with memory by pages; none where that cannot be seen.
+struct SharedSegment : Segment {
+    ~SharedSegment() {
+        platform::close_shared_memory(memory().used());
+        if (header() != nullptr) platform::unmap(memory().used().address, segment_bytes);
+    }
+    std::size_t touched() {
+        struct stat status {};
+        fstat(memory().used().file, &status);
+        return static_cast<std::size_t>(status.st_blocks) * 512;
+    }
+};
+
+TEST(SegmentPages, AtMostThirtyTwoKibAreTouchedAtTheStart) {
+    SharedSegment segment;
+    PoolRecord* const pool = segment.add_pool("pool", 0);
+    ASSERT_GE(segment.memory().used().file, 0);
+    SlotRecord* const slot = segment.add_slot(*pool);
+    for (detail::BucketCounters& bucket : slot->counters.buckets) bucket.allocations = 1;
+    slot->counters.large.allocations = 1;
+    pool->totals.held_bytes = 1;
+    pool->left_out.large.spare = 1;
+    segment.timeline()->ticket = 1;
+    EXPECT_LE(segment.touched(), 32 * kib);
+}
+
+TEST(SegmentPages, AThreadTakesAboutAPageMore) {
+    SharedSegment segment;
+    PoolRecord* const pool = segment.add_pool("pool", 0);
+    segment.add_slot(*pool);
+    const std::size_t before = segment.touched();
+    for (int thread = 0; thread < 1000; ++thread) {
+        SlotRecord* const slot = segment.add_slot(*pool);
+        for (detail::BucketCounters& bucket : slot->counters.buckets) bucket.allocations = 1;
+    }
+    EXPECT_LE(segment.touched() - before, 1000 * 4 * kib);
+}
+
+TEST(SegmentPages, RoundsOfPoolsAndThreadsTakeNoMore) {
+    SharedSegment segment;
+    const auto round = [&] {
+        PoolRecord* const pool = segment.add_pool("pool", 0);
+        SlotRecord* const slot = segment.add_slot(*pool);
+        segment.remove_slot(*slot);
+        segment.remove_pool(*pool);
+    };
+    round();
+    const std::size_t before = segment.touched();
+    for (int i = 0; i < 10'000; ++i) round();
+    EXPECT_EQ(segment.touched(), before);
+}
+
+// Forks: the handlers that the process's own segment has are called by hand ----------------------
+
+TEST(SegmentFork, ChildHasACopyAtTheSameAddressInAFileOfItsOwn) {
+    SharedSegment segment;
+    PoolRecord* const pool = segment.add_pool("pool", 5);
+    SlotRecord* const slot = segment.add_slot(*pool);
+    ScopeRecord* const scope = segment.find_or_add_scope("scope");
+    slot->counters.buckets[3].allocations = 33;
+    scope->calls = 44;
+    pool->totals.held_bytes = 55;
+    segment.header()->failed_checks[1] = 66;
+    const std::uint64_t inode = segment.memory().used().inode;
+    const std::uint64_t id = pool->id;
+    segment.before_fork();
+    const pid_t child = fork();
+    if (child == 0) {
+        segment.after_fork_in_child();
+        const bool copied = pool->id == id && pool->limit_bytes == 5 &&
+                            slot->counters.buckets[3].allocations == 33 && slot->pool == id &&
+                            scope->calls == 44 && pool->totals.held_bytes == 55 &&
+                            segment.header()->failed_checks[1] == 66;
+        const bool own = segment.memory().used().inode != inode &&
+                         segment.memory().used().address == segment.header() &&
+                         segment.header()->process == static_cast<std::uint64_t>(getpid());
+        slot->counters.buckets[3].allocations = 99;
+        segment.remove_slot(*slot);
+        PoolRecord* const next = segment.add_pool("next", 0);
+        _exit(copied && own && next == pool + 1 && next->id > id ? 0 : 1);
+    }
+    segment.after_fork_in_parent();
+    int status = 1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(slot->counters.buckets[3].allocations, 33U);
+    EXPECT_EQ(slot->pool, id);
+    EXPECT_EQ(segment.header()->pools.used, 2U);
+    EXPECT_EQ(segment.memory().used().inode, inode);
+}
+
+TEST(SegmentFork, ChildTakesTheFiguresFromBeforeTheFork) {
+    SharedSegment segment;
+    PoolRecord* const pool = segment.add_pool("pool", 0);
+    pool->totals.growths = 1;
+    segment.before_fork();
+    pool->totals.growths = 2;  // as another thread of the parent may count on
+    EXPECT_TRUE(holds_in_child([&] {
+        segment.after_fork_in_child();
+        return pool->totals.growths == 1;
+    }));
+    segment.after_fork_in_parent();
+    EXPECT_EQ(pool->totals.growths, 2U);
+}
+
+TEST(SegmentFork, ForkWithoutASegmentLeavesNone) {
+    SharedSegment segment;
+    segment.before_fork();
+    EXPECT_TRUE(holds_in_child([&] {
+        segment.after_fork_in_child();
+        return segment.header() == nullptr && segment.add_pool("child's", 0) != nullptr;
+    }));
+    segment.after_fork_in_parent();
+    EXPECT_EQ(segment.header(), nullptr);
+    EXPECT_NE(segment.add_pool("parent's", 0), nullptr);
+}
+
+TEST(SegmentFork, ManyForksLeaveNoMappingAndNoDescriptor) {
+    SharedSegment segment;
+    segment.add_pool("pool", 0);
+    const auto fork_once = [&] {
+        segment.before_fork();
+        const bool held = holds_in_child([&] {
+            segment.after_fork_in_child();
+            return true;
+        });
+        segment.after_fork_in_parent();
+        return held;
+    };
+    ASSERT_TRUE(fork_once());
+    const std::size_t descriptors = testing::descriptor_count();
+    const std::size_t bytes = testing::memory_figures().address_space;
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(fork_once());
+    EXPECT_EQ(testing::descriptor_count(), descriptors);
+    EXPECT_LT(testing::memory_figures().address_space, bytes + segment_bytes);
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

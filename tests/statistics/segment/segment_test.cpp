@@ -1,0 +1,550 @@
+#include "statistics/segment/segment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <iterator>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "platform/platform.hpp"
+#include "statistics/segment/folded_words.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+/// A segment that goes with the test.
+struct OwnSegment : Segment {
+    OwnSegment() = default;
+    ~OwnSegment() {
+        if (header() == nullptr) return;
+        const platform::SharedMemory memory = this->memory().used();
+        platform::close_shared_memory(memory);
+        platform::unmap(memory.address, segment_bytes);
+    }
+    template <class Record>
+    Record* at(std::uint64_t offset) {
+        return reinterpret_cast<Record*>(reinterpret_cast<std::byte*>(header()) + offset);
+    }
+};
+
+std::string text(const Name& name) {
+    char text[Name::bytes];
+    load_name(name, text);
+    return text;
+}
+
+template <class Record>
+bool is_zeros(const Record& record) {
+    for (std::size_t i = 0; i < words_of<Record>; ++i) {
+        if (as_words(record)[i] != 0) return false;
+    }
+    return true;
+}
+
+/// Fills all of it, as whoever uses it may.
+template <class Record>
+void scribble(Record& record) {
+    for (std::size_t i = 0; i < words_of<Record>; ++i) as_words(record)[i] = 77;
+}
+
+/// Whether all but the words that say what it is are zeros.
+template <class Record, class Forget>
+bool is_fresh(const Record& record, Forget forget) {
+    Record copy;
+    for (std::size_t i = 0; i < words_of<Record>; ++i) {
+        as_words(copy)[i] = as_words(record)[i].load();
+    }
+    forget(copy);
+    return is_zeros(copy);
+}
+
+bool is_fresh(const PoolRecord& pool) {
+    return is_fresh(pool, [](PoolRecord& copy) {
+        copy.id = 0;
+        copy.limit_bytes = 0;
+        store_name(copy.name, "");
+    });
+}
+bool is_fresh(const ArenaRecord& arena) {
+    return is_fresh(arena, [](ArenaRecord& copy) {
+        copy.id = 0;
+        copy.kind = 0;
+        copy.thread = 0;
+        store_name(copy.name, "");
+    });
+}
+bool is_fresh(const DeviceRecord& device) {
+    return is_fresh(device, [](DeviceRecord& copy) {
+        copy.id = 0;
+        copy.kind = 0;
+        store_name(copy.name, "");
+        store_text(copy.device, "");
+    });
+}
+bool is_fresh(const DeviceStreamRecord& stream) {
+    return is_fresh(stream, [](DeviceStreamRecord& copy) {
+        copy.id = 0;
+        copy.device = 0;
+        copy.stream = 0;
+    });
+}
+bool is_fresh(const PlannedRecord& planned) {
+    return is_fresh(planned, [](PlannedRecord& copy) {
+        copy.id = 0;
+        store_name(copy.name, "");
+    });
+}
+bool is_fresh(const SlotRecord& slot) {
+    return is_fresh(slot, [](SlotRecord& copy) { copy.pool = 0; });
+}
+
+// What it is ------------------------------------------------------------------------------------
+
+TEST(Segment, IsNoneBeforeSomethingNeedsAPlace) {
+    OwnSegment segment;
+    EXPECT_EQ(segment.header(), nullptr);
+    EXPECT_EQ(segment.timeline(), nullptr);
+    EXPECT_EQ(segment.other_pool(), nullptr);
+    EXPECT_EQ(segment.other_arena(), nullptr);
+    EXPECT_EQ(segment.other_device(), nullptr);
+    EXPECT_EQ(segment.other_planned(), nullptr);
+    EXPECT_EQ(segment.memory().used().address, nullptr);
+}
+
+TEST(Segment, HeaderSaysWhatThereIsAndWhose) {
+    OwnSegment segment;
+    const std::uint64_t before = platform::monotonic_clock_ns();
+    ASSERT_NE(segment.add_pool("first", 0), nullptr);
+    const SegmentHeader& header = *segment.header();
+    EXPECT_EQ(header.magic, segment_magic);
+    EXPECT_EQ(header.version, segment_version);
+    EXPECT_EQ(header.bytes, segment_bytes);
+    EXPECT_EQ(header.header_bytes, header_bytes);
+    const platform::ProcessIdentity process = platform::identify_process();
+    EXPECT_EQ(header.process, process.number);
+    EXPECT_EQ(header.process_space, process.name_space);
+    EXPECT_EQ(header.start_ticks, process.start_ticks);
+    EXPECT_EQ(text(header.process_name), process.name);
+    const std::string version = text(header.library_version);
+    EXPECT_EQ(std::count(std::begin(version), std::end(version), '.'), 2) << version;
+    EXPECT_GE(header.made_ns, before);
+    EXPECT_LE(header.made_ns, platform::monotonic_clock_ns());
+    EXPECT_GT(header.made_unix_ns, 1'600'000'000'000'000'000U);
+}
+
+TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
+    OwnSegment segment;
+    ASSERT_NE(segment.add_pool("first", 0), nullptr);
+    const SegmentHeader& header = *segment.header();
+    std::uint64_t end = header.header_bytes;
+    for (const Region* const region :
+         {&header.timeline, &header.scopes, &header.pools, &header.arenas, &header.devices,
+          &header.device_streams, &header.planned, &header.slots}) {
+        EXPECT_GE(region->offset, end);
+        EXPECT_EQ(region->offset % 64, 0U);
+        EXPECT_GT(region->places, 0U);
+        EXPECT_EQ(region->left_out, 0U);
+        EXPECT_LE(region->used, region->places);
+        end = region->offset + region->places * region->record_bytes;
+    }
+    EXPECT_LE(end, header.bytes);
+    EXPECT_EQ(header.pools.record_bytes, sizeof(PoolRecord));
+    EXPECT_EQ(header.devices.record_bytes, sizeof(DeviceRecord));
+    EXPECT_EQ(header.device_streams.record_bytes, sizeof(DeviceStreamRecord));
+    EXPECT_EQ(header.planned.record_bytes, sizeof(PlannedRecord));
+    EXPECT_EQ(header.slots.record_bytes, sizeof(SlotRecord));
+}
+
+TEST(Segment, FirstPlaceOfAKindIsOthers) {
+    OwnSegment segment;
+    PoolRecord* const pool = segment.add_pool("mine", 0);
+    ArenaRecord* const arena = segment.add_arena("mine", 0, 0);
+    DeviceRecord* const device = segment.add_device("mine", 0, "cuda:0");
+    ScopeRecord* const scope = segment.find_or_add_scope("mine");
+    PlannedRecord* const planned = segment.add_planned("mine");
+    ASSERT_NE(segment.other_planned(), nullptr);
+    EXPECT_EQ(planned, segment.other_planned() + 1);
+    EXPECT_EQ(text(segment.other_planned()->name), "other");
+    EXPECT_EQ(segment.other_planned()->id, 0U);
+    EXPECT_EQ(device, segment.other_device() + 1);
+    EXPECT_EQ(text(segment.other_device()->name), "other");
+    EXPECT_EQ(segment.other_device()->id, 0U);
+    EXPECT_EQ(pool, segment.other_pool() + 1);
+    EXPECT_EQ(arena, segment.other_arena() + 1);
+    EXPECT_EQ(text(segment.other_pool()->name), "other");
+    EXPECT_EQ(text(segment.other_arena()->name), "other");
+    EXPECT_EQ(text((scope - 1)->name), "other");
+    EXPECT_EQ(segment.other_pool()->id, 0U);
+    EXPECT_EQ(segment.other_arena()->id, 0U);
+    EXPECT_EQ((scope - 1)->id, 0U);
+}
+
+// Places ----------------------------------------------------------------------------------------
+
+TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
+    OwnSegment segment;
+    PoolRecord* const pool = segment.add_pool("weights", 4096);
+    EXPECT_EQ(text(pool->name), "weights");
+    EXPECT_EQ(pool->limit_bytes, 4096U);
+    EXPECT_NE(pool->id, 0U);
+    EXPECT_TRUE(is_fresh(*pool));
+    ArenaRecord* const arena = segment.add_arena("steps", 2, 55);
+    EXPECT_EQ(text(arena->name), "steps");
+    EXPECT_EQ(arena->kind, 2U);
+    EXPECT_EQ(arena->thread, 55U);
+    EXPECT_NE(arena->id, 0U);
+    EXPECT_TRUE(is_fresh(*arena));
+    SlotRecord* const slot = segment.add_slot(*pool);
+    EXPECT_EQ(slot->pool, pool->id);
+    EXPECT_TRUE(is_fresh(*slot));
+    DeviceRecord* const device = segment.add_device("gpu", 1, "cuda:12");
+    EXPECT_EQ(text(device->name), "gpu");
+    EXPECT_EQ(device->kind, 1U);
+    char on[sizeof device->device];
+    load_text(device->device, on);
+    EXPECT_STREQ(on, "cuda:12");
+    EXPECT_NE(device->id, 0U);
+    EXPECT_TRUE(is_fresh(*device));
+    DeviceStreamRecord* const stream = segment.add_device_stream(*device, 3);
+    EXPECT_EQ(stream->device, device->id);
+    EXPECT_EQ(stream->stream, 3U);
+    EXPECT_NE(stream->id, 0U);
+    EXPECT_TRUE(is_fresh(*stream));
+    PlannedRecord* const planned = segment.add_planned("step");
+    EXPECT_EQ(text(planned->name), "step");
+    EXPECT_NE(planned->id, 0U);
+    EXPECT_TRUE(is_fresh(*planned));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(planned) % 64, 0U);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stream) % 64, 0U);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot) % 64, 0U);
+}
+
+TEST(Segment, RemovedPlacesAreTakenAgainAsZeros) {
+    OwnSegment segment;
+    PoolRecord* const pool = segment.add_pool("old", 1);
+    ArenaRecord* const arena = segment.add_arena("old", 1, 1);
+    SlotRecord* const slot = segment.add_slot(*pool);
+    SlotRecord* const second = segment.add_slot(*pool);
+    scribble(*slot);
+    scribble(*second);
+    segment.remove_slot(*slot);
+    segment.remove_slot(*second);
+    scribble(*pool);
+    segment.remove_pool(*pool);
+    scribble(*arena);
+    segment.remove_arena(*arena);
+    EXPECT_TRUE(is_zeros(*pool));
+    EXPECT_TRUE(is_zeros(*arena));
+    DeviceRecord* const device = segment.add_device("old", 1, "cuda:0");
+    DeviceStreamRecord* const stream = segment.add_device_stream(*device, 1);
+    scribble(*stream);
+    segment.remove_device_stream(*stream);
+    scribble(*device);
+    segment.remove_device(*device);
+    EXPECT_TRUE(is_zeros(*device));
+    EXPECT_TRUE(is_zeros(*stream));
+    PlannedRecord* const planned = segment.add_planned("old");
+    scribble(*planned);
+    segment.remove_planned(*planned);
+    EXPECT_TRUE(is_zeros(*planned));
+    EXPECT_EQ(segment.add_planned("new"), planned);
+    EXPECT_TRUE(is_fresh(*planned));
+
+    EXPECT_EQ(segment.add_pool("new", 2), pool);
+    EXPECT_TRUE(is_fresh(*pool));
+    EXPECT_EQ(text(pool->name), "new");
+    EXPECT_EQ(segment.add_arena("new", 2, 2), arena);
+    EXPECT_TRUE(is_fresh(*arena));
+    EXPECT_EQ(segment.add_device("new", 2, ""), device);
+    EXPECT_TRUE(is_fresh(*device));
+    EXPECT_EQ(segment.add_device_stream(*device, 2), stream);
+    EXPECT_TRUE(is_fresh(*stream));
+    EXPECT_EQ(segment.add_slot(*pool), second);
+    EXPECT_EQ(segment.add_slot(*pool), slot);
+    EXPECT_TRUE(is_fresh(*slot));
+    EXPECT_TRUE(is_fresh(*second));
+    EXPECT_EQ(slot->pool, pool->id);
+}
+
+TEST(Segment, RemovedSlotBelongsToNoPool) {
+    OwnSegment segment;
+    PoolRecord* const pool = segment.add_pool("pool", 0);
+    SlotRecord* const slot = segment.add_slot(*pool);
+    scribble(slot->counters);
+    slot->thread = 5;
+    segment.remove_slot(*slot);
+    EXPECT_EQ(slot->pool, 0U);
+    EXPECT_EQ(slot->thread, 0U);
+    EXPECT_TRUE(is_zeros(slot->counters));
+}
+
+TEST(Segment, NumbersNeverRepeat) {
+    OwnSegment segment;
+    std::set<std::uint64_t> numbers = {0};
+    for (int round = 0; round < 100; ++round) {
+        PoolRecord* const pool = segment.add_pool("pool", 0);
+        ArenaRecord* const arena = segment.add_arena("arena", 0, 0);
+        EXPECT_TRUE(numbers.insert(pool->id).second);
+        EXPECT_TRUE(numbers.insert(arena->id).second);
+        EXPECT_TRUE(numbers.insert(segment.next_id()).second);
+        segment.remove_pool(*pool);
+        segment.remove_arena(*arena);
+    }
+    EXPECT_EQ(segment.header()->pools.used, 2U) << "one place serves them all";
+}
+
+TEST(Segment, EpochIsEvenAtRestAndMovesByTwoWithEachChange) {
+    OwnSegment segment;
+    PoolRecord* const pool = segment.add_pool("pool", 0);
+    const Counter& epoch = segment.header()->epoch;
+    EXPECT_EQ(epoch % 2, 0U);
+    std::uint64_t last = epoch;
+    const auto moved = [&] { return epoch - std::exchange(last, epoch.load()); };
+    ArenaRecord* const arena = segment.add_arena("arena", 0, 0);
+    EXPECT_EQ(moved(), 2U);
+    SlotRecord* const slot = segment.add_slot(*pool);
+    EXPECT_EQ(moved(), 2U);
+    DeviceRecord* const device = segment.add_device("device", 0, "");
+    EXPECT_EQ(moved(), 2U);
+    DeviceStreamRecord* const stream = segment.add_device_stream(*device, 0);
+    EXPECT_EQ(moved(), 2U);
+    segment.remove_device_stream(*stream);
+    EXPECT_EQ(moved(), 2U);
+    segment.remove_device(*device);
+    EXPECT_EQ(moved(), 2U);
+    segment.find_or_add_scope("scope");
+    EXPECT_EQ(moved(), 2U);
+    segment.find_or_add_scope("scope");
+    EXPECT_EQ(moved(), 0U) << "it is there already";
+    segment.remove_slot(*slot);
+    EXPECT_EQ(moved(), 2U);
+    segment.remove_arena(*arena);
+    EXPECT_EQ(moved(), 2U);
+    segment.remove_pool(*pool);
+    EXPECT_EQ(moved(), 2U);
+    segment.count_left_out(Segment::Kind::pools, true);
+    EXPECT_EQ(moved(), 0U) << "a figure";
+}
+
+// No place left ---------------------------------------------------------------------------------
+
+TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
+    OwnSegment segment;
+    std::vector<PoolRecord*> pools;
+    while (PoolRecord* const pool = segment.add_pool("pool", 0)) pools.push_back(pool);
+    EXPECT_EQ(pools.size(), pool_count - 1);
+    std::vector<ArenaRecord*> arenas;
+    while (ArenaRecord* const arena = segment.add_arena("arena", 0, 0)) arenas.push_back(arena);
+    EXPECT_EQ(arenas.size(), arena_count - 1);
+    std::vector<SlotRecord*> slots;
+    while (SlotRecord* const slot = segment.add_slot(*pools[0])) slots.push_back(slot);
+    EXPECT_EQ(slots.size(), slot_count);
+    std::vector<DeviceRecord*> devices;
+    while (DeviceRecord* const one = segment.add_device("device", 0, "")) devices.push_back(one);
+    EXPECT_EQ(devices.size(), device_count - 1);
+    std::vector<DeviceStreamRecord*> streams;
+    while (auto* const stream = segment.add_device_stream(*devices[0], 0)) {
+        streams.push_back(stream);
+    }
+    EXPECT_EQ(streams.size(), device_stream_count - 1);
+    const SegmentHeader& header = *segment.header();
+    std::vector<PlannedRecord*> planned;
+    while (PlannedRecord* const one = segment.add_planned("step")) planned.push_back(one);
+    EXPECT_EQ(planned.size(), planned_count - 1);
+    EXPECT_EQ(header.planned.used, header.planned.places);
+    segment.remove_planned(*planned[5]);
+    EXPECT_EQ(segment.add_planned("again"), planned[5]);
+    EXPECT_EQ(segment.add_planned("again"), nullptr);
+    EXPECT_EQ(header.devices.used, header.devices.places);
+    EXPECT_EQ(header.device_streams.used, header.device_streams.places);
+    EXPECT_EQ(header.pools.used, header.pools.places);
+    EXPECT_EQ(header.arenas.used, header.arenas.places);
+    EXPECT_EQ(header.slots.used, header.slots.places);
+    EXPECT_EQ(header.epoch % 2, 0U);
+
+    segment.remove_pool(*pools[500]);
+    EXPECT_EQ(segment.add_pool("again", 0), pools[500]);
+    EXPECT_EQ(segment.add_pool("again", 0), nullptr);
+    segment.remove_arena(*arenas[7]);
+    EXPECT_EQ(segment.add_arena("again", 0, 0), arenas[7]);
+    segment.remove_device(*devices[8]);
+    EXPECT_EQ(segment.add_device("again", 0, ""), devices[8]);
+    EXPECT_EQ(segment.add_device("again", 0, ""), nullptr);
+    segment.remove_device_stream(*streams[3]);
+    EXPECT_EQ(segment.add_device_stream(*devices[1], 0), streams[3]);
+    EXPECT_EQ(segment.add_device_stream(*devices[1], 0), nullptr);
+    segment.remove_slot(*slots[9]);
+    EXPECT_EQ(segment.add_slot(*pools[1]), slots[9]);
+    EXPECT_EQ(segment.add_slot(*pools[1]), nullptr);
+}
+
+TEST(Segment, AllPlacesLieApartAndWithinIt) {
+    OwnSegment segment;
+    PoolRecord* const pool = segment.add_pool("pool", 0);
+    while (PoolRecord* const one = segment.add_pool("pool", 0)) one->left_out.large.spare = 1;
+    DeviceRecord* const device = segment.add_device("device", 0, "");
+    while (auto* const one = segment.add_device("device", 0, "")) scribble(one->left_out);
+    while (auto* const stream = segment.add_device_stream(*device, 0)) {
+        ASSERT_TRUE(is_fresh(*stream)) << "nobody else's";
+        scribble(stream->counters);
+    }
+    while (SlotRecord* const slot = segment.add_slot(*pool)) {
+        ASSERT_TRUE(is_fresh(*slot)) << "nobody else's";
+        ASSERT_LE(reinterpret_cast<std::byte*>(slot + 1),
+                  reinterpret_cast<std::byte*>(segment.header()) + segment_bytes);
+        scribble(slot->counters);
+    }
+    EXPECT_EQ(segment.header()->magic, segment_magic);
+}
+
+TEST(Segment, WhatIsLeftOutIsCountedByKind) {
+    OwnSegment segment;
+    segment.add_pool("pool", 0);
+    segment.count_left_out(Segment::Kind::pools, true);
+    segment.count_left_out(Segment::Kind::pools, true);
+    segment.count_left_out(Segment::Kind::arenas, true);
+    segment.count_left_out(Segment::Kind::slots, true);
+    segment.count_left_out(Segment::Kind::scopes, true);
+    segment.count_left_out(Segment::Kind::devices, true);
+    for (int i = 0; i < 3; ++i) segment.count_left_out(Segment::Kind::planned, true);
+    segment.count_left_out(Segment::Kind::device_streams, true);
+    segment.count_left_out(Segment::Kind::device_streams, true);
+    segment.count_left_out(Segment::Kind::pools, false);
+    segment.count_left_out(Segment::Kind::arenas, false);
+    const SegmentHeader& header = *segment.header();
+    EXPECT_EQ(header.pools.left_out, 1U);
+    EXPECT_EQ(header.arenas.left_out, 0U);
+    EXPECT_EQ(header.slots.left_out, 1U);
+    EXPECT_EQ(header.scopes.left_out, 1U);
+    EXPECT_EQ(header.devices.left_out, 1U);
+    EXPECT_EQ(header.device_streams.left_out, 2U);
+    EXPECT_EQ(header.planned.left_out, 3U);
+}
+
+// A pool that found no memory for a segment may outlive the moment.
+TEST(Segment, WhatWasLeftOutBeforeThereWasASegmentIsCountedToo) {
+    OwnSegment segment;
+    segment.count_left_out(Segment::Kind::pools, true);
+    segment.count_left_out(Segment::Kind::slots, true);
+    segment.add_pool("pool", 0);
+    EXPECT_EQ(segment.header()->pools.left_out, 1U);
+    segment.count_left_out(Segment::Kind::pools, false);
+    segment.count_left_out(Segment::Kind::slots, false);
+    EXPECT_EQ(segment.header()->pools.left_out, 0U);
+    EXPECT_EQ(segment.header()->slots.left_out, 0U);
+}
+
+// Scopes ----------------------------------------------------------------------------------------
+
+TEST(Segment, ScopesOfOneNameShareAPlace) {
+    OwnSegment segment;
+    ScopeRecord* const forward = segment.find_or_add_scope("forward");
+    ScopeRecord* const backward = segment.find_or_add_scope("backward");
+    EXPECT_NE(forward, backward);
+    EXPECT_EQ(segment.find_or_add_scope("forward"), forward);
+    EXPECT_EQ(text(forward->name), "forward");
+    EXPECT_NE(forward->id, backward->id);
+    const std::string a(60, 'a');
+    EXPECT_EQ(segment.find_or_add_scope(a), segment.find_or_add_scope(a.substr(0, 50)))
+        << "only what can be shown of a name counts";
+}
+
+TEST(Segment, ScopesBeyondTheLastPlaceAreOthers) {
+    OwnSegment segment;
+    std::set<ScopeRecord*> places;
+    for (int i = 0; i < 64; ++i) {
+        places.insert(segment.find_or_add_scope("scope " + std::to_string(i)));
+    }
+    EXPECT_EQ(places.size(), 64U);
+    ScopeRecord* const other = segment.find_or_add_scope("one more");
+    EXPECT_EQ(text(other->name), "other");
+    EXPECT_EQ(places.count(other), 0U);
+    EXPECT_EQ(segment.find_or_add_scope("scope 63") - other, 64);
+}
+
+// Who looks on ----------------------------------------------------------------------------------
+
+/// What a reader finds at a place: pools that the test below makes have a number as their name,
+/// which is their limit too.
+bool fits_together(const PoolRecord& pool) {
+    const std::uint64_t id = pool.id.load(std::memory_order_relaxed);
+    const std::uint64_t limit = pool.limit_bytes.load(std::memory_order_relaxed);
+    char name[Name::bytes];
+    load_name(pool.name, name);
+    const std::uint64_t held = pool.totals.held_bytes.load(std::memory_order_relaxed);
+    if (id == 0) return limit == 0 && name[0] == '\0' && held == 0;
+    return name == std::to_string(limit);
+}
+
+TEST(Segment, ReaderThatSeesTheSameEvenEpochTwiceSawWhatFitsTogether) {
+    OwnSegment segment;
+    PoolRecord* const first = segment.add_pool("1", 1);
+    SegmentHeader& header = *segment.header();
+    std::atomic<bool> over = false;
+    const auto change = [&](std::uint64_t begin) {
+        for (std::uint64_t i = begin; !over; ++i) {
+            PoolRecord* const pool = segment.add_pool(std::to_string(i), i);
+            pool->totals.held_bytes.store(i, std::memory_order_relaxed);
+            segment.remove_pool(*pool);
+            // On a busy machine a thread loses its core here, rather than amid a change.
+            std::this_thread::yield();
+        }
+    };
+    std::thread one(change, 1000);
+    std::thread two(change, 5'000'000'000);
+    unsigned consistent = 0;
+    for (unsigned looks = 0; looks < 50'000'000 && consistent < 2000; ++looks) {
+        const std::uint64_t before = header.epoch.load(std::memory_order_acquire);
+        if (before % 2 != 0) {
+            std::this_thread::yield();
+            continue;
+        }
+        bool fits = true;
+        for (const PoolRecord* pool = first; pool != first + 3; ++pool) {
+            fits = fits && fits_together(*pool);
+        }
+        std::atomic_thread_fence(std::memory_order_acquire);
+        if (header.epoch.load(std::memory_order_relaxed) != before) continue;
+        ++consistent;
+        ASSERT_TRUE(fits) << (over = true);
+    }
+    over = true;
+    one.join();
+    two.join();
+    EXPECT_GT(consistent, 0U);
+}
+
+TEST(Segment, ThreadsNeverGetTheSamePlace) {
+    OwnSegment segment;
+    PoolRecord* const pool = segment.add_pool("pool", 0);
+    std::atomic<bool> shared = false;
+    std::vector<std::thread> threads;
+    for (std::uint64_t thread = 1; thread <= 4; ++thread) {
+        threads.emplace_back([&, thread] {
+            for (int round = 0; round < 2000; ++round) {
+                SlotRecord* const slot = segment.add_slot(*pool);
+                ArenaRecord* const arena = segment.add_arena("arena", 0, thread);
+                if (slot->counters.large.spare.exchange(thread) != 0) shared = true;
+                if (arena->used.exchange(thread) != 0) shared = true;
+                std::this_thread::yield();
+                if (slot->counters.large.spare != thread || arena->used != thread) shared = true;
+                segment.remove_arena(*arena);
+                segment.remove_slot(*slot);
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_FALSE(shared);
+    EXPECT_LE(segment.header()->slots.used, 4U);
+    EXPECT_LE(segment.header()->arenas.used, 5U);
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

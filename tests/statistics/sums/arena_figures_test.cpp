@@ -1,0 +1,88 @@
+#include "statistics/sums/arena_figures.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+
+#include "statistics/segment/segment.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using Kind = ArenaStatistics::Kind;
+
+ArenaRecord& fill(ArenaRecord& record, Kind kind) {
+    record.id = 7;
+    store_name(record.name, "steps");
+    record.kind = static_cast<std::uint64_t>(kind);
+    record.totals.capacity_bytes = 8192;
+    record.totals.reserved_bytes = 65536;
+    record.totals.limit_bytes = 10'000;
+    record.used = 4096;
+    return record;
+}
+
+TEST(FiguresOfAnArena, AreTheWordsOfItsRecord) {
+    ArenaRecord record = {};
+    const ArenaStatistics figures = figures_of(fill(record, Kind::buffer));
+    EXPECT_EQ(figures.id, 7U);
+    EXPECT_STREQ(figures.name, "steps");
+    EXPECT_EQ(figures.kind, Kind::buffer);
+    EXPECT_EQ(figures.thread, 0U);
+    EXPECT_EQ(figures.used_bytes, 4096U);
+    EXPECT_EQ(figures.peak_used_bytes, 4096U) << "never below what is used";
+    EXPECT_EQ(figures.capacity_bytes, 8192U);
+    EXPECT_EQ(figures.reserved_bytes, 65536U);
+    EXPECT_EQ(figures.limit_bytes, 10'000U);
+}
+
+TEST(FiguresOfAnArena, LeaveOutWhatLiesAboveTheOffset) {
+    ArenaRecord record = {};
+    fill(record, Kind::growing).used = 4096 | ~used_mask;
+    EXPECT_EQ(figures_of(record).used_bytes, 4096U);
+}
+
+TEST(FiguresOfAnArena, PendingClaimsAreNotInUse) {
+    ArenaRecord record = {};
+    fill(record, Kind::growing).used = std::uint64_t{1} << 40;
+    EXPECT_EQ(figures_of(record).used_bytes, 8192U);
+}
+
+TEST(FiguresOfAnArena, CapacityOfAGrowingOneEndsAtItsLimitAndNotOfOther) {
+    ArenaRecord record = {};
+    fill(record, Kind::growing).totals.limit_bytes = 5000;
+    EXPECT_EQ(figures_of(record).capacity_bytes, 5000U);
+    record.id = 0;
+    record.totals.limit_bytes = 0;
+    EXPECT_EQ(figures_of(record).capacity_bytes, 8192U) << "some that it adds up have no limit";
+    EXPECT_EQ(figures_of(record).used_bytes, 4096U);
+}
+
+TEST(FiguresOfAnArena, MeasuringOneUsesWhatItDoesNotHave) {
+    ArenaRecord record = {};
+    fill(record, Kind::measuring).totals.capacity_bytes = 0;
+    EXPECT_EQ(figures_of(record).used_bytes, 4096U);
+}
+
+TEST(FiguresOfAScratch, PeakIsTheHighestOfAll) {
+    ArenaRecord record = {};
+    fill(record, Kind::scratch).thread = 42;
+    record.high = 6000;
+    EXPECT_EQ(figures_of(record).peak_used_bytes, 6000U);
+    record.totals.peak_used_bytes = 7000;
+    EXPECT_EQ(figures_of(record).peak_used_bytes, 7000U);
+    EXPECT_EQ(figures_of(record).thread, 42U);
+    EXPECT_EQ(figures_of(record).reserved_bytes, 8192U) << "it reserves what it holds";
+}
+
+TEST(FiguresOfAnArena, ScribbledWordsGiveAKindThatExists) {
+    ArenaRecord record = {};
+    auto* const bytes = reinterpret_cast<std::byte*>(&record);
+    for (std::size_t i = 0; i < sizeof record; ++i) bytes[i] = std::byte{0xFF};
+    const ArenaStatistics figures = figures_of(record);
+    EXPECT_EQ(figures.kind, Kind::scratch);
+    EXPECT_EQ(figures.name[sizeof figures.name - 1], '\0');
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

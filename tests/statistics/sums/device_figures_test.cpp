@@ -1,0 +1,125 @@
+#include "statistics/sums/device_figures.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/name.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+DeviceStatistics figures_of(const DeviceRecord& device, const DeviceStreamCounters& stream) {
+    DeviceSums sums;
+    sums.add_frees(stream);
+    sums.add_allocations(stream);
+    return sums.with(device);
+}
+
+TEST(FiguresOfADevice, AreTheWordsOfItsRecord) {
+    DeviceRecord device = {};
+    device.id = 7;
+    store_name(device.name, "weights");
+    store_text(device.device, "cuda:3");
+    device.kind = static_cast<std::uint64_t>(DeviceStatistics::Kind::pinned);
+    device.totals.capacity_bytes = 10'000;
+    device.totals.slabs = 2;
+    device.totals.limit_bytes = 50'000;
+    const DeviceStatistics figures = figures_of(device, {});
+    EXPECT_EQ(figures.id, 7U);
+    EXPECT_STREQ(figures.name, "weights");
+    EXPECT_STREQ(figures.device, "cuda:3");
+    EXPECT_EQ(figures.kind, DeviceStatistics::Kind::pinned);
+    EXPECT_EQ(figures.capacity_bytes, 10'000U);
+    EXPECT_EQ(figures.free_bytes, 10'000U);
+    EXPECT_EQ(figures.slabs, 2U);
+    EXPECT_EQ(figures.limit_bytes, 50'000U);
+}
+
+TEST(FiguresOfADevice, AddUpStreams) {
+    DeviceRecord device = {};
+    device.totals.capacity_bytes = 1 << 20;
+    device.totals.deferred_bytes = 4096;
+    DeviceStreamCounters one = {};
+    one.allocations = 5;
+    one.requested_bytes = 900;
+    one.allocated_bytes = 1280;
+    one.parked_hits = 2;
+    one.parked_bytes = 512;
+    DeviceStreamCounters other = {};
+    other.allocations = 1;
+    other.allocated_bytes = 256;
+    other.requested_bytes = 200;
+    other.deallocations = 3;
+    other.deallocated_bytes = 768;
+    other.deallocated_requested_bytes = 600;
+    DeviceSums sums;
+    for (const auto* const stream : {&one, &other}) sums.add_frees(*stream);
+    for (const auto* const stream : {&one, &other}) sums.add_allocations(*stream);
+    const DeviceStatistics figures = sums.with(device);
+    EXPECT_EQ(figures.allocations, 6U);
+    EXPECT_EQ(figures.deallocations, 3U);
+    EXPECT_EQ(figures.in_use_bytes, 768U);
+    EXPECT_EQ(figures.requested_in_use_bytes, 500U);
+    EXPECT_EQ(figures.parked_hits, 2U);
+    EXPECT_EQ(figures.parked_bytes, 512U);
+    EXPECT_EQ(figures.deferred_bytes, 4096U);
+    EXPECT_EQ(figures.free_bytes, (1U << 20) - 4096 - 768);
+}
+
+TEST(FiguresOfADevice, PeaksAreNeverBelowWhatIsNow) {
+    DeviceRecord device = {};
+    device.totals.capacity_bytes = 8192;
+    device.totals.deferred_bytes = 1000;
+    DeviceStreamCounters stream = {};
+    stream.allocated_bytes = 3000;
+    const DeviceStatistics figures = figures_of(device, stream);
+    EXPECT_EQ(figures.peak_in_use_bytes, 3000U);
+    EXPECT_EQ(figures.peak_active_bytes, 4000U);
+    EXPECT_EQ(figures.peak_capacity_bytes, 8192U);
+}
+
+TEST(FiguresOfADevice, FreesSeenBeforeTheirAllocationsAreNotInUse) {
+    DeviceStreamCounters stream = {};
+    stream.allocations = 1;
+    stream.deallocations = 2;
+    stream.allocated_bytes = 100;
+    stream.deallocated_bytes = 200;
+    const DeviceStatistics figures = figures_of({}, stream);
+    EXPECT_EQ(figures.in_use_bytes, 0U);
+    EXPECT_EQ(figures.deallocations, 1U);
+    EXPECT_EQ(figures.deallocated_bytes, 100U);
+}
+
+TEST(FiguresOfADevice, ScribbledWordsMakeNoPartLargerThanItsWhole) {
+    std::mt19937_64 random(5);
+    const auto scribble = [&random](Counter* words, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) words[i] = random() >> (random() % 64);
+    };
+    for (int round = 0; round < 2000; ++round) {
+        DeviceRecord device = {};
+        DeviceStreamCounters stream = {};
+        scribble(as_words(device), words_of<DeviceRecord>);
+        scribble(as_words(stream), words_of<DeviceStreamCounters>);
+        const DeviceStatistics f = figures_of(device, stream);
+        ASSERT_EQ(f.in_use_bytes + f.deferred_bytes + f.free_bytes, f.capacity_bytes);
+        ASSERT_LE(f.requested_in_use_bytes, f.in_use_bytes);
+        ASSERT_LE(f.split_bytes, f.free_bytes);
+        ASSERT_LE(f.parked_bytes, f.free_bytes);
+        ASSERT_LE(f.captured_bytes, f.capacity_bytes);
+        ASSERT_LE(f.in_use_bytes, f.peak_in_use_bytes);
+        ASSERT_LE(f.peak_in_use_bytes, f.peak_active_bytes);
+        ASSERT_LE(f.in_use_bytes + f.deferred_bytes, f.peak_active_bytes);
+        ASSERT_LE(f.peak_active_bytes, f.peak_capacity_bytes);
+        ASSERT_LE(f.deallocations, f.allocations);
+        ASSERT_LE(f.parked_hits, f.allocations);
+        ASSERT_LE(static_cast<unsigned>(f.kind), 2U);
+        ASSERT_LT(std::strlen(f.name), sizeof f.name);
+        ASSERT_LT(std::strlen(f.device), sizeof f.device);
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

@@ -1,0 +1,129 @@
+#include "statistics/sums/planned_figures.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <thread>
+
+#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/name.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+using State = PlannedArenaStatistics::State;
+
+TEST(FiguresOfAPlannedArena, AreTheWordsOfItsRecord) {
+    PlannedRecord planned = {};
+    planned.id = 7;
+    store_name(planned.name, "step");
+    planned.state = static_cast<std::uint64_t>(State::serving);
+    planned.totals.buffers = 40;
+    planned.totals.lower_bound_bytes = 1000;
+    planned.totals.pool_peak_bytes = 1700;
+    planned.totals.plan_peak_bytes = 1024;
+    planned.totals.capacity_bytes = 4096;
+    planned.totals.iterations = 12;
+    planned.totals.plans = 2;
+    planned.totals.planning_ns = 5'000'000;
+    const PlannedArenaStatistics figures = figures_of(planned);
+    EXPECT_EQ(figures.id, 7U);
+    EXPECT_STREQ(figures.name, "step");
+    EXPECT_EQ(figures.state, State::serving);
+    EXPECT_EQ(figures.buffers, 40U);
+    EXPECT_EQ(figures.lower_bound_bytes, 1000U);
+    EXPECT_EQ(figures.pool_peak_bytes, 1700U);
+    EXPECT_EQ(figures.plan_peak_bytes, 1024U);
+    EXPECT_EQ(figures.capacity_bytes, 4096U);
+    EXPECT_EQ(figures.iterations, 12U);
+    EXPECT_EQ(figures.plans, 2U);
+    EXPECT_EQ(figures.planning_ns, 5'000'000U);
+}
+
+TEST(FiguresOfAPlannedArena, CountWhatIsInUseWhoeverFreesIt) {
+    PlannedRecord planned = {};
+    PlannedTotals& totals = planned.totals;
+    totals.capacity_bytes = 4096;
+    totals.count_served(1000);
+    totals.count_served(500);
+    totals.count_served(100);
+    totals.count_from_pool(64);
+    totals.count_from_pool(128);
+    EXPECT_EQ(figures_of(planned).in_use_bytes, 1600U);
+    EXPECT_EQ(figures_of(planned).pool_in_use_bytes, 192U);
+    totals.count_freed(500);
+    totals.count_pool_freed(64);
+    std::thread([&] {
+        totals.count_freed_elsewhere(1000);
+        totals.count_pool_freed_elsewhere(128);
+    }).join();
+    EXPECT_EQ(figures_of(planned).in_use_bytes, 100U);
+    EXPECT_EQ(figures_of(planned).pool_in_use_bytes, 0U);
+    EXPECT_EQ(figures_of(planned).served, 3U);
+    EXPECT_EQ(figures_of(planned).from_pool, 2U);
+}
+
+TEST(FiguresOfAPlannedArena, TellMissesByReasonAndAllOfThemAsThePools) {
+    PlannedRecord planned = {};
+    PlannedTotals& totals = planned.totals;
+    totals.count_from_pool(64);  // while it learns
+    totals.count_missed(totals.too_large, 64);
+    totals.count_missed(totals.unknown, 64);
+    totals.count_missed(totals.unknown, 64);
+    totals.count_missed(totals.out_of_order, 64);
+    totals.count_missed(totals.still_in_use, 64);
+    const PlannedArenaStatistics figures = figures_of(planned);
+    EXPECT_EQ(figures.from_pool, 6U);
+    EXPECT_EQ(figures.too_large, 1U);
+    EXPECT_EQ(figures.unknown, 2U);
+    EXPECT_EQ(figures.out_of_order, 1U);
+    EXPECT_EQ(figures.still_in_use, 1U);
+    EXPECT_EQ(figures.pool_in_use_bytes, 6U * 64);
+}
+
+TEST(FiguresOfAPlannedArena, OfAnyWordsHaveNoMoreInAPartThanInTheWhole) {
+    std::mt19937_64 random(3);
+    for (int round = 0; round < 2000; ++round) {
+        PlannedRecord planned = {};
+        for (std::size_t i = 0; i < words_of<PlannedRecord>; ++i) {
+            as_words(planned)[i] = random() >> random() % 64;
+        }
+        const PlannedArenaStatistics figures = figures_of(planned);
+        EXPECT_LE(figures.state, State::serving);
+        EXPECT_LE(figures.in_use_bytes, figures.capacity_bytes);
+        std::uint64_t left = figures.from_pool;
+        for (const std::uint64_t reason :
+             {figures.too_large, figures.out_of_order, figures.unknown, figures.still_in_use}) {
+            ASSERT_LE(reason, left);
+            left -= reason;
+        }
+    }
+}
+
+// A reader sees each reason only with the request that it is of, and each free with what was freed.
+TEST(FiguresOfAPlannedArena, HoldWhileOthersCount) {
+    PlannedRecord planned = {};
+    planned.totals.capacity_bytes = ~std::uint64_t{0};
+    std::atomic<bool> done = false;
+    std::thread owner([&] {
+        for (int i = 0; i < 50'000; ++i) {
+            planned.totals.count_missed(planned.totals.too_large, 64);
+            planned.totals.count_pool_freed(64);
+            planned.totals.count_served(128);
+            planned.totals.count_freed(128);
+        }
+        done = true;
+    });
+    while (!done) {
+        const std::uint64_t reasons = planned.totals.too_large.load(std::memory_order_acquire);
+        EXPECT_LE(reasons, planned.totals.from_pool.load(std::memory_order_relaxed));
+        EXPECT_LE(figures_of(planned).in_use_bytes, 50'000U * 128) << "less than nothing";
+    }
+    owner.join();
+    EXPECT_EQ(figures_of(planned).in_use_bytes, 0U);
+    EXPECT_EQ(figures_of(planned).too_large, 50'000U);
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

@@ -1,0 +1,161 @@
+#include "statistics/sums/pool_figures.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace tensorpool::statistics {
+namespace {
+
+void put(Counter& counter, std::uint64_t value) {
+    counter.store(value, std::memory_order_relaxed);
+}
+
+/// A pool of two threads, of which one freed what the other allocated.
+struct Fixture {
+    std::unique_ptr<PoolRecord> pool = std::make_unique<PoolRecord>();
+    std::vector<std::unique_ptr<detail::ThreadCounters>> threads;
+
+    Fixture() {
+        for (int i = 0; i < 2; ++i) threads.push_back(std::make_unique<detail::ThreadCounters>());
+        put(pool->id, 7);
+        put(pool->limit_bytes, 1 << 30);
+        put(pool->threads, 2);
+        put(pool->totals.peak_held_bytes, 1 << 20);
+        put(pool->totals.record_bytes, 4096);
+        detail::BucketCounters& giver = threads[0]->buckets[2];
+        put(giver.allocations, 10);
+        put(giver.requested_bytes, 2000);
+        put(giver.misses, 3);
+        put(giver.depot_hits, 1);
+        put(giver.system_misses, 1);
+        put(giver.taken, 12);
+        detail::BucketCounters& taker = threads[1]->buckets[2];
+        put(taker.deallocations, 4);
+        put(taker.returned, 1);
+        put(pool->totals.bucket_out_blocks[2], 20);
+        put(pool->totals.bucket_capacity_bytes[2], 65536);
+    }
+
+    PoolStatistics figures() {
+        return figures_of(
+            *pool,
+            [&](auto&& function) {
+                function(pool->shared);
+                for (const auto& thread : threads) function(*thread);
+            },
+            [] {});
+    }
+};
+
+TEST(PoolFigures, SumBucketsOverThreads) {
+    const PoolStatistics figures = Fixture().figures();
+    const BucketStatistics& bucket = figures.buckets[2];
+    EXPECT_EQ(bucket.block_bytes, 256U);
+    EXPECT_EQ(bucket.allocations, 10U);
+    EXPECT_EQ(bucket.deallocations, 4U);
+    EXPECT_EQ(bucket.in_use_bytes, 6U * 256);
+    EXPECT_EQ(bucket.requested_bytes, 2000U);
+    EXPECT_EQ(bucket.allocated_bytes, 2560U);
+    EXPECT_EQ(bucket.cache_hits, 7U);
+    EXPECT_EQ(bucket.cache_misses, 3U);
+    EXPECT_EQ(bucket.depot_hits, 1U);
+    EXPECT_EQ(bucket.system_misses, 1U);
+    EXPECT_EQ(figures.id, 7U);
+    EXPECT_EQ(figures.limit_bytes, std::uint64_t{1} << 30);
+    EXPECT_EQ(figures.threads, 2U);
+    EXPECT_EQ(figures.system_misses, 1U);
+}
+
+TEST(PoolFigures, TellWhereEachBlockOfABucketIs) {
+    const PoolStatistics figures = Fixture().figures();
+    const BucketStatistics& bucket = figures.buckets[2];
+    // 20 are out: 6 in use, 11 - 6 parked, the others in the depot.
+    EXPECT_EQ(bucket.parked_bytes, 5U * 256);
+    EXPECT_EQ(bucket.depot_bytes, 9U * 256);
+    EXPECT_EQ(figures.depot_bytes, 9U * 256);
+    EXPECT_EQ(figures.span_bytes, 65536U - 20 * 256);
+    EXPECT_EQ(bucket.in_use_bytes + bucket.parked_bytes + bucket.depot_bytes + figures.span_bytes,
+              bucket.capacity_bytes);
+}
+
+TEST(PoolFigures, CountBlocksLostByAForkAsNeitherParkedNorInTheDepot) {
+    Fixture fixture;
+    put(fixture.pool->totals.lost_bytes, 2 * 256);
+    EXPECT_EQ(fixture.figures().depot_bytes, 7U * 256);
+    put(fixture.pool->totals.lost_bytes, 1 << 20);
+    EXPECT_EQ(fixture.figures().depot_bytes, 0U);
+}
+
+TEST(PoolFigures, NeverReadBelowZeroWhateverTheCountersSay) {
+    Fixture fixture;
+    put(fixture.threads[1]->buckets[2].deallocations, 1000);
+    put(fixture.threads[1]->buckets[2].returned, 1000);
+    put(fixture.threads[0]->buckets[2].misses, 1000);
+    put(fixture.threads[0]->large.deallocated_bytes, 1000);
+    put(fixture.pool->totals.bucket_capacity_bytes[2], 0);
+    const PoolStatistics figures = fixture.figures();
+    EXPECT_EQ(figures.in_use_bytes, 0U);
+    EXPECT_EQ(figures.parked_bytes, 0U);
+    EXPECT_EQ(figures.cache_hits, 0U);
+    EXPECT_EQ(figures.span_bytes, 0U);
+    EXPECT_EQ(figures.large.in_use_bytes, 0U);
+}
+
+TEST(PoolFigures, AddFailuresUpAndTellThemByLimit) {
+    Fixture fixture;
+    for (unsigned limit = 0; limit < 6; ++limit) put(fixture.pool->totals.failures[limit], limit);
+    const PoolStatistics figures = fixture.figures();
+    EXPECT_EQ(figures.failures, 15U);
+    EXPECT_EQ(figures.failures_by_limit[4], 4U);
+}
+
+TEST(PoolFigures, OfThePoolAreThoseOfItsBucketsAndLargeBlocks) {
+    Fixture fixture;
+    detail::LargeCounters& large = fixture.threads[1]->large;
+    put(large.allocations, 5);
+    put(large.requested_bytes, 500000);
+    put(large.allocated_bytes, 524288);
+    put(large.deallocations, 4);
+    put(large.deallocated_bytes, 400000);
+    put(large.cache_hits, 3);
+    put(large.system_misses, 2);
+    const PoolStatistics figures = fixture.figures();
+    EXPECT_EQ(figures.large.in_use_bytes, 124288U);
+    EXPECT_EQ(figures.large.cache_misses, 2U);
+    EXPECT_EQ(figures.in_use_bytes, 124288U + 6 * 256);
+    EXPECT_EQ(figures.allocations, 15U);
+    EXPECT_EQ(figures.deallocations, 8U);
+    EXPECT_EQ(figures.requested_bytes, 502000U);
+    EXPECT_EQ(figures.allocated_bytes, 524288U + 2560);
+    EXPECT_EQ(figures.cache_hits, 10U);
+    EXPECT_EQ(figures.cache_misses, 5U);
+    EXPECT_EQ(figures.system_misses, 3U);
+}
+
+// The block that is freed between the two sums was allocated before: it counts as in use.
+TEST(PoolFigures, SumFreesBeforeAllocations) {
+    Fixture fixture;
+    const PoolStatistics figures = figures_of(
+        *fixture.pool,
+        [&](auto&& function) {
+            for (const auto& thread : fixture.threads) function(*thread);
+        },
+        [&] {
+            detail::add(fixture.threads[0]->buckets[2].allocations, 1);
+            detail::add(fixture.threads[1]->buckets[2].deallocations, 1);
+        });
+    EXPECT_EQ(figures.buckets[2].in_use_bytes, 7U * 256);
+}
+
+TEST(PoolFigures, ParkedOfOneThreadCountsWhatItFreedForOthers) {
+    const Fixture fixture;
+    EXPECT_EQ(parked_bytes_of(*fixture.threads[0]), 2U * 256);
+    EXPECT_EQ(parked_bytes_of(*fixture.threads[1]), 3U * 256);
+    put(fixture.threads[1]->buckets[2].returned, 9);
+    EXPECT_EQ(parked_bytes_of(*fixture.threads[1]), 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

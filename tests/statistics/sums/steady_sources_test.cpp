@@ -1,0 +1,78 @@
+#include "statistics/sums/steady_sources.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorpool::statistics {
+namespace {
+
+/// A pool whose only bucket in use counted this.
+PoolStatistics pool_with(std::uint64_t id, std::uint64_t hits, std::uint64_t misses,
+                         std::uint64_t depot_hits) {
+    PoolStatistics pool;
+    pool.id = id;
+    BucketStatistics& bucket = pool.buckets[0];
+    bucket.block_bytes = 64;
+    bucket.cache_hits = pool.cache_hits = hits;
+    bucket.cache_misses = pool.cache_misses = misses;
+    bucket.depot_hits = depot_hits;
+    bucket.allocations = pool.allocations = hits + misses;
+    bucket.allocated_bytes = pool.allocated_bytes = 64 * (hits + misses);
+    return pool;
+}
+
+TEST(SteadySources, LeaveFiguresThatGrowAsTheyAre) {
+    SteadySources sources;
+    std::vector<PoolStatistics> pools = {pool_with(1, 100, 10, 4)};
+    sources.steady(pools);
+    pools = {pool_with(1, 150, 12, 5)};
+    pools[0].large.allocations = 7;
+    pools[0].large.cache_hits = 3;
+    pools[0].large.cache_misses = 4;
+    pools[0].large.system_misses = 2;
+    pools[0].allocations += 7;
+    pools[0].cache_hits += 3;
+    pools[0].cache_misses += 4;
+    pools[0].system_misses = 2;
+    const std::string before = to_json(pools[0]);
+    sources.steady(pools);
+    EXPECT_EQ(to_json(pools[0]), before);
+}
+
+// The reader lost its core after it read the allocations: misses of later ones are in it.
+TEST(SteadySources, KeepHitsThatReadLowFromGoingBack) {
+    SteadySources sources;
+    std::vector<PoolStatistics> pools = {pool_with(1, 100, 10, 10)};
+    sources.steady(pools);
+    pools = {pool_with(1, 95, 16, 16)};
+    sources.steady(pools);
+    const PoolStatistics& pool = pools[0];
+    EXPECT_EQ(pool.cache_hits, 100U);
+    EXPECT_EQ(pool.cache_misses, 16U);
+    EXPECT_EQ(pool.allocations, 116U) << "the sources still add up";
+    EXPECT_EQ(pool.allocated_bytes, 116U * 64);
+}
+
+TEST(SteadySources, KeepWhatSpansServedFromGoingBack) {
+    SteadySources sources;
+    std::vector<PoolStatistics> pools = {pool_with(1, 0, 10, 4)};
+    sources.steady(pools);
+    pools = {pool_with(1, 0, 10, 6)};
+    sources.steady(pools);
+    EXPECT_EQ(sources_of(pools[0]).spans, 6U);
+    EXPECT_EQ(sources_of(pools[0]).depots, 6U);
+}
+
+TEST(SteadySources, RememberEachPoolForItselfAndNoneThatIsGone) {
+    SteadySources sources;
+    std::vector<PoolStatistics> pools = {pool_with(1, 100, 0, 0), pool_with(2, 5, 0, 0)};
+    sources.steady(pools);
+    pools = {pool_with(2, 6, 0, 0)};
+    sources.steady(pools);
+    EXPECT_EQ(pools[0].cache_hits, 6U);
+    pools = {pool_with(1, 1, 0, 0)};
+    sources.steady(pools);
+    EXPECT_EQ(pools[0].cache_hits, 1U);
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics
