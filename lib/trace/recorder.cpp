@@ -75,8 +75,8 @@ void Recorder::answer_under_lock() noexcept {
     hooks.answered.store(asked, relaxed);
     if (asked == std::exchange(answered_, asked)) return;
     const bool wanted = asked % 2 != 0;
-    if (!wanted && target_.load(relaxed) == Target::reader) end();
-    if (wanted && target_.load(relaxed) == Target::none) (void)begin(Target::reader, false);
+    if (!wanted && recording_.target_now() == Target::reader) end();
+    if (wanted && recording_.target_now() == Target::none) (void)begin(Target::reader, false);
 }
 
 // False while another thread sets them: that one goes on with what was asked.
@@ -84,7 +84,7 @@ bool Recorder::set_handlers() noexcept {
     if (handlers_.load(std::memory_order_acquire) == Handlers::set) return true;
     Handlers none = Handlers::none;
     if (!handlers_.compare_exchange_strong(none, Handlers::being_set, relaxed)) return false;
-    exit_handler_ = platform::add_thread_exit_handler([] { recorder().end_thread(); });
+    writer_.set_exit_handler(platform::add_thread_exit_handler([] { recorder().end_thread(); }));
     (void)platform::set_fork_handlers(
         platform::ForkPlace::recorder, [] { recorder().before_fork(); },
         [] { recorder().after_fork_in_parent(); }, [] { recorder().after_fork_in_child(); });
@@ -118,7 +118,8 @@ void Recorder::look_at_environment() noexcept {
     // Last: until then other threads come to wait for what is wanted, so that no call is missed.
     answered_ = 0;
     hooks.answered.store(0, relaxed);
-    const Control* const control = target == Target::file ? nullptr : control_.load(relaxed);
+    const Control* const control =
+        target == Target::file ? nullptr : recording_.control.load(relaxed);
     hooks.asked.store(control == nullptr ? &nobody_asks : &control->asked,
                       std::memory_order_release);
 }
@@ -137,7 +138,7 @@ void Recorder::share_control() noexcept {
     control->version.store(control_version, relaxed);
     control->process.store(platform::identify_process().number, relaxed);
     control->magic.store(control_magic, std::memory_order_release);
-    control_.store(control, std::memory_order_release);
+    recording_.control.store(control, std::memory_order_release);
 }
 
 void Recorder::hand_over() noexcept {
@@ -146,11 +147,20 @@ void Recorder::hand_over() noexcept {
     int files[3];
     unsigned count = 0;
     for (const int file : {statistics::segment().memory().used().file, control_memory_.file,
-                           rings_.is_made() ? rings_.file() : -1}) {
+                           recording_.rings.is_made() ? recording_.rings.file() : -1}) {
         if (file >= 0) files[count++] = file;
     }
     // Where nobody listens any more, nobody misses it.
     (void)platform::hand_files_over(observer, files, count);
+}
+
+void Recorder::record(TraceAction action, std::uint64_t source, const void* address,
+                      std::size_t bytes, std::size_t alignment) noexcept {
+    the_recorder.get().writer_.record(action, source, address, bytes, alignment);
+}
+
+void Recorder::end_thread() noexcept {
+    writer_.end_thread();
 }
 
 void Recorder::before_fork() noexcept {
@@ -171,13 +181,13 @@ void Recorder::after_fork_in_child() noexcept {
 }
 
 void Recorder::lock_rings() noexcept {
-    output_mutex_.lock();
-    rings_.lock();
+    file_.lock();
+    recording_.rings.lock();
 }
 
 void Recorder::unlock_rings() noexcept {
-    rings_.unlock();
-    output_mutex_.unlock();
+    recording_.rings.unlock();
+    file_.unlock();
 }
 
 // The child has none of the memory that it would record into, nor that where it is asked to. First
@@ -187,14 +197,13 @@ void Recorder::forget_rings() noexcept {
     statistics::recorder_hooks.record.store(nullptr, relaxed);
     statistics::recorder_hooks.name.store(nullptr, relaxed);
     statistics::look_at_environment_again();
-    target_.store(Target::none, relaxed);
-    recording_.fetch_add(1, relaxed);
-    rings_.forget();
-    output_.close();
-    for (auto& writes : writes_) writes.store(false, relaxed);  // threads of the parent's
+    recording_.target.store(Target::none, relaxed);
+    recording_.number.fetch_add(1, relaxed);
+    recording_.rings.forget();
+    file_.forget();
     platform::close_shared_memory(control_memory_);
     control_memory_ = {};
-    control_.store(nullptr, relaxed);
+    recording_.control.store(nullptr, relaxed);
     unlock_rings();
 }
 

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <mutex>
 
-#include "platform/files/trace_output.hpp"
 #include "platform/platform.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "trace/own_ring.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
+#include "trace/ring_writer.hpp"
+#include "trace/trace_file.hpp"
 
 namespace tensorpool::trace {
 
@@ -52,13 +52,12 @@ public:
     bool set_handlers() noexcept;
 
 private:
-    enum class Target : std::uint8_t { none, file, reader };
+    using Target = Recording::Target;
 
-    // recorder.cpp, recorder_begin.cpp: under mutex_
+    // All under mutex_.
     void answer_under_lock() noexcept;
     void look_at_environment() noexcept;
     bool begin(Target target, bool from_start) noexcept;
-    bool open_output() noexcept;
     void end() noexcept;
     void end_given_up() noexcept;
     void name_everything() noexcept;
@@ -69,49 +68,18 @@ private:
     Control* make_private_control() noexcept;
     void hand_over() noexcept;
 
-    // own_ring.cpp
-    void prepare_own_ring() noexcept;
-    bool make_room(OwnRing& own) noexcept;
-    bool has_room(OwnRing& own) noexcept;
-    bool take_ring(OwnRing& own) noexcept;
-    bool announce(OwnRing& own) noexcept;
-    bool find_room(OwnRing& own) noexcept;
-    bool is_read(OwnRing& own) noexcept;
-    void give_up() noexcept;
-    void write_stack(OwnRing& own) noexcept;
-    std::uint64_t name_frame(std::uintptr_t address) noexcept;
-
-    // write_out.cpp
-    bool claim_writing(std::size_t ring) noexcept;
-    bool write_out(std::size_t ring) noexcept;
-    bool write_out_or_leave(std::size_t ring) noexcept;
-    bool write_out_claimed(std::size_t ring) noexcept;
-    bool write_names() noexcept;
-    bool write_chunk(TraceChunkKind kind, std::size_t ring, const void* data,
-                     std::size_t bytes) noexcept;
-    void stop_writing() noexcept;
-
     // Before any other lock: a fork takes it first, so its handlers are set when all others are.
     enum class Handlers : std::uint8_t { none, being_set, set };
     std::atomic<Handlers> handlers_ = Handlers::none;
     std::mutex mutex_;
     std::atomic<unsigned> forks_ = 0;  // under way, or about to be
-    Rings rings_;
-    // Counts recordings; 0: there was none yet. A thread's ring is of one of them.
-    std::atomic<std::uint64_t> recording_ = 0;
-    std::atomic<Target> target_ = Target::none;
-    std::atomic<Control*> control_ = nullptr;
+    Recording recording_;
+    TraceFile file_{recording_};
+    RingWriter writer_{recording_, file_};
     // Below: under mutex_.
     platform::SharedMemory control_memory_;
     bool looked_ = false;
     std::uint64_t answered_ = 0;  // as the hook's, which is another once a recording was given up
-    platform::ExitHandler exit_handler_ = platform::no_exit_handler;
-    // Of a recording into a file. A flag for each ring: set by who writes it out.
-    platform::TraceOutput output_;
-    std::atomic<bool> writes_[ring_count] = {};
-    std::mutex output_mutex_;
-    std::uint64_t names_written_ = 0;  // under output_mutex_
-    std::uint64_t modules_written_ = 0;
 };
 
 Recorder& recorder() noexcept;

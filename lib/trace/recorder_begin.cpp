@@ -69,18 +69,20 @@ void name_scopes(Rings& rings) noexcept {
 // what is held already, which from there on each change tells; and last all calls are sent where it
 // is looked at.
 bool Recorder::begin(Target target, bool from_start) noexcept {
-    if (target == Target::reader && control_.load(relaxed) == nullptr) return false;
+    if (target == Target::reader && recording_.control.load(relaxed) == nullptr) return false;
     if (target == Target::file && make_private_control() == nullptr) return false;
     const auto sharing = target == Target::reader ? Rings::Sharing::yes : Rings::Sharing::no;
-    const std::uint64_t interval = stack_interval(*control_.load(relaxed), from_start);
-    if (!rings_.make(sharing, describe_process(interval, from_start))) return false;
+    const std::uint64_t interval = stack_interval(*recording_.control.load(relaxed), from_start);
+    if (!recording_.rings.make(sharing, describe_process(interval, from_start))) return false;
     if (interval != 0) (void)platform::capture_stack(&unused_frame, 1);  // whatever it takes once
-    if (target == Target::file && !open_output()) return true;           // told on stderr
-    if (target == Target::reader) {
-        for (Counter& tail : control_.load(relaxed)->tails) tail.store(0, relaxed);
+    if (target == Target::file && !file_.open(platform::environment_variable("TENSORPOOL_TRACE"))) {
+        return true;  // reported on stderr
     }
-    target_.store(target, relaxed);
-    recording_.fetch_add(1, std::memory_order_release);
+    if (target == Target::reader) {
+        for (Counter& tail : recording_.control.load(relaxed)->tails) tail.store(0, relaxed);
+    }
+    recording_.target.store(target, relaxed);
+    recording_.number.fetch_add(1, std::memory_order_release);
     auto& hooks = statistics::recorder_hooks;
     hooks.name.store([](TraceSource kind, std::uint64_t source,
                         std::string_view name) noexcept { recorder().name(kind, source, name); },
@@ -111,77 +113,48 @@ void Recorder::end() noexcept {
     hooks.record.store(nullptr, relaxed);
     hooks.name.store(nullptr, relaxed);
     show_quick_paths();
-    rings_.end();
-    target_.store(Target::none, relaxed);
+    recording_.rings.end();
+    recording_.target.store(Target::none, relaxed);
 }
 
 // A file may still be written to by threads that do not know yet.
 void Recorder::end_given_up() noexcept {
-    if (target_.load(relaxed) == Target::reader) end();
-    if (target_.load(relaxed) == Target::file) show_quick_paths();
+    if (recording_.target_now() == Target::reader) end();
+    if (recording_.target_now() == Target::file) show_quick_paths();
 }
 
 void Recorder::name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept {
-    rings_.name(kind, source, name);
+    recording_.rings.name(kind, source, name);
 }
 
 void Recorder::name_everything() noexcept {
     statistics::snapshot_sources().for_each([this](const statistics::SnapshotSource& source) {
         const auto identity = source.identify();
-        rings_.name(identity.kind, identity.number, identity.name);
+        recording_.rings.name(identity.kind, identity.number, identity.name);
     });
-    name_scopes(rings_);
+    name_scopes(recording_.rings);
 }
 
 // The lock of the sources is a leaf, so the thread has its ring before.
 void Recorder::tell_capacities() noexcept {
-    prepare_own_ring();
+    writer_.prepare();
     statistics::snapshot_sources().for_each(
         [](const statistics::SnapshotSource& source) { source.record_capacity(); });
 }
 
 Control* Recorder::make_private_control() noexcept {
-    if (Control* const known = control_.load(relaxed)) return known;
+    if (Control* const known = recording_.control.load(relaxed)) return known;
     void* const memory = platform::map(control_bytes, platform::page_bytes());
     if (memory == nullptr) return nullptr;
     platform::keep_from_forks(memory, control_bytes);
     auto* const control = new (memory) Control{};
-    control_.store(control, std::memory_order_release);
+    recording_.control.store(control, std::memory_order_release);
     return control;
 }
 
-bool Recorder::open_output() noexcept {
-    const char* const path = platform::environment_variable("TENSORPOOL_TRACE");
-    if (!output_.open(path)) {
-        platform::say(
-            "TENSORPOOL_TRACE is '%.200s', which cannot be written: %s; used instead: no recording",
-            path, output_.problem());
-        return false;
-    }
-    TraceHeader header{
-        .magic = {}, .version = trace_version, .header_bytes = sizeof(TraceHeader), .reserved = {}};
-    std::memcpy(header.magic, trace_magic, sizeof trace_magic);
-    names_written_ = modules_written_ = 0;
-    const TraceProcess& process = rings_.header().process;
-    if (!output_.append({&header, sizeof header}, {nullptr, 0}) ||
-        !write_chunk(TraceChunkKind::process, 0, &process, sizeof process)) {
-        platform::say(
-            "TENSORPOOL_TRACE is '%.200s', which takes nothing; used instead: no recording", path);
-        output_.close();
-        return false;
-    }
-    return true;
-}
-
-// Other threads may go on meanwhile: what they still record is lost.
 void Recorder::finish() noexcept {
     const std::lock_guard guard(mutex_);
-    if (target_.load(relaxed) != Target::file || !output_.is_open()) return;
-    const bool was_on = statistics::recorder_hooks.record.exchange(nullptr, relaxed) != nullptr;
-    const std::size_t rings = rings_.header().rings.load(std::memory_order_acquire);
-    bool done = was_on;
-    for (std::size_t ring = 0; done && ring < rings; ++ring) done = write_out_or_leave(ring);
-    if (done) (void)write_chunk(TraceChunkKind::end, 0, nullptr, 0);
+    if (recording_.target_now() == Target::file && file_.is_open()) file_.finish();
 }
 
 }  // namespace tensorpool::trace

@@ -1,4 +1,4 @@
-// What a thread does with its ring: the fast path of a recorder, and where it finds no room.
+#include "trace/ring_writer.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,8 +7,6 @@
 #include <tensorpool/export.hpp>
 
 #include "platform/process/call_stack.hpp"
-#include "trace/own_ring.hpp"
-#include "trace/recorder.hpp"
 
 namespace tensorpool::trace {
 namespace {
@@ -18,10 +16,10 @@ constexpr auto relaxed = std::memory_order_relaxed;
 // A thread that found no ring looks again after so many calls: another may have ended.
 constexpr std::uint64_t calls_between_looks = 1024;
 // So long a ring may be full while the reader does not show itself, until it counts as gone.
-constexpr std::uint64_t most_silence_ns = 10'000'000'000;
+constexpr std::uint64_t max_silence_ns = 10'000'000'000;
 
 // A deeper stack is cut where it began.
-constexpr std::size_t most_frames = 30;
+constexpr std::size_t max_frames = 30;
 
 constexpr bool is_allocation(TraceAction action) noexcept {
     return action == TraceAction::allocate || action == TraceAction::arena_allocate ||
@@ -32,12 +30,12 @@ constinit thread_local OwnRing own_ring TENSORPOOL_INITIAL_EXEC;
 
 }  // namespace
 
-void Recorder::record(TraceAction action, std::uint64_t source, const void* address,
-                      std::size_t bytes, std::size_t alignment) noexcept {
+void RingWriter::record(TraceAction action, std::uint64_t source, const void* address,
+                        std::size_t bytes, std::size_t alignment) noexcept {
     OwnRing& own = own_ring;
-    Recorder& self = recorder();
-    if (own.next == own.room_until || own.recording != self.recording_.load(relaxed)) [[unlikely]] {
-        if (!self.make_room(own)) return;
+    if (own.next == own.room_until || own.recording != recording_.number.load(relaxed))
+        [[unlikely]] {
+        if (!make_room(own)) return;
     }
     TraceEntry& entry = own.begin_entry();
     // A block goes from the thread that took it to the one that gives it back in no time; the other
@@ -52,13 +50,13 @@ void Recorder::record(TraceAction action, std::uint64_t source, const void* addr
     entry.reserved = 0;
     own.end_entry();
     if (is_allocation(action) && own.sampling.takes(bytes)) [[unlikely]]
-        self.write_stack(own);
+        write_stack(own);
 }
 
 // As many entries as the stack needs, or none: half a stack would be another one.
-void Recorder::write_stack(OwnRing& own) noexcept {
-    std::uintptr_t frames[most_frames];
-    const std::size_t count = platform::capture_stack(frames, most_frames);
+void RingWriter::write_stack(OwnRing& own) noexcept {
+    std::uintptr_t frames[max_frames];
+    const std::size_t count = platform::capture_stack(frames, max_frames);
     const std::size_t entries = (count + 2) / 3;
     if (own.room_until - own.next < entries && !find_room(own)) return;
     if (own.room_until - own.next < entries) return;
@@ -74,22 +72,22 @@ void Recorder::write_stack(OwnRing& own) noexcept {
 
 // Module and offset, which mean the same when the process is gone; the bare address where it is no
 // file's code.
-std::uint64_t Recorder::name_frame(std::uintptr_t address) noexcept {
+std::uint64_t RingWriter::name_frame(std::uintptr_t address) noexcept {
     constexpr unsigned offset_bits = 48;
     constexpr std::uint64_t offset_mask = (std::uint64_t{1} << offset_bits) - 1;
     const platform::CodeOrigin code = platform::find_code(address);
     if (code.path == nullptr) return address & offset_mask;
-    const std::uint64_t module = rings_.number_of_module(code.path);
+    const std::uint64_t module = recording_.rings.number_of_module(code.path);
     return module << offset_bits | ((module == 0 ? address : code.offset) & offset_mask);
 }
 
 // The calling thread's, which may take memory, of a C library that a pool serves.
-void Recorder::prepare_own_ring() noexcept {
+void RingWriter::prepare() noexcept {
     (void)make_room(own_ring);
 }
 
-bool Recorder::make_room(OwnRing& own) noexcept {
-    const std::uint64_t recording = recording_.load(std::memory_order_acquire);
+bool RingWriter::make_room(OwnRing& own) noexcept {
+    const std::uint64_t recording = recording_.number.load(std::memory_order_acquire);
     if (own.recording != recording) own = {.recording = recording};
     if (own.entries == nullptr && !take_ring(own)) return false;
     if (has_room(own) && (own.is_announced || announce(own))) return true;
@@ -97,20 +95,20 @@ bool Recorder::make_room(OwnRing& own) noexcept {
     return false;
 }
 
-bool Recorder::has_room(OwnRing& own) noexcept {
+bool RingWriter::has_room(OwnRing& own) noexcept {
     return own.next != own.room_until || find_room(own);
 }
 
-bool Recorder::take_ring(OwnRing& own) noexcept {
+bool RingWriter::take_ring(OwnRing& own) noexcept {
     if (own.calls_until_look != 0) {
         --own.calls_until_look;
         return false;
     }
     // Until it is there, what comes from within here (a C library that allocates) is not recorded.
     own.calls_until_look = calls_between_looks;
-    const Rings::Taken taken = rings_.take();
+    const Rings::Taken taken = recording_.rings.take();
     if (taken.head == nullptr) {
-        if (!std::exchange(own.is_left_out, true)) rings_.count_left_out();
+        if (!std::exchange(own.is_left_out, true)) recording_.rings.count_left_out();
         return false;
     }
     // Without the handler the ring stays this thread's when it has ended, which loses a ring.
@@ -118,13 +116,14 @@ bool Recorder::take_ring(OwnRing& own) noexcept {
     own.ring = taken.ring;
     own.head = taken.head;
     own.next = own.room_until = own.head->written.load(relaxed);
-    own.sampling.begin(rings_.header().process.stack_interval, platform::current_thread_id());
+    own.sampling.begin(recording_.rings.header().process.stack_interval,
+                       platform::current_thread_id());
     own.entries = taken.entries;
     return true;
 }
 
 // There is room for one entry.
-bool Recorder::announce(OwnRing& own) noexcept {
+bool RingWriter::announce(OwnRing& own) noexcept {
     const std::uint64_t thread = platform::current_thread_id();
     own.is_announced = true;
     own.head->thread.store(thread, relaxed);
@@ -139,10 +138,11 @@ bool Recorder::announce(OwnRing& own) noexcept {
 }
 
 // What the reader says it has read is believed only where it can be true.
-bool Recorder::find_room(OwnRing& own) noexcept {
-    if (target_.load(relaxed) == Target::file && !write_out(own.ring)) return false;
-    const Control* const control = control_.load(relaxed);
-    const std::uint64_t tail = target_.load(relaxed) == Target::file
+bool RingWriter::find_room(OwnRing& own) noexcept {
+    if (recording_.target_now() == Recording::Target::file && !file_.write_out(own.ring))
+        return false;
+    const Control* const control = recording_.control.load(relaxed);
+    const std::uint64_t tail = recording_.target_now() == Recording::Target::file
                                    ? own.next
                                    : control->tails[own.ring].load(std::memory_order_acquire);
     own.room_until = trace::room_until(own.next, tail, ring_entries);
@@ -150,33 +150,25 @@ bool Recorder::find_room(OwnRing& own) noexcept {
         own.full_since_ns = 0;
         return true;
     }
-    if (!is_read(own)) give_up();
+    if (!is_read(own)) give_up_recording();
     return false;
 }
 
-bool Recorder::is_read(OwnRing& own) noexcept {
+bool RingWriter::is_read(OwnRing& own) noexcept {
     if (own.head->dropped.load(relaxed) % ring_entries != 0) return true;
-    const std::uint64_t beats = control_.load(relaxed)->beats.load(relaxed);
+    const std::uint64_t beats = recording_.control.load(relaxed)->beats.load(relaxed);
     const std::uint64_t now = platform::monotonic_clock_ns();
     if (own.full_since_ns == 0 || beats != own.beats_seen) {
         own.full_since_ns = now;
         own.beats_seen = beats;
     }
-    return now - own.full_since_ns < most_silence_ns;
+    return now - own.full_since_ns < max_silence_ns;
 }
 
-// Where nobody reads any more, or the file takes no more, recording ends: at once as far as calls
-// are written down, and on the next slow path, for this one may hold locks, in all else.
-void Recorder::give_up() noexcept {
-    auto& hooks = statistics::recorder_hooks;
-    hooks.record.store(nullptr, relaxed);
-    hooks.answered.store(UINT64_MAX, relaxed);  // as many requests there are never
-}
-
-void Recorder::end_thread() noexcept {
+void RingWriter::end_thread() noexcept {
     OwnRing& own = own_ring;
-    if (own.entries != nullptr && own.recording == recording_.load(relaxed)) {
-        rings_.give_back(own.ring);
+    if (own.entries != nullptr && own.recording == recording_.number.load(relaxed)) {
+        recording_.rings.give_back(own.ring);
     }
     own = {};
 }

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "platform/files/trace_output.hpp"
+#include "trace/recording.hpp"
+
+namespace tensorpool::trace {
+
+/// The file of a recording. The thread whose ring is full writes the ring out, raw; the thread that
+/// ends the process writes out all of them.
+class TraceFile {
+public:
+    constexpr explicit TraceFile(Recording& recording) noexcept : recording_(recording) {}
+    TraceFile(const TraceFile&) = delete;
+    TraceFile& operator=(const TraceFile&) = delete;
+
+    /// Opens `path` and writes what stands before all entries. Reports a file that cannot be
+    /// written on stderr and returns false.
+    bool open(const char* path) noexcept;
+    bool is_open() const noexcept { return output_.is_open(); }
+    /// Writes one ring out; false when another thread does, or when the file takes no more, which
+    /// ends the recording.
+    bool write_out(std::size_t ring) noexcept;
+    /// Writes all rings out, and that the recording ended.
+    void finish() noexcept;
+
+    /// Around a fork.
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+    /// In the child of a fork, which has no part in the file. REQUIRES: locked.
+    void forget() noexcept;
+
+private:
+    bool claim(std::size_t ring) noexcept;
+    bool write_out_or_leave(std::size_t ring) noexcept;
+    bool write_claimed(std::size_t ring) noexcept;
+    bool write_names() noexcept;
+    bool write_chunk(TraceChunkKind kind, std::size_t ring, const void* data,
+                     std::size_t bytes) noexcept;
+    void stop() noexcept;
+
+    Recording& recording_;
+    platform::TraceOutput output_;
+    std::atomic<bool> writes_[ring_count] = {};  // set by the thread that writes the ring out
+    std::mutex mutex_;
+    std::uint64_t names_written_ = 0;  // under mutex_, like the next
+    std::uint64_t modules_written_ = 0;
+};
+
+}  // namespace tensorpool::trace
