@@ -63,9 +63,4 @@ void free_in_pool(void* p) noexcept {
     get_global_memory_pool().deallocate(p);
 }
 
-std::size_t usable_size_in_pool(void* p) noexcept {
-    const Visit visit;
-    return get_global_memory_pool().usable_size(p);
-}
-
 }  // namespace tensorpool::interpose

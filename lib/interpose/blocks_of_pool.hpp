@@ -19,6 +19,5 @@ void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcep
 
 // REQUIRES: `p` is of the pool.
 void free_in_pool(void* p) noexcept;
-std::size_t usable_size_in_pool(void* p) noexcept;
 
 }  // namespace tensorpool::interpose

@@ -26,7 +26,6 @@ public:
     /// Takes the rings from another view, which has none then.
     void take_rings_of(RingView& other) noexcept;
 
-    bool has_control() const noexcept { return control_ != nullptr; }
     bool has_rings() const noexcept { return rings_ != nullptr; }
     Control& control() const noexcept { return *control_; }
     const RingsHeader& header() const noexcept { return *at<RingsHeader>(0); }
