@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// Everything but the C header and the headers for other libraries.
+/// All headers of the core, of `models` and of `planning`, where these are installed; without the C
+/// header and the headers of devices and for other libraries.
 
 #include <tensorpool/allocator.hpp>
 #include <tensorpool/arena.hpp>
@@ -13,15 +14,9 @@
 #include <tensorpool/errors.hpp>
 #include <tensorpool/figures.hpp>
 #include <tensorpool/growth_policy.hpp>
-#include <tensorpool/mapped_file.hpp>
-#include <tensorpool/memory_lock.hpp>
-#include <tensorpool/memory_plan.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_resource.hpp>
 #include <tensorpool/metrics.hpp>
-#include <tensorpool/model_file.hpp>
-#include <tensorpool/planned_arena.hpp>
-#include <tensorpool/planned_arena_options.hpp>
 #include <tensorpool/planned_arena_statistics.hpp>
 #include <tensorpool/pool_options.hpp>
 #include <tensorpool/pooled_allocation.hpp>
@@ -37,3 +32,14 @@
 #include <tensorpool/statistics_scope.hpp>
 #include <tensorpool/system_memory.hpp>
 #include <tensorpool/timeline.hpp>
+
+#if __has_include(<tensorpool/model_file.hpp>)
+#include <tensorpool/mapped_file.hpp>
+#include <tensorpool/memory_lock.hpp>
+#include <tensorpool/model_file.hpp>
+#endif
+#if __has_include(<tensorpool/planned_arena.hpp>)
+#include <tensorpool/memory_plan.hpp>
+#include <tensorpool/planned_arena.hpp>
+#include <tensorpool/planned_arena_options.hpp>
+#endif
