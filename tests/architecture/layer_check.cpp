@@ -6,37 +6,21 @@
 #include <regex>
 #include <set>
 #include <stdexcept>
-#include <string_view>
 #include <tuple>
 
 #include "architecture/layer_table.hpp"
+#include "architecture/source_files.hpp"
 
 namespace tensorpool::architecture {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::regex include_line(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"].*)re");
 const std::regex condition_line(R"re(^\s*#\s*(if|ifdef|ifndef|elif|elifdef|elifndef)\b.*)re");
 const std::regex system_name(
     R"re(\b(_WIN32|_WIN64|__APPLE__|__MACH__|__linux__|__linux|__gnu_linux__|__unix__|__unix|)re"
     R"re(__FreeBSD__|__ANDROID__|TARGET_OS_\w+)\b)re");
 const std::regex standard_header(R"re([a-z_0-9]+|std(def|int)\.h)re");
-
-bool is_source(const fs::path& file) {
-    static const std::set<std::string> endings = {".hpp", ".cpp", ".h", ".c", ".ipp", ".inc"};
-    return endings.contains(file.extension().string());
-}
-
-std::vector<std::string> sources_below(const fs::path& root, const char* folder) {
-    std::vector<std::string> files;
-    if (!fs::exists(root / folder)) return files;
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
-        if (!entry.is_regular_file() || !is_source(entry.path())) continue;
-        files.push_back(entry.path().lexically_relative(root).generic_string());
-    }
-    return files;
-}
 
 class Check {
 public:
@@ -59,8 +43,6 @@ public:
     }
 
 private:
-    static constexpr std::string_view header_folder = "include/tensorpool/";
-
     static std::string in_header_folder(const std::string& file) {
         return file.substr(header_folder.size());
     }
@@ -93,10 +75,8 @@ private:
         std::string line;
         bool in_condition = false;
         for (int number = 1; std::getline(text, line); ++number) {
-            std::smatch match;
-            if (std::regex_match(line, match, include_line)) {
-                check_include(file, number, *layer, match[1] == "\"", match[2]);
-            }
+            const std::optional<Include> include = include_of(line);
+            if (include) check_include(file, number, *layer, *include);
             in_condition = in_condition || std::regex_match(line, condition_line);
             if (in_condition) check_condition(file, number, *layer, line);
             in_condition = in_condition && line.ends_with('\\');
@@ -111,14 +91,16 @@ private:
             "layer " + layer + " names a system: " + match.str() + "; only platform may");
     }
 
-    void check_include(const std::string& file, int number, const std::string& layer, bool quoted,
-                       const std::string& included) {
+    void check_include(const std::string& file, int number, const std::string& layer,
+                       const Include& include) {
+        const std::string& included = include.name;
         const auto say = [&](const std::string& what) {
             add(file, number, "layer " + layer + " includes " + included + what);
         };
-        const std::optional<std::string> ours = find(file, quoted, included);
+        const std::optional<std::string> ours = find_included(root_, file, include);
         if (!ours) {
-            if (quoted || included.starts_with("tensorpool/")) return say(", which does not exist");
+            if (include.quoted || included.starts_with("tensorpool/"))
+                return say(", which does not exist");
             return check_foreign(file, layer, included, say);
         }
         const std::optional<std::string> used = layer_of(*ours);
@@ -144,18 +126,6 @@ private:
         }
         if (layer != "platform" && !table_.folder_may_include(folder_of(file), included))
             say("; only platform may include what is not standard C++ or Boost");
-    }
-
-    /// The file of ours that an include means, as the compiler would search for it.
-    std::optional<std::string> find(const std::string& file, bool quoted,
-                                    const std::string& included) const {
-        std::vector<fs::path> places = {fs::path("lib") / included, fs::path("include") / included};
-        if (quoted) places.insert(places.begin(), fs::path(file).parent_path() / included);
-        for (const fs::path& place : places) {
-            const fs::path ours = place.lexically_normal();
-            if (fs::is_regular_file(root_ / ours)) return ours.generic_string();
-        }
-        return std::nullopt;
     }
 
     fs::path root_;
