@@ -1,13 +1,10 @@
 // What Linux and macOS share.
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -46,27 +43,6 @@ bool may_write_again() noexcept {
     if (errno != EAGAIN) return false;
     pollfd stream{STDERR_FILENO, POLLOUT, 0};
     return poll(&stream, 1, -1) >= 0 || errno == EINTR;
-}
-
-/// One of the functions that are called when threads end. Nothing here is locked: a child of a fork
-/// would keep what another thread had locked.
-struct ExitSlot {
-    std::atomic<bool> taken{false};
-    pthread_key_t key{};
-    // Stored with release after `key` is made, loaded with acquire before that is used.
-    std::atomic<void (*)()> function{nullptr};
-};
-constinit std::array<ExitSlot, most_exit_handlers> exit_slots{};
-
-ExitSlot* added_slot(ExitHandler handler) noexcept {
-    if (handler < 0 || handler >= most_exit_handlers) return nullptr;
-    ExitSlot& slot = exit_slots[static_cast<std::size_t>(handler)];
-    return slot.function.load(std::memory_order_acquire) == nullptr ? nullptr : &slot;
-}
-
-/// What a thread's key holds is the slot.
-void run_exit_handler(void* slot) noexcept {
-    static_cast<ExitSlot*>(slot)->function.load(std::memory_order_acquire)();
 }
 
 }  // namespace
@@ -110,32 +86,6 @@ void* map(std::size_t bytes, std::size_t alignment) noexcept {
 
 void unmap(void* address, std::size_t bytes) noexcept {
     release(address, bytes);
-}
-
-// Threads and processes --------------------------------------------------------------------------
-
-ExitHandler add_thread_exit_handler(void (*function)()) noexcept {
-    const ErrnoKeeper errno_keeper;
-    for (ExitHandler handler = 0; handler < most_exit_handlers; ++handler) {
-        ExitSlot& slot = exit_slots[static_cast<std::size_t>(handler)];
-        // Acquire: after the release of one who took it and failed.
-        if (slot.taken.exchange(true, std::memory_order_acquire)) continue;
-        if (pthread_key_create(&slot.key, run_exit_handler) != 0) {
-            slot.taken.store(false, std::memory_order_release);
-            return no_exit_handler;
-        }
-        slot.function.store(function, std::memory_order_release);
-        return handler;
-    }
-    return no_exit_handler;
-}
-
-bool call_at_thread_exit(ExitHandler handler) noexcept {
-    const ErrnoKeeper errno_keeper;
-    ExitSlot* const slot = added_slot(handler);
-    // Any value but null has the destructor called; it is set back to null before that, so setting
-    // it again from within asks for another round (PTHREAD_DESTRUCTOR_ITERATIONS of them).
-    return slot != nullptr && pthread_setspecific(slot->key, slot) == 0;
 }
 
 // The rest ---------------------------------------------------------------------------------------

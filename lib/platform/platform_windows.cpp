@@ -11,14 +11,13 @@
 #include <psapi.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
+#include "platform/process/thread_key.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -78,25 +77,9 @@ MEMORYSTATUSEX memory_status() noexcept {
     return status;
 }
 
-/// One of the functions that are called when threads end. Any thread may add one.
-struct ExitSlot {
-    std::atomic<bool> taken{false};
-    DWORD index{};
-    // Stored with release after `index` is made, loaded with acquire before that is used.
-    std::atomic<void (*)()> function{nullptr};
-};
-constinit std::array<ExitSlot, most_exit_handlers> exit_slots{};
-
-ExitSlot* added_slot(ExitHandler handler) noexcept {
-    if (handler < 0 || handler >= most_exit_handlers) return nullptr;
-    ExitSlot& slot = exit_slots[static_cast<std::size_t>(handler)];
-    return slot.function.load(std::memory_order_acquire) == nullptr ? nullptr : &slot;
-}
-
-/// What a thread holds at the slot's index is the slot itself; nullptr when it did not ask.
-void WINAPI run_exit_handler(void* slot) noexcept {
-    if (slot == nullptr) return;
-    static_cast<ExitSlot*>(slot)->function.load(std::memory_order_acquire)();
+/// Called for threads without a value too, with nullptr.
+void WINAPI end_key(void* value) noexcept {
+    if (value != nullptr) run_exit_handler(value);
 }
 
 }  // namespace
@@ -220,28 +203,15 @@ std::size_t available_address_space() noexcept {
 
 // Threads and processes --------------------------------------------------------------------------
 
-ExitHandler add_thread_exit_handler(void (*function)()) noexcept {
+bool make_thread_key(ThreadKey& key) noexcept {
     const LastErrorKeeper last_error_keeper;
-    for (ExitHandler handler = 0; handler < most_exit_handlers; ++handler) {
-        ExitSlot& slot = exit_slots[static_cast<std::size_t>(handler)];
-        // Acquire: after the release of one who took it and failed.
-        if (slot.taken.exchange(true, std::memory_order_acquire)) continue;
-        slot.index = FlsAlloc(run_exit_handler);
-        if (slot.index == FLS_OUT_OF_INDEXES) {
-            slot.taken.store(false, std::memory_order_release);
-            return no_exit_handler;
-        }
-        slot.function.store(function, std::memory_order_release);
-        return handler;
-    }
-    return no_exit_handler;
+    key = FlsAlloc(end_key);
+    return key != FLS_OUT_OF_INDEXES;
 }
 
-bool call_at_thread_exit(ExitHandler handler) noexcept {
+bool set_thread_key(ThreadKey key, void* value) noexcept {
     const LastErrorKeeper last_error_keeper;
-    ExitSlot* const slot = added_slot(handler);
-    // Any value but null has the callback called.
-    return slot != nullptr && FlsSetValue(slot->index, slot) != 0;
+    return FlsSetValue(key, value) != 0;
 }
 
 bool set_fork_handlers(ForkPlace, void (*)(), void (*)(), void (*)()) noexcept {

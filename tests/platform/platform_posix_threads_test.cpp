@@ -144,7 +144,7 @@ TEST_F(ThreadExitTest, OneHandlerThatAsksAgainDoesNotRepeatTheOther) {
 TEST_F(ThreadExitTest, HandlerThatWasNotAddedIsRefused) {
     EXPECT_EQ(events_of_thread([] {
                   EXPECT_FALSE(call_at_thread_exit(no_exit_handler));
-                  EXPECT_FALSE(call_at_thread_exit(most_exit_handlers));
+                  EXPECT_FALSE(call_at_thread_exit(max_exit_handlers));
               }),
               "");
 }
