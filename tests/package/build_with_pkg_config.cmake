@@ -1,7 +1,7 @@
 # Builds a program in C++ and one in C against the library in PREFIX with what pkg-config says, and
-# runs both. KIND is static or shared.
-set(ENV{PKG_CONFIG_PATH} ${PREFIX}/lib/pkgconfig)
-set(ENV{LD_LIBRARY_PATH} ${PREFIX}/lib)
+# runs both. KIND is static or shared, LIBRARIES the folder of the libraries in PREFIX.
+set(ENV{PKG_CONFIG_PATH} ${PREFIX}/${LIBRARIES}/pkgconfig)
+set(ENV{LD_LIBRARY_PATH} ${PREFIX}/${LIBRARIES})
 set(static_option "")
 if(KIND STREQUAL "static")
   set(static_option --static)

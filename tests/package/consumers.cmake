@@ -1,66 +1,105 @@
-# tensorpool as other projects get it: installed and found by CMake or pkg-config, or taken in by
-# add_subdirectory; static and shared. Each is configured, built and run from nothing, with all that
-# only tests, measurements and tools need out of sight.
+# tensorpool as other projects get it: what this build has made, installed, and found by CMake or
+# pkg-config; and the core, taken in by add_subdirectory. Each is configured, built and run from
+# nothing, with all that only tests, measurements and tools need out of sight.
 find_program(PKG_CONFIG pkg-config)
 
 set(same_tools
-  --build-generator ${CMAKE_GENERATOR} --build-noclean --build-options
   -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER} -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
-  -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
-  -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON -DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON
-  -DCMAKE_DISABLE_FIND_PACKAGE_OpenCV=ON -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON)
+  -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE})
+foreach(package GTest benchmark OpenCV PkgConfig nlohmann_json fmt CLI11)
+  list(APPEND same_tools -DCMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
+endforeach()
 set(consumer ${CMAKE_CURRENT_LIST_DIR}/consumer)
-set(c_program ${PROJECT_SOURCE_DIR}/tests/adaptors/c_program.c)
+set(prefix ${CMAKE_CURRENT_BINARY_DIR}/prefix)
+set(core_prefix ${CMAKE_CURRENT_BINARY_DIR}/core_prefix)
 
 function(add_package_test name)
   add_test(NAME package.${name} COMMAND ${ARGN})
-  set_tests_properties(package.${name} PROPERTIES
-    PROCESSORS 2 TIMEOUT 600 ENVIRONMENT CMAKE_BUILD_PARALLEL_LEVEL=2)
+  set_tests_properties(package.${name} PROPERTIES TIMEOUT 600)
 endfunction()
 
 # Configures and builds the consumer, and runs its own tests.
 function(add_consumer_test name)
   add_package_test(${name} ${CMAKE_CTEST_COMMAND}
-    --build-and-test ${consumer} ${CMAKE_CURRENT_BINARY_DIR}/${name} ${same_tools} ${ARGN}
+    --build-and-test ${consumer} ${CMAKE_CURRENT_BINARY_DIR}/${name}
+    --build-generator ${CMAKE_GENERATOR} --build-noclean --build-options ${same_tools} ${ARGN}
     --test-command ${CMAKE_CTEST_COMMAND} --output-on-failure --no-tests=error)
 endfunction()
 
-foreach(kind static shared)
-  if(kind STREQUAL "shared")
-    set(shared ON)
+# Tests after the one that installs something.
+function(tensorpool_need_install fixture)
+  list(TRANSFORM ARGN PREPEND package.)
+  set_tests_properties(${ARGN} PROPERTIES FIXTURES_REQUIRED ${fixture})
+endfunction()
+
+add_package_test(install ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${prefix})
+set_tests_properties(package.install PROPERTIES FIXTURES_SETUP install)
+set(find_installed -DCMAKE_PREFIX_PATH=${prefix} -DTENSORPOOL_VERSION=${PROJECT_VERSION})
+
+add_consumer_test(find_package ${find_installed})
+list(JOIN TENSORPOOL_COMPONENTS "$<SEMICOLON>" components)
+add_consumer_test(find_components ${find_installed} "-DTENSORPOOL_COMPONENTS=${components}")
+set(users find_package find_components)
+
+if(PKG_CONFIG)
+  if(BUILD_SHARED_LIBS)
+    set(kind shared)
   else()
-    set(shared OFF)
+    set(kind static)
   endif()
-  set(prefix ${CMAKE_CURRENT_BINARY_DIR}/${kind}.prefix)
+  add_package_test(pkg_config ${CMAKE_COMMAND}
+    -DKIND=${kind} -DPREFIX=${prefix} -DLIBRARIES=${CMAKE_INSTALL_LIBDIR} -DPKG_CONFIG=${PKG_CONFIG}
+    -DC_COMPILER=${CMAKE_C_COMPILER} -DCXX_COMPILER=${CMAKE_CXX_COMPILER}
+    -DC_SOURCE=${PROJECT_SOURCE_DIR}/tests/adaptors/c_program.c -DCXX_SOURCE=${consumer}/core.cpp
+    -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/pkg_config
+    -P ${CMAKE_CURRENT_LIST_DIR}/build_with_pkg_config.cmake)
+  list(APPEND users pkg_config)
+endif()
+if(BUILD_SHARED_LIBS AND NOT APPLE AND NOT WIN32)
+  add_package_test(symbols ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:tensorpool>
+    -P ${CMAKE_CURRENT_LIST_DIR}/check_symbols.cmake)
+endif()
+tensorpool_need_install(install ${users})
 
-  add_package_test(${kind}.install ${CMAKE_CTEST_COMMAND}
-    --build-and-test ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/${kind}.install
-    --build-target install ${same_tools} -DBUILD_SHARED_LIBS=${shared}
-    -DCMAKE_INSTALL_PREFIX=${prefix} -DCMAKE_INSTALL_LIBDIR=lib -DTENSORPOOL_BUILD_TESTS=OFF
-    -DTENSORPOOL_BUILD_PERF=OFF -DTENSORPOOL_BUILD_TOOLS=OFF)
-  set_tests_properties(package.${kind}.install PROPERTIES FIXTURES_SETUP ${kind}_install)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  add_package_test(combinations_of_components_are_configured ${CMAKE_COMMAND}
+    -DSOURCES=${PROJECT_SOURCE_DIR} -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/combinations
+    -DGENERATOR=${CMAKE_GENERATOR} -DSHARED=${BUILD_SHARED_LIBS}
+    -DC_COMPILER=${CMAKE_C_COMPILER} -DCXX_COMPILER=${CMAKE_CXX_COMPILER}
+    -P ${CMAKE_CURRENT_LIST_DIR}/configure_combinations.cmake)
+endif()
 
-  add_consumer_test(${kind}.find_package
-    -DCMAKE_PREFIX_PATH=${prefix} -DTENSORPOOL_VERSION=${PROJECT_VERSION})
-  set(users package.${kind}.find_package)
-
-  if(PKG_CONFIG)
-    add_package_test(${kind}.pkg_config ${CMAKE_COMMAND}
-      -DKIND=${kind} -DPREFIX=${prefix} -DPKG_CONFIG=${PKG_CONFIG}
-      -DC_COMPILER=${CMAKE_C_COMPILER} -DCXX_COMPILER=${CMAKE_CXX_COMPILER}
-      -DC_SOURCE=${c_program} -DCXX_SOURCE=${consumer}/consumer.cpp
-      -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/${kind}.pkg_config
-      -P ${CMAKE_CURRENT_LIST_DIR}/build_with_pkg_config.cmake)
-    list(APPEND users package.${kind}.pkg_config)
-  endif()
-
-  if(shared AND NOT APPLE AND NOT WIN32)
-    add_package_test(shared.symbols ${CMAKE_COMMAND} -DNM=${CMAKE_NM}
-      -DLIBRARY=${prefix}/lib/libtensorpool.so -P ${CMAKE_CURRENT_LIST_DIR}/check_symbols.cmake)
-    list(APPEND users package.shared.symbols)
-  endif()
-  set_tests_properties(${users} PROPERTIES FIXTURES_REQUIRED ${kind}_install)
-
-  add_consumer_test(${kind}.add_subdirectory
-    -DBUILD_SHARED_LIBS=${shared} -DTENSORPOOL_SOURCE_FOLDER=${PROJECT_SOURCE_DIR})
+# The core alone, from its sources: it is built once, in the static build, and installed.
+if(BUILD_SHARED_LIBS)
+  return()
+endif()
+set(without_the_rest)
+foreach(component DEVICE MODELS PLANNING INTERPOSE PYTHON TORCH)
+  list(APPEND without_the_rest -DTENSORPOOL_BUILD_${component}=OFF)
 endforeach()
+add_consumer_test(add_subdirectory ${without_the_rest} -DTENSORPOOL_INSTALL=ON
+  -DCMAKE_CXX_FLAGS_RELEASE=-O0  # what a compiler makes of it is tested elsewhere
+ 
+  -DTENSORPOOL_SOURCE_FOLDER=${PROJECT_SOURCE_DIR})
+set_tests_properties(package.add_subdirectory PROPERTIES FIXTURES_SETUP core_build COST 100)
+
+# Other generators keep no lists of dependencies.
+if(CMAKE_GENERATOR MATCHES "Makefiles" AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+  add_package_test(core_needs_only_boost ${CMAKE_COMMAND}
+    -DBUILD=${CMAKE_CURRENT_BINARY_DIR}/add_subdirectory -DSOURCES=${PROJECT_SOURCE_DIR}
+    -P ${CMAKE_CURRENT_LIST_DIR}/check_core_headers.cmake)
+  tensorpool_need_install(core_build core_needs_only_boost)
+endif()
+add_package_test(core_install ${CMAKE_COMMAND}
+  --install ${CMAKE_CURRENT_BINARY_DIR}/add_subdirectory --prefix ${core_prefix})
+set_tests_properties(package.core_install PROPERTIES FIXTURES_SETUP core_install)
+tensorpool_need_install(core_build core_install)
+
+set(find_core -DCMAKE_PREFIX_PATH=${core_prefix} -DTENSORPOOL_VERSION=${PROJECT_VERSION})
+add_consumer_test(core_find_package ${find_core} -DTENSORPOOL_COMPONENTS=core)
+add_package_test(missing_component_is_named ${CMAKE_COMMAND} -S ${consumer}
+  -B ${CMAKE_CURRENT_BINARY_DIR}/missing_component -G ${CMAKE_GENERATOR} ${same_tools} ${find_core}
+  "-DTENSORPOOL_COMPONENTS=core$<SEMICOLON>models")
+set_property(TEST package.missing_component_is_named PROPERTY PASS_REGULAR_EXPRESSION
+  "component models is not installed; installed are: core[\r\n]")
+tensorpool_need_install(core_install core_find_package missing_component_is_named)

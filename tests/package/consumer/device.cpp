@@ -1,0 +1,10 @@
+/// Uses the component `device` alone. Ends with 0 when all is as it should be.
+
+#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/pool_source.hpp>
+#include <tensorpool/device/runtimes.hpp>
+
+int main() {
+    const tensorpool::Runtime& runtime = tensorpool::get_runtime({tensorpool::DeviceType::cpu, 0});
+    return runtime.name().empty() ? 1 : 0;
+}
