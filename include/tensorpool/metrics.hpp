@@ -1,9 +1,11 @@
 #pragma once
 
 /// @file
-/// The figures of processes as metrics: names with labels, for Prometheus and what is like it.
+/// What each metric means, and the metrics of processes as Prometheus and its like take them: names
+/// with labels.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,24 @@
 #include <tensorpool/process_snapshot.hpp>
 
 namespace tensorpool {
+
+/// One metric. All strings live as long as the program.
+struct MetricDescription {
+    const char* of;        ///< "process", "pool", "bucket", "large", "arena", "device", "planned",
+                           ///< "scope" or "thread"
+    const char* name;      ///< of the field, in JSON and in the structure
+    const char* unit;      ///< "bytes", or what is counted, such as "calls"
+    const char* kind;      ///< "gauge", "total" (only grows) or "peak" (the highest so far)
+    const char* sentence;  ///< what it says, ending with a full stop
+    /// What Prometheus calls it; "" if it is not exported under a name of its own.
+    const char* prometheus;
+    /// What PyTorch calls it, in `torch.cuda.memory_stats()` or in a block's state; "" if PyTorch
+    /// has no word for it. Only device allocators have these words.
+    const char* pytorch;
+};
+
+/// Returns the descriptions of all metrics, those of one kind of object together.
+TENSORPOOL_API std::span<const MetricDescription> describe_metrics();
 
 /// One value of a metric.
 struct MetricSample {

@@ -12,7 +12,6 @@
 #include <tensorpool/context.hpp>
 #include <tensorpool/device_statistics.hpp>
 #include <tensorpool/errors.hpp>
-#include <tensorpool/figures.hpp>
 #include <tensorpool/growth_policy.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_resource.hpp>

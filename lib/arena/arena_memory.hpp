@@ -5,7 +5,7 @@
 #include <tensorpool/growth_policy.hpp>
 
 #include "base/refusal.hpp"
-#include "statistics/segment/arena_totals.hpp"
+#include "statistics/metrics/arena_metrics.hpp"
 
 namespace tensorpool::arena {
 

@@ -14,7 +14,7 @@
 #include "statistics/report/report_at_exit.hpp"
 #include "statistics/segment/failed_checks.hpp"
 #include "statistics/segment/limit_kind.hpp"
-#include "statistics/sums/arena_figures.hpp"
+#include "statistics/sums/arena_statistics.hpp"
 #include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {

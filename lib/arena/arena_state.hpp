@@ -13,7 +13,7 @@
 #include "arena/object_register.hpp"
 #include "arena/record_holder.hpp"
 #include "arena/release_history.hpp"
-#include "statistics/segment/arena_totals.hpp"
+#include "statistics/metrics/arena_metrics.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::detail {

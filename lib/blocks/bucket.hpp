@@ -8,7 +8,7 @@
 #include "blocks/magazine.hpp"
 #include "pages/page_heap.hpp"
 #include "pages/record_arena.hpp"
-#include "statistics/segment/pool_totals.hpp"
+#include "statistics/metrics/pool_metrics.hpp"
 
 namespace tensorpool::blocks {
 

@@ -8,7 +8,7 @@
 #include "statistics/segment/folded_words.hpp"
 #include "statistics/segment/name.hpp"
 #include "statistics/segment/segment.hpp"
-#include "statistics/sums/device_figures.hpp"
+#include "statistics/sums/device_statistics.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::device {

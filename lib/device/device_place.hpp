@@ -8,7 +8,7 @@
 #include <tensorpool/device/device.hpp>
 #include <tensorpool/device_statistics.hpp>
 
-#include "statistics/segment/device_totals.hpp"
+#include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {
 

@@ -12,7 +12,7 @@
 #include "pages/record_pool.hpp"
 #include "pages/retention.hpp"
 #include "statistics/commit_budget.hpp"
-#include "statistics/segment/pool_totals.hpp"
+#include "statistics/metrics/pool_metrics.hpp"
 
 namespace tensorpool::pages {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <tensorpool/figures.hpp>
+#include <tensorpool/metrics.hpp>
 
 #include "help_text.hpp"
 #include "roff.hpp"
@@ -43,8 +43,8 @@ std::string statuses_of_program() {
                 "The program's. Where a signal ended it, the same one ends tensorpool.");
 }
 
-std::string pytorch_of(const FigureDescription& figure) {
-    return *figure.pytorch == '\0' ? "" : fmt::format(" PyTorch: {}.", figure.pytorch);
+std::string pytorch_of(const MetricDescription& metric) {
+    return *metric.pytorch == '\0' ? "" : fmt::format(" PyTorch: {}.", metric.pytorch);
 }
 
 }  // namespace
@@ -88,11 +88,11 @@ std::string figures_page() {
                 "calls a figure stands behind it: a key of torch.cuda.memory_stats(), or the state "
                 "of a block in its snapshots.");
     std::string_view of;
-    for (const FigureDescription& figure : describe_figures()) {
-        if (of != figure.of) text += section(fmt::format("OF A {}", figure.of));
-        of = figure.of;
-        text += item(figure.name, fmt::format("({}, {}) {}{}", figure.kind, figure.unit,
-                                              figure.sentence, pytorch_of(figure)));
+    for (const MetricDescription& metric : describe_metrics()) {
+        if (of != metric.of) text += section(fmt::format("OF A {}", metric.of));
+        of = metric.of;
+        text += item(metric.name, fmt::format("({}, {}) {}{}", metric.kind, metric.unit,
+                                              metric.sentence, pytorch_of(metric)));
     }
     return text + section("SEE ALSO") + ".BR tensorpool (1)\n";
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/refusal.hpp"
-#include "statistics/segment/arena_totals.hpp"
+#include "statistics/metrics/arena_metrics.hpp"
 
 namespace tensorpool::arena {
 

@@ -13,7 +13,7 @@
 #include "arena/release_history.hpp"
 #include "arena/scratch/scratch_chunks.hpp"
 #include "arena/scratch/scratch_operators.hpp"
-#include "statistics/segment/arena_totals.hpp"
+#include "statistics/metrics/arena_metrics.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::detail {

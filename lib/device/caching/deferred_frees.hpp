@@ -7,7 +7,7 @@
 #include "device/caching/event_pool.hpp"
 #include "device/caching/record_pool.hpp"
 #include "device/caching/stream_cache.hpp"
-#include "statistics/segment/device_totals.hpp"
+#include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {
 

@@ -13,7 +13,7 @@
 #include "device/caching/slab.hpp"
 #include "device/caching/spin_lock.hpp"
 #include "device/caching/stream_marks.hpp"
-#include "statistics/segment/device_totals.hpp"
+#include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {
 

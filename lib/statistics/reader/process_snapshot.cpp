@@ -2,6 +2,7 @@
 
 #include <tensorpool/process_snapshot.hpp>
 
+#include "statistics/metrics/process_metrics.hpp"
 #include "statistics/report/report_parts.hpp"
 
 namespace tensorpool {
@@ -31,8 +32,7 @@ std::string json_of(const std::vector<ThreadStatistics>& threads) {
     std::string out = "[";
     for (const ThreadStatistics& thread : threads) {
         if (out.size() > 1) out += ',';
-        out += '{' + member("name", quoted(thread.name.c_str())) + ',' +
-               members(thread, statistics::thread_figures) + '}';
+        out += '{' + member("name", quoted(thread.name.c_str())) + ',' + members(thread) + '}';
     }
     return out + ']';
 }
@@ -53,7 +53,7 @@ std::string to_json(const ProcessSnapshot& snapshot) {
     const auto add = [&](const char* name, const std::string& json) {
         out += ',' + member(name, json);
     };
-    out += ',' + members(snapshot, statistics::process_figures);
+    out += ',' + members(snapshot);
     add("left_out", json_of(snapshot.left_out));
     add("pools", array_of(snapshot.pools));
     add("arenas", array_of(snapshot.arenas));

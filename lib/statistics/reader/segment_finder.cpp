@@ -7,7 +7,7 @@
 #include "platform/process/processes.hpp"
 #include "statistics/reader/look_problem.hpp"
 #include "statistics/segment/name.hpp"
-#include "statistics/sums/pool_figures.hpp"
+#include "statistics/sums/pool_statistics.hpp"
 
 namespace tensorpool::statistics {
 namespace {

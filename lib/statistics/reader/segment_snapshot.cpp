@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "statistics/metrics/scope_metrics.hpp"
 #include "statistics/reader/segment_threads.hpp"
 #include "statistics/segment/failed_checks.hpp"
 #include "statistics/segment/name.hpp"
-#include "statistics/sums/arena_figures.hpp"
-#include "statistics/sums/device_figures.hpp"
-#include "statistics/sums/planned_figures.hpp"
-#include "statistics/sums/pool_figures.hpp"
+#include "statistics/sums/arena_statistics.hpp"
+#include "statistics/sums/device_statistics.hpp"
+#include "statistics/sums/planned_statistics.hpp"
+#include "statistics/sums/pool_statistics.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -121,15 +122,7 @@ void add_planned(ProcessSnapshot& to, const SegmentImage& later) {
 ScopeStatistics figures_of(const ScopeRecord& scope) noexcept {
     ScopeStatistics figures;
     load_name(scope.name, figures.name);
-    figures.calls = read(scope.calls);
-    figures.open = read(scope.open);
-    figures.allocations = read(scope.allocations);
-    figures.deallocations = read(scope.deallocations);
-    figures.requested_bytes = read(scope.requested_bytes);
-    figures.allocated_bytes = read(scope.allocated_bytes);
-    figures.deallocated_bytes = read(scope.deallocated_bytes);
-    figures.peak_bytes = read(scope.peak_bytes);
-    figures.out_of_order = read(scope.out_of_order);
+    add_counters(figures, scope, Reading::second);
     return figures;
 }
 

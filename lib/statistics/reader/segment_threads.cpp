@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "statistics/sums/pool_figures.hpp"
+#include "statistics/sums/pool_statistics.hpp"
 
 namespace tensorpool::statistics {
 namespace {

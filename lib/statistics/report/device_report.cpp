@@ -3,6 +3,7 @@
 #include <tensorpool/device_statistics.hpp>
 
 #include "base/text.hpp"
+#include "statistics/metrics/device_metrics.hpp"
 #include "statistics/report/report_parts.hpp"
 
 namespace tensorpool {
@@ -10,7 +11,6 @@ namespace {
 
 using base::BytesText;
 using statistics::add_line;
-using statistics::device_figures;
 using statistics::members;
 using statistics::percent;
 using statistics::quoted;
@@ -100,8 +100,7 @@ std::string to_json(const DeviceStatistics& statistics) {
     return "{\"version\":" + std::to_string(statistics.version) +
            ",\"name\":" + quoted(statistics.name) +
            ",\"kind\":" + quoted(word_of(statistics.kind)) +
-           ",\"device\":" + quoted(statistics.device) + ',' + members(statistics, device_figures) +
-           '}';
+           ",\"device\":" + quoted(statistics.device) + ',' + members(statistics) + '}';
 }
 
 std::string to_text(const DeviceStatistics& statistics) {

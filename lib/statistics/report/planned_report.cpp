@@ -3,6 +3,7 @@
 #include <tensorpool/planned_arena_statistics.hpp>
 
 #include "base/text.hpp"
+#include "statistics/metrics/planned_metrics.hpp"
 #include "statistics/report/report_parts.hpp"
 
 namespace tensorpool {
@@ -12,7 +13,6 @@ using base::BytesText;
 using statistics::add_line;
 using statistics::members;
 using statistics::percent;
-using statistics::planned_figures;
 using statistics::quoted;
 using Count = unsigned long long;
 
@@ -65,8 +65,7 @@ const char* to_string(PlannedArenaStatistics::State state) noexcept {
 std::string to_json(const PlannedArenaStatistics& statistics) {
     return "{\"version\":" + std::to_string(statistics.version) +
            ",\"name\":" + quoted(statistics.name) +
-           ",\"state\":" + quoted(to_string(statistics.state)) + ',' +
-           members(statistics, planned_figures) + '}';
+           ",\"state\":" + quoted(to_string(statistics.state)) + ',' + members(statistics) + '}';
 }
 
 std::string to_text(const PlannedArenaStatistics& statistics) {

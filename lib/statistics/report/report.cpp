@@ -3,6 +3,7 @@
 #include <tensorpool/statistics.hpp>
 
 #include "base/text.hpp"
+#include "statistics/metrics/pool_metrics.hpp"
 #include "statistics/report/report_parts.hpp"
 
 namespace tensorpool {
@@ -10,11 +11,8 @@ namespace {
 
 using base::BytesText;
 using statistics::add_line;
-using statistics::bucket_figures;
-using statistics::large_figures;
 using statistics::members;
 using statistics::percent;
-using statistics::pool_figures;
 using statistics::quoted;
 
 /// What rounding added. A snapshot under way may count a request before its block.
@@ -55,15 +53,6 @@ void add_headline(std::string& out, const PoolStatistics& figures) {
     }
 }
 
-std::string numbers(const std::array<std::uint64_t, 6>& values) {
-    std::string out = "[";
-    for (const std::uint64_t value : values) {
-        if (out.size() > 1) out += ',';
-        out += std::to_string(value);
-    }
-    return out + ']';
-}
-
 void add_row(std::string& out, const char* name, std::uint64_t in_use, std::uint64_t free,
              std::uint64_t allocations, std::uint64_t hits, std::uint64_t requested,
              std::uint64_t allocated) {
@@ -76,14 +65,13 @@ void add_row(std::string& out, const char* name, std::uint64_t in_use, std::uint
 
 std::string to_json(const PoolStatistics& statistics) {
     std::string out = "{\"version\":" + std::to_string(statistics.version);
-    out += ",\"name\":" + quoted(statistics.name) + ',' + members(statistics, pool_figures);
-    out += ",\"failures_by_limit\":" + numbers(statistics.failures_by_limit);
+    out += ",\"name\":" + quoted(statistics.name) + ',' + members(statistics);
     out += ",\"buckets\":[";
     for (const BucketStatistics& bucket : statistics.buckets) {
         if (&bucket != &statistics.buckets.front()) out += ',';
-        out += '{' + members(bucket, bucket_figures) + '}';
+        out += '{' + members(bucket) + '}';
     }
-    return out + "],\"large\":{" + members(statistics.large, large_figures) + "}}";
+    return out + "],\"large\":{" + members(statistics.large) + "}}";
 }
 
 std::string to_text(const PoolStatistics& statistics) {

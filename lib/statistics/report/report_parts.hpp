@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "statistics/report/figures.hpp"
+#include "statistics/metrics/metric.hpp"
 
 /// What the reports of pools, arenas and snapshots are put together from.
 namespace tensorpool::statistics {
@@ -15,13 +15,25 @@ std::string valid_utf8(const char* text);
 /// A string of JSON (RFC 8259). What is not UTF-8 becomes U+FFFD.
 std::string quoted(const char* text);
 
-/// `"name":value,...`, without braces.
-template <class Statistics, std::size_t count>
-std::string members(const Statistics& statistics, const Figure<Statistics> (&figures)[count]) {
+/// A number, or a list of numbers.
+template <class Statistics>
+std::string value_text(const Statistics& statistics, const Field<Statistics>& field) {
+    if (field.number != nullptr) return std::to_string(statistics.*field.number);
+    std::string out = "[";
+    for (const std::uint64_t value : statistics.*field.list) {
+        if (out.size() > 1) out += ',';
+        out += std::to_string(value);
+    }
+    return out + ']';
+}
+
+/// All metrics as `"name":value,...`, without braces.
+template <class Statistics>
+std::string members(const Statistics& statistics) {
     std::string out;
-    for (const Figure<Statistics>& figure : figures) {
+    for (const auto& metric : Metrics<Statistics>::all) {
         if (!out.empty()) out += ',';
-        out += quoted(figure.name) + ':' + std::to_string(statistics.*figure.value);
+        out += quoted(metric.name) + ':' + value_text(statistics, metric.field);
     }
     return out;
 }

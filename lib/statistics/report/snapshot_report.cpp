@@ -5,6 +5,7 @@
 #include <tensorpool/snapshot.hpp>
 
 #include "base/text.hpp"
+#include "statistics/metrics/arena_metrics.hpp"
 #include "statistics/report/report_parts.hpp"
 
 namespace tensorpool {
@@ -12,7 +13,6 @@ namespace {
 
 using base::BytesText;
 using statistics::add_line;
-using statistics::arena_figures;
 using statistics::array_of;
 using statistics::members;
 using statistics::percent;
@@ -105,7 +105,7 @@ void add_scopes(std::string& out, const std::vector<ScopeStatistics>& scopes) {
 
 std::string to_json(const ArenaStatistics& one) {
     return "{\"version\":" + std::to_string(one.version) + ",\"name\":" + quoted(one.name) +
-           ",\"kind\":" + quoted(word_of(one.kind)) + ',' + members(one, arena_figures) + '}';
+           ",\"kind\":" + quoted(word_of(one.kind)) + ',' + members(one) + '}';
 }
 
 std::string to_text(const ArenaStatistics& one) {

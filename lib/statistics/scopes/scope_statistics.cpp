@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "statistics/report/figures.hpp"
+#include "statistics/metrics/scope_metrics.hpp"
 #include "statistics/report/report_parts.hpp"
 
 namespace tensorpool {
@@ -71,8 +71,7 @@ std::string to_text(const ScopeGrowth& growth) {
 
 std::string to_json(const ScopeStatistics& scope) {
     using statistics::quoted;
-    return "{\"name\":" + quoted(scope.name) + ',' +
-           statistics::members(scope, statistics::scope_figures) + '}';
+    return "{\"name\":" + quoted(scope.name) + ',' + statistics::members(scope) + '}';
 }
 
 }  // namespace tensorpool

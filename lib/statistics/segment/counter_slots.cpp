@@ -8,7 +8,7 @@
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
 #include "statistics/segment/segment.hpp"
-#include "statistics/sums/pool_figures.hpp"
+#include "statistics/sums/pool_statistics.hpp"
 
 namespace tensorpool::statistics {
 namespace {

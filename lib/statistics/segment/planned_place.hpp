@@ -6,7 +6,7 @@
 
 #include <tensorpool/planned_arena_statistics.hpp>
 
-#include "statistics/segment/planned_totals.hpp"
+#include "statistics/metrics/planned_metrics.hpp"
 
 namespace tensorpool::statistics {
 

@@ -5,10 +5,10 @@
 
 #include <tensorpool/detail/counters.hpp>
 
-#include "statistics/segment/arena_totals.hpp"
-#include "statistics/segment/device_totals.hpp"
-#include "statistics/segment/planned_totals.hpp"
-#include "statistics/segment/pool_totals.hpp"
+#include "statistics/metrics/arena_metrics.hpp"
+#include "statistics/metrics/device_metrics.hpp"
+#include "statistics/metrics/planned_metrics.hpp"
+#include "statistics/metrics/pool_metrics.hpp"
 
 /// What the segment of a process holds and where: one file of fixed size, of which only the pages
 /// in use take memory. The process writes it, any other may read it. Offsets and numbers, no

@@ -6,7 +6,7 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "statistics/json.hpp"
-#include "statistics/report/figures.hpp"
+#include "statistics/metrics/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {
@@ -66,8 +66,8 @@ TEST(ProcessSnapshotToJson, HoldsWhatThereIsUnderTheNamesOfTheFields) {
     EXPECT_EQ(members.at("left_out").members.at("planned").number, 15U);
     EXPECT_EQ(members.at("threads").elements.at(0).members.at("name").text, "worker");
     EXPECT_EQ(members.at("entries").number, 10U);
-    for (const auto& figure : statistics::process_figures) {
-        EXPECT_TRUE(members.contains(figure.name)) << figure.name;
+    for (const auto& metric : statistics::Metrics<ProcessSnapshot>::all) {
+        EXPECT_TRUE(members.contains(metric.name)) << metric.name;
     }
 }
 

@@ -1,4 +1,4 @@
-#include <tensorpool/figures.hpp>
+#include <tensorpool/metrics.hpp>
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "statistics/json.hpp"
-#include "statistics/report/figures.hpp"
+#include "statistics/metrics/scope_metrics.hpp"
 
 namespace tensorpool {
 namespace {
@@ -19,15 +19,15 @@ using testing::Json;
 using testing::JsonReader;
 
 bool describes(const std::string& of, const std::string& name) {
-    for (const FigureDescription& one : describe_figures()) {
+    for (const MetricDescription& one : describe_metrics()) {
         if (one.of == of && one.name == name) return true;
     }
     return false;
 }
 
-TEST(DescribeFigures, SaysOfEachWhatItIs) {
+TEST(DescribeMetrics, SaysOfEachWhatItIs) {
     std::set<std::string> seen;
-    for (const FigureDescription& one : describe_figures()) {
+    for (const MetricDescription& one : describe_metrics()) {
         const std::string name = std::string(one.of) + '.' + one.name;
         EXPECT_TRUE(seen.insert(name).second) << name << " twice";
         EXPECT_STRNE(one.unit, "") << name;
@@ -43,7 +43,7 @@ TEST(DescribeFigures, SaysOfEachWhatItIs) {
     EXPECT_GT(seen.size(), 80U);
 }
 
-TEST(DescribeFigures, KnowsEveryNumberThatJsonShows) {
+TEST(DescribeMetrics, KnowsEveryNumberThatJsonShows) {
     const auto check = [](const std::string& of, const Json& object) {
         for (const auto& [name, value] : object.members) {
             if (!value.members.empty() || name == "version" || name == "name" || name == "kind" ||
@@ -63,22 +63,22 @@ TEST(DescribeFigures, KnowsEveryNumberThatJsonShows) {
     check("scope", JsonReader::read(to_json(ScopeStatistics())).value());
 }
 
-// All words of these structures but the names are figures.
-TEST(DescribeFigures, HasAFigureForEachWord) {
+// All words of these structures but the names are metrics.
+TEST(DescribeMetrics, HasAMetricForEachWord) {
     using namespace statistics;
-    EXPECT_EQ(std::size(bucket_figures) * 8, sizeof(BucketStatistics));
-    EXPECT_EQ(std::size(large_figures) * 8, sizeof(LargeStatistics));
-    EXPECT_EQ(std::size(device_figures) * 8,
+    EXPECT_EQ(std::size(Metrics<BucketStatistics>::all) * 8, sizeof(BucketStatistics));
+    EXPECT_EQ(std::size(Metrics<LargeStatistics>::all) * 8, sizeof(LargeStatistics));
+    EXPECT_EQ(std::size(Metrics<DeviceStatistics>::all) * 8,
               sizeof(DeviceStatistics) - offsetof(DeviceStatistics, id));
-    EXPECT_EQ(std::size(planned_figures) * 8,
+    EXPECT_EQ(std::size(Metrics<PlannedArenaStatistics>::all) * 8,
               sizeof(PlannedArenaStatistics) - offsetof(PlannedArenaStatistics, id));
-    EXPECT_EQ(std::size(scope_figures) * 8,
+    EXPECT_EQ(std::size(Metrics<ScopeStatistics>::all) * 8,
               sizeof(ScopeStatistics) - sizeof(ScopeStatistics::name));
 }
 
-TEST(DescribeFigures, NamesWhatPyTorchCallsTheCurrentBytes) {
+TEST(DescribeMetrics, NamesWhatPyTorchCallsTheCurrentBytes) {
     std::set<std::string> words;
-    for (const FigureDescription& one : describe_figures()) words.insert(one.pytorch);
+    for (const MetricDescription& one : describe_metrics()) words.insert(one.pytorch);
     for (const char* word : {"allocated_bytes.all.current", "reserved_bytes.all.current",
                              "requested_bytes.all.current", "inactive_split_bytes.all.current",
                              "num_alloc_retries", "num_ooms"}) {

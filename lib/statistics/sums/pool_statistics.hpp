@@ -23,7 +23,6 @@ private:
     void fill_in(PoolStatistics& figures) const noexcept;
 
     struct Bucket {
-        std::uint64_t freed = 0;
         std::uint64_t returned = 0;
         std::uint64_t taken = 0;
         BucketStatistics figures = {};

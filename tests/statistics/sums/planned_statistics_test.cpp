@@ -1,4 +1,4 @@
-#include "statistics/sums/planned_figures.hpp"
+#include "statistics/sums/planned_statistics.hpp"
 
 #include <gtest/gtest.h>
 

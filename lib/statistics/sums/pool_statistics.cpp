@@ -1,6 +1,7 @@
-#include "statistics/sums/pool_figures.hpp"
+#include "statistics/sums/pool_statistics.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "statistics/segment/name.hpp"
 
@@ -20,27 +21,6 @@ std::uint64_t read_first(const Counter& counter) noexcept {
 
 std::uint64_t above(std::uint64_t a, std::uint64_t b) noexcept {
     return a > b ? a - b : 0;
-}
-
-/// What is told once for all threads.
-void add_totals(PoolStatistics& figures, const PoolTotals& totals) noexcept {
-    figures.capacity_bytes = read(totals.capacity_bytes);
-    figures.reserved_bytes = read(totals.reserved_bytes);
-    figures.peak_capacity_bytes = read(totals.peak_capacity_bytes);
-    figures.peak_reserved_bytes = read(totals.peak_reserved_bytes);
-    figures.large.cached_bytes = read(totals.large_cached_bytes);
-    figures.cached_bytes = figures.large.cached_bytes;
-    figures.free_bytes = read(totals.free_bytes);
-    figures.lost_bytes = read(totals.lost_bytes);
-    figures.record_bytes = read(totals.record_bytes);
-    figures.growths = read(totals.growths);
-    figures.grown_bytes = read(totals.grown_bytes);
-    figures.give_backs = read(totals.give_backs);
-    figures.given_back_bytes = read(totals.given_back_bytes);
-    for (std::size_t limit = 0; limit < figures.failures_by_limit.size(); ++limit) {
-        figures.failures_by_limit[limit] = read(totals.failures[limit]);
-        figures.failures += figures.failures_by_limit[limit];
-    }
 }
 
 /// Where the blocks of the buckets are that nobody uses and no thread parks.
@@ -81,29 +61,19 @@ void add_parts(PoolStatistics& figures) noexcept {
 
 void PoolSums::add_frees(const detail::ThreadCounters& thread) noexcept {
     for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
-        buckets_[bucket].freed += read_first(thread.buckets[bucket].deallocations);
+        add_counters(buckets_[bucket].figures, thread.buckets[bucket], Reading::first);
         buckets_[bucket].returned += read_first(thread.buckets[bucket].returned);
     }
     freed_large_bytes_ += read_first(thread.large.deallocated_bytes);
-    large_.deallocations += read_first(thread.large.deallocations);
+    add_counters(large_, thread.large, Reading::first);
 }
 
 void PoolSums::add_allocations(const detail::ThreadCounters& thread) noexcept {
     for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
-        const detail::BucketCounters& counted = thread.buckets[bucket];
-        BucketStatistics& sums = buckets_[bucket].figures;
-        sums.allocations += read(counted.allocations);
-        sums.requested_bytes += read(counted.requested_bytes);
-        sums.cache_misses += read(counted.misses);
-        sums.depot_hits += read(counted.depot_hits);
-        sums.system_misses += read(counted.system_misses);
-        buckets_[bucket].taken += read(counted.taken);
+        add_counters(buckets_[bucket].figures, thread.buckets[bucket], Reading::second);
+        buckets_[bucket].taken += read(thread.buckets[bucket].taken);
     }
-    large_.allocations += read(thread.large.allocations);
-    large_.requested_bytes += read(thread.large.requested_bytes);
-    large_.allocated_bytes += read(thread.large.allocated_bytes);
-    large_.cache_hits += read(thread.large.cache_hits);
-    large_.system_misses += read(thread.large.system_misses);
+    add_counters(large_, thread.large, Reading::second);
 }
 
 void PoolSums::fill_in(PoolStatistics& figures) const noexcept {
@@ -112,7 +82,6 @@ void PoolSums::fill_in(PoolStatistics& figures) const noexcept {
         BucketStatistics& one = figures.buckets[bucket];
         one = sums.figures;
         one.block_bytes = detail::bucket_bytes(bucket);
-        one.deallocations = sums.freed;
         const std::uint64_t in_use = above(one.allocations, one.deallocations);
         one.in_use_bytes = in_use * one.block_bytes;
         one.parked_bytes = above(above(sums.taken, sums.returned), in_use) * one.block_bytes;
@@ -122,6 +91,7 @@ void PoolSums::fill_in(PoolStatistics& figures) const noexcept {
     figures.large = large_;
     figures.large.in_use_bytes = above(large_.allocated_bytes, freed_large_bytes_);
     figures.large.cache_misses = above(large_.allocations, large_.cache_hits);
+    figures.large.cached_bytes = figures.cached_bytes;
 }
 
 PoolStatistics PoolSums::with(const PoolRecord& pool) const noexcept {
@@ -130,13 +100,14 @@ PoolStatistics PoolSums::with(const PoolRecord& pool) const noexcept {
     load_name(pool.name, figures.name);
     figures.limit_bytes = read(pool.limit_bytes);
     figures.threads = read(pool.threads);
+    add_counters(figures, pool.totals, Reading::second);
+    figures.failures = std::accumulate(figures.failures_by_limit.begin(),
+                                       figures.failures_by_limit.end(), std::uint64_t{0});
     fill_in(figures);
-    add_totals(figures, pool.totals);
     add_parts(figures);
     add_places(figures, pool.totals);
     // Allocations are read later than frees, so while others work the sum may show more than there
     // ever was. What is held is never less than what is in use.
-    figures.peak_in_use_bytes = read(pool.totals.peak_held_bytes);
     figures.in_use_bytes = std::min(figures.in_use_bytes, figures.peak_in_use_bytes);
     return figures;
 }

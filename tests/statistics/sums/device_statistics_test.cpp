@@ -1,4 +1,4 @@
-#include "statistics/sums/device_figures.hpp"
+#include "statistics/sums/device_statistics.hpp"
 
 #include <gtest/gtest.h>
 

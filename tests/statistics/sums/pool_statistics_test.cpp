@@ -1,4 +1,4 @@
-#include "statistics/sums/pool_figures.hpp"
+#include "statistics/sums/pool_statistics.hpp"
 
 #include <gtest/gtest.h>
 

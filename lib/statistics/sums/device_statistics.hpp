@@ -20,14 +20,8 @@ public:
     DeviceStatistics with(const DeviceRecord& device) const noexcept;
 
 private:
-    std::uint64_t allocations_ = 0;
-    std::uint64_t requested_bytes_ = 0;
-    std::uint64_t allocated_bytes_ = 0;
-    std::uint64_t deallocations_ = 0;
-    std::uint64_t deallocated_bytes_ = 0;
+    DeviceStatistics sums_;  // what the streams count
     std::uint64_t deallocated_requested_bytes_ = 0;
-    std::uint64_t parked_hits_ = 0;
-    std::uint64_t parked_bytes_ = 0;
 };
 
 }  // namespace tensorpool::statistics

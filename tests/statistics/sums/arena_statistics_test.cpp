@@ -1,4 +1,4 @@
-#include "statistics/sums/arena_figures.hpp"
+#include "statistics/sums/arena_statistics.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "statistics/sums/arena_figures.hpp"
+#include "statistics/sums/arena_statistics.hpp"
 
 #include <algorithm>
 
@@ -23,7 +23,7 @@ ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
     figures.kind =
         static_cast<Kind>(std::min(read(arena.kind), static_cast<std::uint64_t>(Kind::scratch)));
     figures.thread = read(arena.thread);
-    arena.totals.add_to(figures);
+    add_counters(figures, arena.totals, Reading::second);
     if (figures.kind == Kind::growing && figures.id != 0) {
         // The last page may reach beyond a limit that is no whole number of pages. (`other`, whose
         // number is 0, adds up those with a limit and those without.)
@@ -37,7 +37,7 @@ ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
         figures.used_bytes = std::min(figures.used_bytes, figures.capacity_bytes);
     }
     figures.peak_used_bytes =
-        std::max({read(arena.totals.peak_used_bytes), read(arena.high), figures.used_bytes});
+        std::max({figures.peak_used_bytes, read(arena.high), figures.used_bytes});
     return figures;
 }
 

@@ -1,4 +1,4 @@
-#include "statistics/segment/pool_totals.hpp"
+#include "statistics/metrics/pool_metrics.hpp"
 
 #include <gtest/gtest.h>
 

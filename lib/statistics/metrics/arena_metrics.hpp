@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <tensorpool/arena_statistics.hpp>
+#include <tensorpool/detail/counters.hpp>
+
+#include "base/atomics.hpp"
+#include "statistics/metrics/metric.hpp"
+
+namespace tensorpool::statistics {
+
+/// What is counted of an arena or of a scratch, apart from what is in use. Written by whoever
+/// changes its memory, who is alone; read by anybody. No pointers: it lies in the shared
+/// segment.
+struct ArenaTotals {
+    Counter capacity_bytes = 0;
+    Counter peak_capacity_bytes = 0;
+    Counter reserved_bytes = 0;
+    Counter limit_bytes = 0;      // how far the capacity may grow; 0: no limit
+    Counter peak_used_bytes = 0;  // as of the last release
+    Counter growths = 0;
+    Counter grown_bytes = 0;
+    Counter give_backs = 0;
+    Counter given_back_bytes = 0;
+    Counter refusals =
+        0;  // by atomic addition: the one word that several threads may write at once
+
+    void count_growth(std::uint64_t bytes) noexcept {
+        detail::add(capacity_bytes, bytes);
+        base::raise_to(peak_capacity_bytes, capacity_bytes.load(std::memory_order_relaxed));
+        detail::add(growths, 1);
+        detail::add(grown_bytes, bytes);
+    }
+    void count_give_back(std::uint64_t bytes) noexcept {
+        capacity_bytes.store(capacity_bytes.load(std::memory_order_relaxed) - bytes,
+                             std::memory_order_relaxed);
+        detail::add(give_backs, 1);
+        detail::add(given_back_bytes, bytes);
+    }
+    void count_refusal() noexcept { refusals.fetch_add(1, std::memory_order_relaxed); }
+};
+
+/// Of an arena or a scratch.
+template <>
+struct Metrics<ArenaStatistics> {
+    using enum MetricKind;
+    using Of = ArenaStatistics;
+    static constexpr const char* of = "arena";
+    static constexpr Metric<Of, ArenaTotals> all[] = {
+        {"id", &Of::id, "number", gauge, "Unlike that of any other pool or arena of the process."},
+        {"thread", &Of::thread, "number", gauge,
+         "Whose scratch it is, by the system's number; 0 for an arena."},
+        {"used_bytes", &Of::used_bytes, "bytes", gauge,
+         "Handed out since the last release below them, alignment included.",
+         "tensorpool_arena_used_bytes"},
+        {"peak_used_bytes", &Of::peak_used_bytes, "bytes", peak, "The most bytes used at once.",
+         "tensorpool_arena_peak_used_bytes", &ArenaTotals::peak_used_bytes},
+        {"capacity_bytes", &Of::capacity_bytes, "bytes", gauge,
+         "Committed memory, or the size of the buffer.", "tensorpool_arena_capacity_bytes",
+         &ArenaTotals::capacity_bytes},
+        {"peak_capacity_bytes", &Of::peak_capacity_bytes, "bytes", peak, "The largest capacity.",
+         "tensorpool_arena_peak_capacity_bytes", &ArenaTotals::peak_capacity_bytes},
+        {"reserved_bytes", &Of::reserved_bytes, "bytes", gauge,
+         "Address space; it takes no memory.", "tensorpool_arena_reserved_bytes",
+         &ArenaTotals::reserved_bytes},
+        {"limit_bytes", &Of::limit_bytes, "bytes", gauge,
+         "How far the capacity may grow; 0 without a limit.", "", &ArenaTotals::limit_bytes},
+        {"growths", &Of::growths, "times", total, "Times that memory was committed.",
+         "tensorpool_arena_system_maps_total", &ArenaTotals::growths},
+        {"grown_bytes", &Of::grown_bytes, "bytes", total, "Memory committed by all growths.", "",
+         &ArenaTotals::grown_bytes},
+        {"give_backs", &Of::give_backs, "times", total,
+         "Times that memory was given back to the system.", "", &ArenaTotals::give_backs},
+        {"given_back_bytes", &Of::given_back_bytes, "bytes", total,
+         "Memory given back to the system.", "tensorpool_arena_released_bytes_total",
+         &ArenaTotals::given_back_bytes},
+        {"refusals", &Of::refusals, "calls", total, "Requests that could not be met.",
+         "tensorpool_arena_allocation_failures_total", &ArenaTotals::refusals},
+    };
+};
+
+}  // namespace tensorpool::statistics
