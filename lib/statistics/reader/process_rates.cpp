@@ -13,41 +13,45 @@ namespace {
 using statistics::Sources;
 using statistics::sources_of;
 
-template <class Rates>
-struct RateField {
+/// A rate, and the total that it is the growth of; none where it is computed.
+template <class Rates, class Statistics>
+struct Rate {
     const char* name;
     double Rates::*value;
+    std::uint64_t Statistics::*total = nullptr;
 };
 
-constexpr RateField<DeviceRates> device_fields[] = {
+constexpr Rate<DeviceRates, DeviceStatistics> device_rates[] = {
     {"seconds", &DeviceRates::seconds},
-    {"allocations", &DeviceRates::allocations},
-    {"deallocations", &DeviceRates::deallocations},
-    {"allocated_bytes", &DeviceRates::allocated_bytes},
-    {"growths", &DeviceRates::growths},
-    {"synchronizations", &DeviceRates::synchronizations},
-    {"failures", &DeviceRates::failures},
+    {"allocations", &DeviceRates::allocations, &DeviceStatistics::allocations},
+    {"deallocations", &DeviceRates::deallocations, &DeviceStatistics::deallocations},
+    {"allocated_bytes", &DeviceRates::allocated_bytes, &DeviceStatistics::allocated_bytes},
+    {"growths", &DeviceRates::growths, &DeviceStatistics::growths},
+    {"synchronizations", &DeviceRates::synchronizations, &DeviceStatistics::synchronizations},
+    {"failures", &DeviceRates::failures, &DeviceStatistics::failures},
     {"hit_ratio", &DeviceRates::hit_ratio},
 };
 
-constexpr RateField<PlannedRates> planned_fields[] = {
-    {"seconds", &PlannedRates::seconds},     {"iterations", &PlannedRates::iterations},
-    {"served", &PlannedRates::served},       {"from_pool", &PlannedRates::from_pool},
+constexpr Rate<PlannedRates, PlannedArenaStatistics> planned_rates[] = {
+    {"seconds", &PlannedRates::seconds},
+    {"iterations", &PlannedRates::iterations, &PlannedArenaStatistics::iterations},
+    {"served", &PlannedRates::served, &PlannedArenaStatistics::served},
+    {"from_pool", &PlannedRates::from_pool, &PlannedArenaStatistics::from_pool},
     {"hit_ratio", &PlannedRates::hit_ratio},
 };
 
-constexpr RateField<PoolRates> pool_fields[] = {
+constexpr Rate<PoolRates, PoolStatistics> pool_rates[] = {
     {"seconds", &PoolRates::seconds},
-    {"allocations", &PoolRates::allocations},
-    {"deallocations", &PoolRates::deallocations},
-    {"requested_bytes", &PoolRates::requested_bytes},
-    {"allocated_bytes", &PoolRates::allocated_bytes},
+    {"allocations", &PoolRates::allocations, &PoolStatistics::allocations},
+    {"deallocations", &PoolRates::deallocations, &PoolStatistics::deallocations},
+    {"requested_bytes", &PoolRates::requested_bytes, &PoolStatistics::requested_bytes},
+    {"allocated_bytes", &PoolRates::allocated_bytes, &PoolStatistics::allocated_bytes},
     {"from_magazines", &PoolRates::from_magazines},
     {"from_depots", &PoolRates::from_depots},
     {"from_spans", &PoolRates::from_spans},
     {"from_extents", &PoolRates::from_extents},
     {"from_system", &PoolRates::from_system},
-    {"failures", &PoolRates::failures},
+    {"failures", &PoolRates::failures, &PoolStatistics::failures},
     {"hit_ratio", &PoolRates::hit_ratio},
     {"rounding_ratio", &PoolRates::rounding_ratio},
 };
@@ -64,6 +68,10 @@ struct Interval {
         return seconds > 0 ? growth(older, newer) / seconds : 0.0;
     }
 
+    static double hit_ratio(double hits, double all) noexcept {
+        return all > 0 ? std::min(hits / all, 1.0) : 1.0;
+    }
+
     void add_sources(PoolRates& rates, const Sources& older, const Sources& newer) const noexcept {
         rates.from_magazines = rate(older.magazines, newer.magazines);
         rates.from_depots = rate(older.depots, newer.depots);
@@ -72,79 +80,57 @@ struct Interval {
         rates.from_system = rate(older.system, newer.system);
     }
 
-    PoolRates rates(const PoolStatistics& older, const PoolStatistics& newer) const noexcept {
-        PoolRates rates;
-        rates.pool = newer.id;
-        rates.seconds = seconds;
-        rates.allocations = rate(older.allocations, newer.allocations);
-        rates.deallocations = rate(older.deallocations, newer.deallocations);
-        rates.requested_bytes = rate(older.requested_bytes, newer.requested_bytes);
-        rates.allocated_bytes = rate(older.allocated_bytes, newer.allocated_bytes);
-        rates.failures = rate(older.failures, newer.failures);
+    void compute(PoolRates& rates, const PoolStatistics& older,
+                 const PoolStatistics& newer) const noexcept {
         add_sources(rates, sources_of(older), sources_of(newer));
-        const double hits = rate(older.cache_hits, newer.cache_hits);
-        rates.hit_ratio = rates.allocations > 0 ? std::min(hits / rates.allocations, 1.0) : 1.0;
+        rates.hit_ratio = hit_ratio(rate(older.cache_hits, newer.cache_hits), rates.allocations);
         if (rates.allocated_bytes > rates.requested_bytes) {
             rates.rounding_ratio = 1 - rates.requested_bytes / rates.allocated_bytes;
         }
-        return rates;
+    }
+    void compute(DeviceRates& rates, const DeviceStatistics& older,
+                 const DeviceStatistics& newer) const noexcept {
+        rates.hit_ratio = hit_ratio(
+            rate(older.parked_hits, newer.parked_hits) + rate(older.free_hits, newer.free_hits),
+            rates.allocations);
+    }
+    void compute(PlannedRates& rates, const PlannedArenaStatistics& /*older*/,
+                 const PlannedArenaStatistics& /*newer*/) const noexcept {
+        rates.hit_ratio = hit_ratio(rates.served, rates.served + rates.from_pool);
     }
 
-    DeviceRates rates(const DeviceStatistics& older, const DeviceStatistics& newer) const noexcept {
-        DeviceRates rates;
-        rates.device = newer.id;
-        rates.seconds = seconds;
-        rates.allocations = rate(older.allocations, newer.allocations);
-        rates.deallocations = rate(older.deallocations, newer.deallocations);
-        rates.allocated_bytes = rate(older.allocated_bytes, newer.allocated_bytes);
-        rates.growths = rate(older.growths, newer.growths);
-        rates.synchronizations = rate(older.synchronizations, newer.synchronizations);
-        rates.failures = rate(older.failures, newer.failures);
-        const double hits =
-            rate(older.parked_hits, newer.parked_hits) + rate(older.free_hits, newer.free_hits);
-        rates.hit_ratio = rates.allocations > 0 ? std::min(hits / rates.allocations, 1.0) : 1.0;
-        return rates;
-    }
-
-    PlannedRates rates(const PlannedArenaStatistics& older,
-                       const PlannedArenaStatistics& newer) const noexcept {
-        PlannedRates rates;
-        rates.planned = newer.id;
-        rates.seconds = seconds;
-        rates.iterations = rate(older.iterations, newer.iterations);
-        rates.served = rate(older.served, newer.served);
-        rates.from_pool = rate(older.from_pool, newer.from_pool);
-        const double requests = rates.served + rates.from_pool;
-        rates.hit_ratio = requests > 0 ? rates.served / requests : 1.0;
-        return rates;
-    }
-
-    /// Of those that are in both.
-    template <class Rates, class Statistics>
+    /// Of those that are in both; `number` is the field for their number.
+    template <class Rates, class Statistics, std::size_t count>
     std::vector<Rates> rates_of_all(const std::vector<Statistics>& older,
-                                    const std::vector<Statistics>& newer) const {
+                                    const std::vector<Statistics>& newer,
+                                    std::uint64_t Rates::*number,
+                                    const Rate<Rates, Statistics> (&table)[count]) const {
         std::vector<Rates> all;
         for (const Statistics& now : newer) {
-            const auto before =
-                std::find_if(older.begin(), older.end(),
-                             [&](const Statistics& one) { return one.id == now.id; });
-            if (before != older.end()) all.push_back(rates(*before, now));
+            const auto before = std::ranges::find(older, now.id, &Statistics::id);
+            if (before == older.end()) continue;
+            Rates& rates = all.emplace_back();
+            rates.*number = now.id;
+            rates.seconds = seconds;
+            for (const auto& [name, value, total] : table) {
+                if (total != nullptr) rates.*value = rate(*before.*total, now.*total);
+            }
+            compute(rates, *before, now);
         }
         return all;
     }
 };
 
 /// `[{"<of>":number,...},...]`.
-template <class Rates, std::size_t count>
+template <class Rates, class Statistics, std::size_t count>
 std::string json_of(const std::vector<Rates>& all, const char* of, std::uint64_t Rates::*number,
-                    const RateField<Rates> (&fields)[count]) {
+                    const Rate<Rates, Statistics> (&table)[count]) {
     std::string out = "[";
     for (const Rates& rates : all) {
         if (out.size() > 1) out += ',';
         out += '{' + statistics::quoted(of) + ':' + std::to_string(rates.*number);
-        for (const RateField<Rates>& field : fields) {
-            out += ',' + statistics::quoted(field.name) + ':' +
-                   statistics::number_text(rates.*field.value);
+        for (const auto& [name, value, total] : table) {
+            out += ',' + statistics::quoted(name) + ':' + statistics::number_text(rates.*value);
         }
         out += '}';
     }
@@ -158,19 +144,21 @@ ProcessRates difference(const ProcessSnapshot& older, const ProcessSnapshot& new
     ProcessRates rates;
     rates.seconds = interval.seconds;
     rates.minor_faults = interval.rate(older.minor_faults, newer.minor_faults);
-    rates.pools = interval.rates_of_all<PoolRates>(older.pools, newer.pools);
-    rates.devices = interval.rates_of_all<DeviceRates>(older.devices, newer.devices);
-    rates.planned = interval.rates_of_all<PlannedRates>(older.planned, newer.planned);
+    rates.pools = interval.rates_of_all(older.pools, newer.pools, &PoolRates::pool, pool_rates);
+    rates.devices =
+        interval.rates_of_all(older.devices, newer.devices, &DeviceRates::device, device_rates);
+    rates.planned =
+        interval.rates_of_all(older.planned, newer.planned, &PlannedRates::planned, planned_rates);
     return rates;
 }
 
 std::string to_json(const ProcessRates& rates) {
     return "{\"seconds\":" + statistics::number_text(rates.seconds) +
            ",\"minor_faults\":" + statistics::number_text(rates.minor_faults) +
-           ",\"pools\":" + json_of(rates.pools, "pool", &PoolRates::pool, pool_fields) +
-           ",\"devices\":" + json_of(rates.devices, "device", &DeviceRates::device, device_fields) +
+           ",\"pools\":" + json_of(rates.pools, "pool", &PoolRates::pool, pool_rates) +
+           ",\"devices\":" + json_of(rates.devices, "device", &DeviceRates::device, device_rates) +
            ",\"planned\":" +
-           json_of(rates.planned, "planned", &PlannedRates::planned, planned_fields) + '}';
+           json_of(rates.planned, "planned", &PlannedRates::planned, planned_rates) + '}';
 }
 
 }  // namespace tensorpool

@@ -35,12 +35,20 @@ Labels labels_of(const ProcessSnapshot& snapshot) {
             {"process", valid_utf8(snapshot.process_name.c_str())}};
 }
 
+/// Adds the things of one process, each with `label`, its name.
 template <class Statistics>
 void add(std::vector<MetricThing<Statistics>>& things, const Labels& process, const char* label,
-         std::string name, const Statistics& figures) {
-    Labels labels = process;
-    labels.emplace_back(label, std::move(name));
-    things.push_back({std::move(labels), &figures});
+         Names& names, const std::vector<Statistics>& of_process) {
+    for (const Statistics& one : of_process) {
+        Labels labels = process;
+        std::uint64_t number = static_cast<std::uint64_t>(&one - of_process.data()) + 1;
+        if constexpr (requires { one.id; }) number = one.id;
+        if constexpr (requires { one.device; }) {
+            labels.emplace_back("device", valid_utf8(one.device));
+        }
+        labels.emplace_back(label, names.claim(one.name, number));
+        things.push_back({std::move(labels), &one});
+    }
 }
 
 }  // namespace
@@ -49,32 +57,13 @@ MetricThings::MetricThings(const std::vector<ProcessSnapshot>& snapshots) {
     for (const ProcessSnapshot& snapshot : snapshots) {
         const Labels process = labels_of(snapshot);
         processes.push_back({process, &snapshot});
-        Names pool_names;
-        for (const PoolStatistics& pool : snapshot.pools) {
-            add(pools, process, "pool", pool_names.claim(pool.name, pool.id), pool);
-        }
-        Names arena_names;
-        for (const auto* group : {&snapshot.arenas, &snapshot.scratches}) {
-            for (const ArenaStatistics& arena : *group) {
-                add(arenas, process, "arena", arena_names.claim(arena.name, arena.id), arena);
-            }
-        }
-        Names device_names;
-        for (const DeviceStatistics& device : snapshot.devices) {
-            Labels of_device = process;
-            of_device.emplace_back("device", valid_utf8(device.device));
-            add(devices, of_device, "allocator", device_names.claim(device.name, device.id),
-                device);
-        }
-        Names planned_names;
-        for (const PlannedArenaStatistics& arena : snapshot.planned) {
-            add(planned, process, "planned", planned_names.claim(arena.name, arena.id), arena);
-        }
-        Names scope_names;
-        std::uint64_t place = 0;
-        for (const ScopeStatistics& scope : snapshot.scopes) {
-            add(scopes, process, "scope", scope_names.claim(scope.name, ++place), scope);
-        }
+        Names of_pools, of_arenas, of_devices, of_planned, of_scopes;
+        add(pools, process, "pool", of_pools, snapshot.pools);
+        add(arenas, process, "arena", of_arenas, snapshot.arenas);
+        add(arenas, process, "arena", of_arenas, snapshot.scratches);
+        add(devices, process, "allocator", of_devices, snapshot.devices);
+        add(planned, process, "planned", of_planned, snapshot.planned);
+        add(scopes, process, "scope", of_scopes, snapshot.scopes);
     }
 }
 

@@ -10,11 +10,11 @@ namespace tensorpool::statistics {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-/// One thing that metrics tell of, with the labels that tell it from others.
+/// One object that has metrics, with the labels that identify it.
 template <class Statistics>
 struct MetricThing {
     Labels labels;
-    const Statistics* figures;
+    const Statistics* statistics;
 };
 
 /// Everything in the snapshots, each thing with labels of its own.
