@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 #include <tensorpool/device_statistics.hpp>
 
@@ -37,28 +39,39 @@ std::string limit_text(std::uint64_t bytes) {
     return bytes == 0 ? "none" : size(bytes);
 }
 
-/// One row of the table that has PyTorch's words beside ours.
-void add_row(std::string& out, const char* ours, const char* pytorch, const std::string& now,
+/// PyTorch's word for what `metric` counts, without what it says of it: of
+/// "allocated_bytes.all.current" the first part.
+std::string pytorch_word(std::string_view metric) {
+    const auto& all = statistics::Metrics<DeviceStatistics>::all;
+    const auto* const found =
+        std::ranges::find(all, metric, [](const auto& one) { return std::string_view(one.name); });
+    const std::string_view word = found->pytorch;
+    return std::string(word.substr(0, word.find(".all.")));
+}
+
+/// One row of the table that has PyTorch's words beside ours; `metric` has the word.
+void add_row(std::string& out, const char* ours, const char* metric, const std::string& now,
              const std::string& peak, const std::string& allocated, const std::string& freed) {
-    add_line(out, "  %-15s %-20s %9s %9s %10s %10s", ours, pytorch, now.c_str(), peak.c_str(),
-             allocated.c_str(), freed.c_str());
+    add_line(out, "  %-15s %-20s %9s %9s %10s %10s", ours, pytorch_word(metric).c_str(),
+             now.c_str(), peak.c_str(), allocated.c_str(), freed.c_str());
 }
 
 void add_table(std::string& out, const DeviceStatistics& figures) {
     const DeviceStatistics& f = figures;
-    add_row(out, "ours", "PyTorch", "now", "peak", "allocated", "freed");
-    add_row(out, "in use", "allocated_bytes", size(f.in_use_bytes), size(f.peak_in_use_bytes),
+    add_line(out, "  %-15s %-20s %9s %9s %10s %10s", "ours", "PyTorch", "now", "peak", "allocated",
+             "freed");
+    add_row(out, "in use", "in_use_bytes", size(f.in_use_bytes), size(f.peak_in_use_bytes),
             size(f.allocated_bytes), size(f.deallocated_bytes));
-    add_row(out, "in use, blocks", "allocation", std::to_string(f.allocations - f.deallocations),
+    add_row(out, "in use, blocks", "allocations", std::to_string(f.allocations - f.deallocations),
             "", std::to_string(f.allocations), std::to_string(f.deallocations));
-    add_row(out, "asked for", "requested_bytes", size(f.requested_in_use_bytes), "",
+    add_row(out, "asked for", "requested_in_use_bytes", size(f.requested_in_use_bytes), "",
             size(f.requested_bytes), "");
-    add_row(out, "+ deferred", "active_bytes", size(f.in_use_bytes + f.deferred_bytes),
+    add_row(out, "+ deferred", "peak_active_bytes", size(f.in_use_bytes + f.deferred_bytes),
             size(f.peak_active_bytes), "", "");
-    add_row(out, "capacity", "reserved_bytes", size(f.capacity_bytes), size(f.peak_capacity_bytes),
+    add_row(out, "capacity", "capacity_bytes", size(f.capacity_bytes), size(f.peak_capacity_bytes),
             size(f.grown_bytes), size(f.given_back_bytes));
-    add_row(out, "slabs", "segment", std::to_string(f.slabs), "", "", "");
-    add_row(out, "split", "inactive_split_bytes", size(f.split_bytes), "", "", "");
+    add_row(out, "slabs", "slabs", std::to_string(f.slabs), "", "", "");
+    add_row(out, "split", "split_bytes", size(f.split_bytes), "", "", "");
 }
 
 void add_free(std::string& out, const DeviceStatistics& figures) {
