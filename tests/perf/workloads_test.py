@@ -101,6 +101,14 @@ class ARun(unittest.TestCase):
             run_shell("sleep 0.1", foreign=("libc.so",))
 
 
+class AWork(unittest.TestCase):
+    def test_names_the_packages_that_it_misses(self):
+        work = works.Work("X", "none", works.SMALL, needs=(("/", "base"), ("/no/such", "one"),
+                                                           ("/nor/this", "other")))
+        with self.assertRaisesRegex(measure.Missing, "install the Debian packages one other$"):
+            works.check_packages(work)
+
+
 class AContender(unittest.TestCase):
     def test_keeps_nothing_that_tunes_an_allocator(self):
         tuning = ("MALLOC_ARENA_MAX", "LD_PRELOAD", "TENSORPOOL_LIMIT", "PYTHONPATH", "OMP_WAIT_POLICY")

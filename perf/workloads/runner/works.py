@@ -33,6 +33,14 @@ LARGE_WITH_GLIBC = Aims(0.97, 0.5, 1.0, 1.0)
 SMALL = Aims(cpu_of_glibc=1.02)
 
 
+# What a work reads or runs, and the Debian package that has it.
+NUMPY = ("/usr/lib/python3/dist-packages/numpy/__init__.py", "python3-numpy")
+TORCH = ("/usr/lib/python3/dist-packages/torch/__init__.py", "python3-torch")
+DECODER = ("/usr/bin/convert-im6.q16", "imagemagick-6.q16")
+PICTURES = ("/usr/share/backgrounds/mate/nature", "mate-backgrounds")
+DIGITS = ("/usr/lib/python3/dist-packages/sklearn/datasets/data/digits.csv.gz", "python3-sklearn")
+
+
 @dataclass(frozen=True)
 class Work:
     letter: str
@@ -40,16 +48,26 @@ class Work:
     aims: Aims
     libraries: tuple = ()  # that join the pool by a hook of their own
     is_program: bool = False  # of the build folder
+    needs: tuple = ()  # pairs of a path and the package that has it
 
 
 ALL = {w.letter: w for w in (
-    Work("A", "convolutional denoiser, PyTorch", LARGE_WITH_GLIBC, ("numpy", "torch")),
-    Work("B", "character transformer, PyTorch", LARGE, ("numpy", "torch")),
-    Work("C", "digits classifier, C++ with libtorch", SMALL, is_program=True),
-    Work("D", "OpenCV pipeline of the main job", LARGE_WITH_GLIBC, is_program=True),
-    Work("E", "photo pipeline, NumPy", LARGE, ("numpy",)),
-    Work("F", "multilayer perceptron, NumPy, small arrays", SMALL, ("numpy",)),
+    Work("A", "convolutional denoiser, PyTorch", LARGE_WITH_GLIBC, ("numpy", "torch"),
+         needs=(NUMPY, TORCH, DECODER, PICTURES)),
+    Work("B", "character transformer, PyTorch", LARGE, ("numpy", "torch"), needs=(NUMPY, TORCH)),
+    Work("C", "digits classifier, C++ with libtorch", SMALL, is_program=True, needs=(DIGITS,)),
+    Work("D", "OpenCV pipeline of the main job", LARGE_WITH_GLIBC, is_program=True,
+         needs=(PICTURES,)),
+    Work("E", "photo pipeline, NumPy", LARGE, ("numpy",), needs=(NUMPY, DECODER, PICTURES)),
+    Work("F", "multilayer perceptron, NumPy, small arrays", SMALL, ("numpy",), needs=(NUMPY, DIGITS)),
 )}
+
+
+def check_packages(work):
+    """Raises Missing, which names each package of the work that is not installed."""
+    missing = [package for path, package in work.needs if not Path(path).exists()]
+    if missing:
+        raise Missing(f"install the Debian packages {' '.join(missing)}")
 
 
 def command_of(work, contender, build, data):
