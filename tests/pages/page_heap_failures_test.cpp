@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -168,9 +169,15 @@ std::string use(TestHeap& heap, PageHeapModel& model) {
 }
 
 class PageHeapNthFailure : public ::testing::TestWithParam<SystemCall> {};
+std::string name_of_call(const ::testing::TestParamInfo<SystemCall>& of) {
+    constexpr std::array names = {"None", "CommitPages", "CommitRecords", "DecommitPages",
+                                  "DecommitMap"};
+    return names[static_cast<std::size_t>(of.param)];
+}
 INSTANTIATE_TEST_SUITE_P(Calls, PageHeapNthFailure,
                          ::testing::Values(SystemCall::commit_pages, SystemCall::commit_records,
-                                           SystemCall::decommit_pages, SystemCall::decommit_map));
+                                           SystemCall::decommit_pages, SystemCall::decommit_map),
+                         name_of_call);
 
 TEST_P(PageHeapNthFailure, LeaksNothingAndLeavesTheHeapWorking) {
     for (unsigned number = 0; number < 1000; ++number) {

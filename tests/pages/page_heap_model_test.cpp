@@ -42,7 +42,8 @@ std::string run(const HeapOptions& options, const HeapHabits& habits, std::uint3
 }
 
 class PageHeapAtRandom : public ::testing::TestWithParam<std::uint32_t> {};
-INSTANTIATE_TEST_SUITE_P(Seeds, PageHeapAtRandom, ::testing::Values(1U, 22U, 333U));
+INSTANTIATE_TEST_SUITE_P(Seeds, PageHeapAtRandom, ::testing::Values(1U, 22U, 333U),
+                         ::testing::PrintToStringParamName());
 
 TEST_P(PageHeapAtRandom, AgreesWithTheModel) {
     EXPECT_EQ(run(plain_options(), {}, GetParam(), 3000), "");

@@ -54,7 +54,8 @@ void use_another_pool() {
 class PoolResidentMemory : public ::testing::TestWithParam<std::size_t> {};
 
 INSTANTIATE_TEST_SUITE_P(Sizes, PoolResidentMemory,
-                         ::testing::Values(64, kib, 16 * kib, 100 * kib, 5 * mib));
+                         ::testing::Values(64, kib, 16 * kib, 100 * kib, 5 * mib),
+                         ::testing::PrintToStringParamName());
 
 TEST(PoolResidentMemory, IdlePoolIsBelow1MiB) {
     if constexpr (testing::sanitized()) return;

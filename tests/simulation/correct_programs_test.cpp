@@ -243,7 +243,12 @@ TEST_P(CorrectProgram, AFreedBlockIsCutAndJoined) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, CorrectProgram,
-                         ::testing::Values(Schedule::eager, Schedule::lazy, Schedule::random));
+                         ::testing::Values(Schedule::eager, Schedule::lazy, Schedule::random),
+                         [](const auto& of) {
+                             return of.param == Schedule::eager  ? "Eager"
+                                    : of.param == Schedule::lazy ? "Lazy"
+                                                                 : "Random";
+                         });
 
 }  // namespace
 }  // namespace tensorpool

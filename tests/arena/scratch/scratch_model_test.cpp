@@ -130,7 +130,8 @@ private:
 
 class ScratchModelTest : public ::testing::TestWithParam<std::uint32_t> {};
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ScratchModelTest, ::testing::Range(1U, 9U));
+INSTANTIATE_TEST_SUITE_P(Seeds, ScratchModelTest, ::testing::Range(1U, 9U),
+                         ::testing::PrintToStringParamName());
 
 TEST_P(ScratchModelTest, RandomScopesKeepWhatTheyHold) {
     in_new_thread([] {

@@ -154,7 +154,10 @@ std::vector<Case> cases() {
     return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Slabs, CachingStress, ::testing::ValuesIn(cases()));
+INSTANTIATE_TEST_SUITE_P(Slabs, CachingStress, ::testing::ValuesIn(cases()), [](const auto& of) {
+    return (of.param.slabs == Slabs::plain ? "PlainSlabsSeed" : "ExpandableSlabsSeed") +
+           std::to_string(of.param.seed);
+});
 
 class CachingThreads : public ::testing::TestWithParam<Slabs> {};
 
