@@ -7,8 +7,7 @@
 
 namespace tensorpool::testing {
 
-TEST_P(BackendContract, CapturesNothingWhereItSaysSo) {
-    if (abilities().graph_capture) GTEST_SKIP() << "there is graph capture";
+TEST_P(BackendWithoutCapture, CapturesNothingWhereItSaysSo) {
     const StreamHandle stream = make_stream();
     EXPECT_EQ(backend().begin_capture(device, stream), DeviceStatus::not_supported);
     const auto nonsense = nonsense_handle<GraphHandle>();
@@ -24,8 +23,7 @@ TEST_P(BackendContract, CapturesNothingWhereItSaysSo) {
     EXPECT_EQ(state.id, 0U);
 }
 
-TEST_P(BackendContract, KeepsWhatIsGivenDuringCaptureAndDoesItWhenTold) {
-    if (!abilities().graph_capture) GTEST_SKIP() << "no graph capture";
+TEST_P(BackendWithCapture, KeepsWhatIsGivenDuringCaptureAndDoesItWhenTold) {
     const StreamHandle stream = make_stream();
     void* const memory = make_memory(kib);
     write(memory, Bytes(kib, 1));
@@ -47,8 +45,7 @@ TEST_P(BackendContract, KeepsWhatIsGivenDuringCaptureAndDoesItWhenTold) {
     EXPECT_EQ(read(memory, kib), Bytes(kib, 2));
 }
 
-TEST_P(BackendContract, TellsWhichStreamsAreCaptured) {
-    if (!abilities().graph_capture) GTEST_SKIP() << "no graph capture";
+TEST_P(BackendWithCapture, TellsWhichStreamsAreCaptured) {
     const StreamHandle stream = make_stream();
     const StreamHandle other = make_stream();
     std::uint64_t last = 0;
@@ -65,8 +62,7 @@ TEST_P(BackendContract, TellsWhichStreamsAreCaptured) {
     }
 }
 
-TEST_P(BackendContract, StreamThatWaitsForACapturedOneIsCapturedToo) {
-    if (!abilities().graph_capture) GTEST_SKIP() << "no graph capture";
+TEST_P(BackendWithCapture, StreamThatWaitsForACapturedOneIsCapturedToo) {
     const StreamHandle stream = make_stream();
     const StreamHandle branch = make_stream();
     const EventHandle fork = make_event();
@@ -90,8 +86,7 @@ TEST_P(BackendContract, StreamThatWaitsForACapturedOneIsCapturedToo) {
     EXPECT_EQ(noted(), (std::vector<int>{1, 2, 3, 1, 2, 3}));
 }
 
-TEST_P(BackendContract, CaptureIsRefusedWhereABranchDidNotJoinAgain) {
-    if (!abilities().graph_capture) GTEST_SKIP() << "no graph capture";
+TEST_P(BackendWithCapture, CaptureIsRefusedWhereABranchDidNotJoinAgain) {
     const StreamHandle stream = make_stream();
     const StreamHandle branch = make_stream();
     const EventHandle fork = make_event();
@@ -112,8 +107,7 @@ TEST_P(BackendContract, CaptureIsRefusedWhereABranchDidNotJoinAgain) {
     EXPECT_EQ(noted(), std::vector<int>{3});
 }
 
-TEST_P(BackendContract, WhatWaitsIsRefusedOnTheThreadThatCaptures) {
-    if (!abilities().graph_capture) GTEST_SKIP() << "no graph capture";
+TEST_P(BackendWithCapture, WhatWaitsIsRefusedOnTheThreadThatCaptures) {
     const StreamHandle stream = make_stream();
     const StreamHandle other = make_stream();
     const EventHandle event = make_event();
@@ -142,8 +136,7 @@ TEST_P(BackendContract, WhatWaitsIsRefusedOnTheThreadThatCaptures) {
     EXPECT_EQ(noted(), (std::vector<int>{1, 2}));
 }
 
-TEST_P(BackendContract, OtherThreadsWorkWhileOneCaptures) {
-    if (!abilities().graph_capture) GTEST_SKIP() << "no graph capture";
+TEST_P(BackendWithCapture, OtherThreadsWorkWhileOneCaptures) {
     const StreamHandle stream = make_stream();
     const StreamHandle other = make_stream();
     ASSERT_EQ(backend().begin_capture(device, stream), DeviceStatus::ok);
@@ -158,10 +151,7 @@ TEST_P(BackendContract, OtherThreadsWorkWhileOneCaptures) {
     EXPECT_EQ(noted(), std::vector<int>{});
 }
 
-TEST_P(BackendContract, RefusesCapturesAndGraphsThatAreNotThere) {
-    if (!abilities().graph_capture) GTEST_SKIP() << "no graph capture";
-    if (!GetParam().knows_handles)
-        GTEST_SKIP() << "the driver does not tell handles that are not there";
+TEST_P(BackendWithCaptureThatKnowsHandles, RefusesCapturesAndGraphsThatAreNotThere) {
     const StreamHandle stream = make_stream();
     const auto nonsense = nonsense_handle<GraphHandle>();
     GraphHandle graph = nonsense;
@@ -178,8 +168,7 @@ TEST_P(BackendContract, RefusesCapturesAndGraphsThatAreNotThere) {
     expect_refused(backend().launch_graph(device, graph, stream));
 }
 
-TEST_P(BackendContract, GraphMayGoWhileItsWorkIsUnderWay) {
-    if (!abilities().graph_capture) GTEST_SKIP() << "no graph capture";
+TEST_P(BackendWithCapture, GraphMayGoWhileItsWorkIsUnderWay) {
     const StreamHandle stream = make_stream();
     GraphHandle graph = nullptr;
     ASSERT_EQ(backend().begin_capture(device, stream), DeviceStatus::ok);

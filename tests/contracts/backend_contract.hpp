@@ -1,11 +1,15 @@
 #pragma once
 
 /// The contract of `Backend`, written once for all of them: tests in backend_*_contract.cpp beside
-/// this, from the comments in device/backend.hpp. A backend instantiates them, as here:
+/// this, from the comments in device/backend.hpp. A backend instantiates BackendContract, and of
+/// the fixtures derived from it those whose ability it has, as here:
 ///
 ///     MadeBackend make() { return {std::make_unique<HostBackend>(), ""}; }
-///     INSTANTIATE_TEST_SUITE_P(Host, BackendContract,
-///                              ::testing::Values(BackendFactory{"host", make, true}), name_of);
+///     const auto host = ::testing::Values(BackendFactory{"host", make});
+///     INSTANTIATE_TEST_SUITE_P(Host, BackendContract, host, name_of);
+///     INSTANTIATE_TEST_SUITE_P(Host, BackendWithoutCapture, host, name_of);
+///
+/// Other suites have no tests for it, not skipped ones.
 ///
 /// Work is host functions, copies and fills only, so a backend without kernels of ours will do.
 
@@ -41,12 +45,12 @@ struct MadeBackend {
 struct BackendFactory {
     const char* name;
     MadeBackend (*make)();
-    /// A host function may wait for what the test does later. Otherwise tests of what is so while
-    /// work is under way are skipped, and those of its order look at what was noted afterwards.
-    bool functions_may_block;
-    /// It tells handles that are not there, or not any more, from its own. Otherwise tests of such
-    /// handles are skipped: they may end the process.
+    /// It tells handles that are not there, or not any more, from its own. Otherwise such handles
+    /// are left alone: they may end the process.
     bool knows_handles = true;
+    /// What its devices can do depends on the machine: a test of what they cannot is skipped there.
+    /// Of other backends it fails.
+    bool is_of_machine = false;
 };
 
 inline std::string name_of(const ::testing::TestParamInfo<BackendFactory>& info) {
@@ -136,7 +140,6 @@ protected:
 
     Backend& backend() { return *backend_; }
     DeviceAbilities abilities() { return backend().abilities(device); }
-    bool functions_may_block() const { return GetParam().functions_may_block; }
     bool knows_handles() const { return GetParam().knows_handles; }
 
     // Made, and destroyed after the test; a failure fails the test.
@@ -174,6 +177,46 @@ private:
     std::unique_ptr<Backend> backend_;  // its work uses the above
     std::vector<std::function<void()>> steps_;
 };
+
+/// The part of the contract that holds where `has` is true of the device's abilities.
+template <bool (*has)(const DeviceAbilities&)>
+class BackendOfAbility : public BackendContract {
+protected:
+    void SetUp() override {
+        BackendContract::SetUp();
+        if (IsSkipped() || HasFatalFailure() || has(abilities())) return;
+        if (GetParam().is_of_machine) GTEST_SKIP() << "this machine's device is another";
+        FAIL() << "the backend has another ability than its tests";
+    }
+};
+
+inline bool has_virtual_memory(const DeviceAbilities& of) {
+    return of.virtual_memory;
+}
+inline bool lacks_virtual_memory(const DeviceAbilities& of) {
+    return !of.virtual_memory;
+}
+inline bool has_capture(const DeviceAbilities& of) {
+    return of.graph_capture;
+}
+inline bool lacks_capture(const DeviceAbilities& of) {
+    return !of.graph_capture;
+}
+inline bool has_stream_order(const DeviceAbilities& of) {
+    return of.stream_ordered_allocation;
+}
+
+/// Host functions may wait for what the test does later. Tests of what is so while work is under
+/// way need that; those of its order look at what was noted afterwards.
+class BackendWhereFunctionsMayBlock : public BackendContract {};
+/// Handles that are not there are refused.
+class BackendThatKnowsHandles : public BackendContract {};
+class BackendWithVirtualMemory : public BackendOfAbility<has_virtual_memory> {};
+class BackendWithoutVirtualMemory : public BackendOfAbility<lacks_virtual_memory> {};
+class BackendWithCapture : public BackendOfAbility<has_capture> {};
+class BackendWithCaptureThatKnowsHandles : public BackendOfAbility<has_capture> {};
+class BackendWithoutCapture : public BackendOfAbility<lacks_capture> {};
+class BackendWithStreamOrder : public BackendOfAbility<has_stream_order> {};
 
 }  // namespace testing
 }  // namespace tensorpool

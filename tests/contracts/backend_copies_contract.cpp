@@ -119,8 +119,7 @@ TEST_P(BackendContract, StreamsPassDataOnThroughEvents) {
     }
 }
 
-TEST_P(BackendContract, CopyAtOnceDoesNotWaitForStreams) {
-    if (!functions_may_block()) GTEST_SKIP() << "host functions may not block";
+TEST_P(BackendWhereFunctionsMayBlock, CopyAtOnceDoesNotWaitForStreams) {
     void* const memory = make_memory(kib);
     const StreamHandle held = make_stream();
     Gate gate;
@@ -156,11 +155,11 @@ TEST_P(BackendContract, RefusesToCopyBytesFromOrToNowhere) {
     expect_refused(backend().fill_async(device, nullptr, 1, 1, nullptr));
 }
 
-TEST_P(BackendContract, CopiesBetweenPeers) {
+TEST_P(BackendContract, CopiesBetweenPeersIfThereAreSome) {
     if (!backend().can_access_peer(0, 1)) {
         unsigned char byte = 0;
         EXPECT_NE(backend().copy_peer_async(0, &byte, 0, &byte, 1, nullptr), DeviceStatus::ok);
-        GTEST_SKIP() << "no peers";
+        return;
     }
     ASSERT_EQ(backend().enable_peer_access(0, 1), DeviceStatus::ok);
     constexpr auto kind = StorageKind::private_storage;

@@ -29,8 +29,7 @@ TEST_P(BackendContract, EventOfAStreamWithoutWorkIsReached) {
     EXPECT_EQ(backend().query_event(device, event), DeviceStatus::ok);
 }
 
-TEST_P(BackendContract, EventIsNotReadyWhileWorkBeforeItIsUnderWay) {
-    if (!functions_may_block()) GTEST_SKIP() << "host functions may not block";
+TEST_P(BackendWhereFunctionsMayBlock, EventIsNotReadyWhileWorkBeforeItIsUnderWay) {
     const StreamHandle stream = make_stream();
     const EventHandle before = make_event();
     ASSERT_EQ(backend().record_event(device, before, stream), DeviceStatus::ok);
@@ -47,8 +46,7 @@ TEST_P(BackendContract, EventIsNotReadyWhileWorkBeforeItIsUnderWay) {
     }
 }
 
-TEST_P(BackendContract, EventDoesNotStandForWorkThatCameLater) {
-    if (!functions_may_block()) GTEST_SKIP() << "host functions may not block";
+TEST_P(BackendWhereFunctionsMayBlock, EventDoesNotStandForWorkThatCameLater) {
     const StreamHandle stream = make_stream();
     const EventHandle event = make_event();
     note(stream, 1);
@@ -60,8 +58,7 @@ TEST_P(BackendContract, EventDoesNotStandForWorkThatCameLater) {
     EXPECT_EQ(backend().query_stream(device, stream), DeviceStatus::not_ready);
 }
 
-TEST_P(BackendContract, EventRecordedAgainStandsForTheNewWork) {
-    if (!functions_may_block()) GTEST_SKIP() << "host functions may not block";
+TEST_P(BackendWhereFunctionsMayBlock, EventRecordedAgainStandsForTheNewWork) {
     const StreamHandle stream = make_stream();
     const EventHandle event = make_event();
     ASSERT_EQ(backend().record_event(device, event, make_stream()), DeviceStatus::ok);
@@ -125,8 +122,7 @@ TEST_P(BackendContract, TellsNoTimeThatNobodyTook) {
     EXPECT_EQ(ms, 7);
 }
 
-TEST_P(BackendContract, TellsNoTimeBeforeItIsReached) {
-    if (!functions_may_block()) GTEST_SKIP() << "host functions may not block";
+TEST_P(BackendWhereFunctionsMayBlock, TellsNoTimeBeforeItIsReached) {
     const StreamHandle stream = make_stream();
     const EventHandle begin = make_event(EventTiming::on);
     const EventHandle end = make_event(EventTiming::on);
@@ -142,8 +138,7 @@ TEST_P(BackendContract, TellsNoTimeBeforeItIsReached) {
     EXPECT_EQ(backend().elapsed_ms(device, begin, end, &ms), DeviceStatus::ok);
 }
 
-TEST_P(BackendContract, RefusesEventsThatAreNotThere) {
-    if (!knows_handles()) GTEST_SKIP() << "the driver does not tell handles that are not there";
+TEST_P(BackendThatKnowsHandles, RefusesEventsThatAreNotThere) {
     EventHandle gone = nullptr;
     ASSERT_EQ(backend().create_event(device, EventTiming::off, &gone), DeviceStatus::ok);
     ASSERT_EQ(backend().destroy_event(device, gone), DeviceStatus::ok);

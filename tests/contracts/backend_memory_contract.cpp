@@ -123,8 +123,7 @@ TEST_P(BackendContract, AllocatesInAStreamsOrderWhereItCan) {
     EXPECT_EQ(Bytes(host, host + mib), Bytes(mib, 0x21));
 }
 
-TEST_P(BackendContract, RefusesStreamOrderedAllocationThatIsWrong) {
-    if (!abilities().stream_ordered_allocation) GTEST_SKIP() << "no stream-ordered allocation";
+TEST_P(BackendWithStreamOrder, RefusesStreamOrderedAllocationThatIsWrong) {
     void* memory = this;
     expect_refused(backend().allocate_async(device, 0, nullptr, &memory));
     expect_refused(backend().allocate_async(device, std::numeric_limits<std::size_t>::max() / 2,

@@ -92,7 +92,7 @@ TEST_P(BackendContract, PinsMemoryOfTheCallersWhereItCan) {
 TEST_P(BackendContract, PinsNothingTwice) {
     const Pages pages(16 * page);
     const DeviceStatus status = backend().register_pinned(device, pages.data(), pages.size());
-    if (status == DeviceStatus::not_supported) GTEST_SKIP() << "registers nothing";
+    if (status == DeviceStatus::not_supported) return;  // as the test above expects
     ASSERT_EQ(status, DeviceStatus::ok) << backend().last_error();
     expect_refused(backend().register_pinned(device, pages.data(), pages.size()));
     expect_refused(backend().unregister_pinned(device, this));

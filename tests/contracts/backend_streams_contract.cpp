@@ -36,8 +36,7 @@ TEST_P(BackendContract, SynchronizeDeviceWaitsForAllStreams) {
     EXPECT_EQ(noted().size(), streams.size());
 }
 
-TEST_P(BackendContract, QueryOfAStreamTellsWorkThatIsUnderWay) {
-    if (!functions_may_block()) GTEST_SKIP() << "host functions may not block";
+TEST_P(BackendWhereFunctionsMayBlock, QueryOfAStreamTellsWorkThatIsUnderWay) {
     const StreamHandle stream = make_stream();
     Gate gate;
     ASSERT_EQ(gate.close(backend(), device, stream), DeviceStatus::ok);
@@ -50,8 +49,7 @@ TEST_P(BackendContract, QueryOfAStreamTellsWorkThatIsUnderWay) {
     EXPECT_EQ(noted(), std::vector<int>{1});
 }
 
-TEST_P(BackendContract, StreamsDoNotWaitForEachOther) {
-    if (!functions_may_block()) GTEST_SKIP() << "host functions may not block";
+TEST_P(BackendWhereFunctionsMayBlock, StreamsDoNotWaitForEachOther) {
     const std::size_t bytes = 64 * kib;
     unsigned char* const host = make_pinned(bytes);
     void* const memory = make_memory(bytes);
@@ -77,8 +75,7 @@ TEST_P(BackendContract, DestroyedStreamStillDoesItsWork) {
     EXPECT_EQ(noted().size(), 10U);
 }
 
-TEST_P(BackendContract, ToDestroyAStreamDoesNotWaitForItsWork) {
-    if (!functions_may_block()) GTEST_SKIP() << "host functions may not block";
+TEST_P(BackendWhereFunctionsMayBlock, ToDestroyAStreamDoesNotWaitForItsWork) {
     StreamHandle stream = nullptr;
     ASSERT_EQ(backend().create_stream(device, &stream), DeviceStatus::ok);
     Gate gate;
@@ -118,8 +115,7 @@ TEST_P(BackendContract, OrderGoesThroughAChainOfStreams) {
     EXPECT_EQ(noted(), expected);
 }
 
-TEST_P(BackendContract, WaitIsForWhatTheEventStoodForAtThatTime) {
-    if (!functions_may_block()) GTEST_SKIP() << "host functions may not block";
+TEST_P(BackendWhereFunctionsMayBlock, WaitIsForWhatTheEventStoodForAtThatTime) {
     const StreamHandle waits = make_stream();
     const StreamHandle held = make_stream();
     const EventHandle event = make_event();
@@ -132,8 +128,7 @@ TEST_P(BackendContract, WaitIsForWhatTheEventStoodForAtThatTime) {
     EXPECT_EQ(backend().query_event(device, event), DeviceStatus::not_ready);
 }
 
-TEST_P(BackendContract, StreamThatWaitsIsNotDone) {
-    if (!functions_may_block()) GTEST_SKIP() << "host functions may not block";
+TEST_P(BackendWhereFunctionsMayBlock, StreamThatWaitsIsNotDone) {
     const StreamHandle held = make_stream();
     const StreamHandle waits = make_stream();
     const EventHandle event = make_event();
@@ -176,8 +171,7 @@ TEST_P(BackendContract, EventMayGoWhileAStreamWaitsForIt) {
     EXPECT_EQ(noted(), (std::vector<int>{1, 2}));
 }
 
-TEST_P(BackendContract, RefusesStreamsThatAreNotThere) {
-    if (!knows_handles()) GTEST_SKIP() << "the driver does not tell handles that are not there";
+TEST_P(BackendThatKnowsHandles, RefusesStreamsThatAreNotThere) {
     StreamHandle gone = nullptr;
     ASSERT_EQ(backend().create_stream(device, &gone), DeviceStatus::ok);
     ASSERT_EQ(backend().destroy_stream(device, gone), DeviceStatus::ok);

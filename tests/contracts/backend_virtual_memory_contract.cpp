@@ -70,8 +70,7 @@ private:
 
 }  // namespace
 
-TEST_P(BackendContract, HasNoVirtualMemoryWhereItSaysSo) {
-    if (abilities().virtual_memory) GTEST_SKIP() << "there is virtual memory";
+TEST_P(BackendWithoutVirtualMemory, HasNoVirtualMemoryWhereItSaysSo) {
     constexpr auto expected = DeviceStatus::not_supported;
     void* address = this;
     EXPECT_EQ(backend().reserve_addresses(device, mib, &address), expected);
@@ -86,8 +85,7 @@ TEST_P(BackendContract, HasNoVirtualMemoryWhereItSaysSo) {
     EXPECT_EQ(backend().unmap_memory(device, address, mib), expected);
 }
 
-TEST_P(BackendContract, MapsPiecesThatAreOneRangeToItsUsers) {
-    if (!abilities().virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(BackendWithVirtualMemory, MapsPiecesThatAreOneRangeToItsUsers) {
     Space space(backend(), 4);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(space.at(0)) % space.granule, 0U);
     // The last first: pieces come in any order.
@@ -101,8 +99,7 @@ TEST_P(BackendContract, MapsPiecesThatAreOneRangeToItsUsers) {
     EXPECT_EQ(read(space.at(1) - 100, 200), Bytes(200, 0x33));
 }
 
-TEST_P(BackendContract, MemoryKeepsItsContentFromOneAddressToAnother) {
-    if (!abilities().virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(BackendWithVirtualMemory, MemoryKeepsItsContentFromOneAddressToAnother) {
     Space space(backend(), 2);
     const MemoryHandle memory = space.make();
     const Bytes written = pattern(space.granule);
@@ -117,8 +114,7 @@ TEST_P(BackendContract, MemoryKeepsItsContentFromOneAddressToAnother) {
     EXPECT_TRUE(read(space.at(1), space.granule) == written);
 }
 
-TEST_P(BackendContract, UnmapsSeveralPiecesAtOnce) {
-    if (!abilities().virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(BackendWithVirtualMemory, UnmapsSeveralPiecesAtOnce) {
     Space space(backend(), 4);
     for (std::size_t index = 0; index < 4; ++index) {
         ASSERT_EQ(space.map(index, space.make()), DeviceStatus::ok) << backend().last_error();
@@ -129,8 +125,7 @@ TEST_P(BackendContract, UnmapsSeveralPiecesAtOnce) {
     EXPECT_EQ(space.map(1, space.make()), DeviceStatus::ok) << backend().last_error();
 }
 
-TEST_P(BackendContract, MapsMemoryOfSeveralGranulesAsOne) {
-    if (!abilities().virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(BackendWithVirtualMemory, MapsMemoryOfSeveralGranulesAsOne) {
     Space space(backend(), 3);
     const std::size_t bytes = 2 * space.granule;
     MemoryHandle memory = nullptr;
@@ -146,8 +141,7 @@ TEST_P(BackendContract, MapsMemoryOfSeveralGranulesAsOne) {
     EXPECT_EQ(backend().destroy_memory(device, memory), DeviceStatus::ok);
 }
 
-TEST_P(BackendContract, RefusesSizesThatAreNoGranules) {
-    if (!abilities().virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(BackendWithVirtualMemory, RefusesSizesThatAreNoGranules) {
     const std::size_t granule = abilities().granularity;
     for (const std::size_t bytes : {std::size_t{0}, granule / 2, granule + 1}) {
         void* address = this;
@@ -160,8 +154,7 @@ TEST_P(BackendContract, RefusesSizesThatAreNoGranules) {
     }
 }
 
-TEST_P(BackendContract, RefusesToMapWhereNothingMayBeMapped) {
-    if (!abilities().virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(BackendWithVirtualMemory, RefusesToMapWhereNothingMayBeMapped) {
     Space space(backend(), 2);
     const MemoryHandle memory = space.make();
     const MemoryHandle other = space.make();
@@ -179,8 +172,7 @@ TEST_P(BackendContract, RefusesToMapWhereNothingMayBeMapped) {
     EXPECT_EQ(space.map(1, other), DeviceStatus::ok) << backend().last_error();
 }
 
-TEST_P(BackendContract, RefusesToEndWhatIsNotThere) {
-    if (!abilities().virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(BackendWithVirtualMemory, RefusesToEndWhatIsNotThere) {
     Space space(backend(), 2);
     expect_refused(space.unmap(0));
     if (knows_handles()) {
@@ -195,8 +187,7 @@ TEST_P(BackendContract, RefusesToEndWhatIsNotThere) {
     EXPECT_EQ(read(space.at(0), kib), pattern(kib));
 }
 
-TEST_P(BackendContract, RunsOutOfVirtualMemoryWithoutChangingAnything) {
-    if (!abilities().virtual_memory) GTEST_SKIP() << "no virtual memory";
+TEST_P(BackendWithVirtualMemory, RunsOutOfVirtualMemoryWithoutChangingAnything) {
     DeviceMemoryInfo info;
     ASSERT_EQ(backend().memory_info(device, info), DeviceStatus::ok);
     const std::size_t granule = abilities().granularity;

@@ -18,12 +18,19 @@ MadeBackend make() {
     return {std::make_unique<SimulatedBackend>(options), ""};
 }
 
+const auto schedules = ::testing::Values(BackendFactory{"eager", make<Schedule::eager>},
+                                         BackendFactory{"lazy", make<Schedule::lazy>},
+                                         BackendFactory{"random", make<Schedule::random>});
+INSTANTIATE_TEST_SUITE_P(Simulated, BackendContract, schedules, name_of);
+INSTANTIATE_TEST_SUITE_P(Simulated, BackendThatKnowsHandles, schedules, name_of);
+INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithVirtualMemory, schedules, name_of);
+INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithCapture, schedules, name_of);
+INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithCaptureThatKnowsHandles, schedules, name_of);
+INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithStreamOrder, schedules, name_of);
 // A function that blocks would block the thread that gives or waits for work.
-INSTANTIATE_TEST_SUITE_P(Simulated, BackendContract,
-                         ::testing::Values(BackendFactory{"eager", make<Schedule::eager>, false},
-                                           BackendFactory{"lazy", make<Schedule::lazy>, false},
-                                           BackendFactory{"random", make<Schedule::random>, false}),
-                         name_of);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendWhereFunctionsMayBlock);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendWithoutVirtualMemory);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendWithoutCapture);
 
 }  // namespace
 }  // namespace tensorpool::testing

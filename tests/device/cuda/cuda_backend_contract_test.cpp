@@ -13,9 +13,16 @@ MadeBackend made_of(std::unique_ptr<CudaBackend> backend) {
 MadeBackend make_with_driver() {
     return made_of(std::make_unique<CudaBackend>());
 }
-INSTANTIATE_TEST_SUITE_P(Cuda, BackendContract,
-                         ::testing::Values(BackendFactory{"driver", make_with_driver, true, false}),
-                         name_of);
+// It may have a device of any kind.
+const auto driver = ::testing::Values(
+    BackendFactory{"driver", make_with_driver, /*knows_handles=*/false, /*is_of_machine=*/true});
+INSTANTIATE_TEST_SUITE_P(Cuda, BackendContract, driver, name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, BackendWhereFunctionsMayBlock, driver, name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithVirtualMemory, driver, name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithoutVirtualMemory, driver, name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithCapture, driver, name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithoutCapture, driver, name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithStreamOrder, driver, name_of);
 
 #ifdef TENSORPOOL_FAKE_CUDA
 
@@ -25,10 +32,20 @@ MadeBackend make_with_fake() {
 MadeBackend make_with_old_fake() {
     return made_of(std::make_unique<CudaBackend>(TENSORPOOL_FAKE_CUDA_OLD));
 }
-INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendContract,
-                         ::testing::Values(BackendFactory{"fake", make_with_fake, true},
-                                           BackendFactory{"old_fake", make_with_old_fake, true}),
-                         name_of);
+const BackendFactory fake = {"fake", make_with_fake};
+const BackendFactory old_fake = {"old_fake", make_with_old_fake};
+const auto both = ::testing::Values(fake, old_fake);
+const auto new_only = ::testing::Values(fake);
+const auto old_only = ::testing::Values(old_fake);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendContract, both, name_of);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWhereFunctionsMayBlock, both, name_of);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendThatKnowsHandles, both, name_of);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithVirtualMemory, new_only, name_of);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithCapture, new_only, name_of);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithCaptureThatKnowsHandles, new_only, name_of);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithStreamOrder, new_only, name_of);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithoutVirtualMemory, old_only, name_of);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithoutCapture, old_only, name_of);
 
 #endif
 

@@ -11,9 +11,21 @@ MadeBackend make_host() {
     return {std::make_unique<HostBackend>(), ""};
 }
 
+const auto host = ::testing::Values(BackendFactory{"host", make_host});
+INSTANTIATE_TEST_SUITE_P(Host, BackendContract, host, name_of);
+INSTANTIATE_TEST_SUITE_P(Host, BackendWhereFunctionsMayBlock, host, name_of);
+INSTANTIATE_TEST_SUITE_P(Host, BackendThatKnowsHandles, host, name_of);
+INSTANTIATE_TEST_SUITE_P(Host, BackendWithCapture, host, name_of);
+INSTANTIATE_TEST_SUITE_P(Host, BackendWithCaptureThatKnowsHandles, host, name_of);
+INSTANTIATE_TEST_SUITE_P(Host, BackendWithStreamOrder, host, name_of);
+
+// Virtual memory takes Linux, and a kernel that lets memory have no name.
+const auto of_machine = ::testing::Values(
+    BackendFactory{"host", make_host, /*knows_handles=*/true, /*is_of_machine=*/true});
+#ifdef __linux__
+INSTANTIATE_TEST_SUITE_P(Host, BackendWithVirtualMemory, of_machine, name_of);
+#else
+INSTANTIATE_TEST_SUITE_P(Host, BackendWithoutVirtualMemory, of_machine, name_of);
+#endif
 }  // namespace
-
-INSTANTIATE_TEST_SUITE_P(Host, BackendContract,
-                         ::testing::Values(BackendFactory{"host", make_host, true}), name_of);
-
 }  // namespace tensorpool::testing
