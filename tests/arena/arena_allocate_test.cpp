@@ -22,7 +22,7 @@ using platform::page_bytes;
 using testing::ArenaFigures;
 using testing::bare_options;
 using testing::Failing;
-using testing::fill;
+using testing::write_pattern;
 using testing::gib;
 using testing::holds;
 using testing::kib;
@@ -87,7 +87,7 @@ TEST_P(ArenaGrowth, BlocksStayWhereTheyAreAndKeepTheirContent) {
         const std::size_t bytes = random.log_uniform(1, 200'000);
         blocks.push_back({arena.allocate(bytes), bytes});
         ASSERT_EQ(blocks.back().at, base + used);
-        fill(blocks.back().at, bytes, blocks.size());
+        write_pattern(blocks.back().at, bytes, blocks.size());
         used += (bytes + 63) / 64 * 64;
         ASSERT_EQ(arena.used(), used);
         ASSERT_LT(arena.available(), page_bytes());
@@ -101,7 +101,7 @@ TEST_P(ArenaGrowth, BlocksStayWhereTheyAreAndKeepTheirContent) {
 TEST_P(ArenaGrowth, NothingIsFilled) {
     Arena arena(options());
     void* const block = arena.allocate(mib);
-    fill(block, mib, 3);
+    write_pattern(block, mib, 3);
     arena.reset();
     // Amid the pages that were written, so it grows past them.
     EXPECT_EQ(arena.allocate(3 * mib), block);
@@ -176,7 +176,7 @@ TEST_P(ArenaGrowth, RefusedByTheSystemLeavesTheArenaAsItWas) {
     Told told;
     Arena arena(told.listening(options()));
     void* const block = arena.allocate(mib);
-    fill(block, mib, 1);
+    write_pattern(block, mib, 1);
     const std::size_t before = committed();
     const ArenaFigures figures(arena);
     told.take();
@@ -256,7 +256,7 @@ TEST(ArenaAllocate, AvailableMemoryIsTheEnd) {
         options.growth = GrowthPolicy::aggressive();
         Arena arena(options);
         void* const block = arena.allocate(mib);
-        fill(block, mib, 1);
+        write_pattern(block, mib, 1);
         std::string refusal;
         while (refusal.empty()) {
             refusal = message_of<AllocationError>([&] { arena.allocate(256 * mib); });

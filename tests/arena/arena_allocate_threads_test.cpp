@@ -24,7 +24,7 @@ using testing::bare_options;
 using testing::Block;
 using testing::block_of;
 using testing::Blocks;
-using testing::fill;
+using testing::write_pattern;
 using testing::in_order;
 using testing::kib;
 using testing::mib;
@@ -104,7 +104,7 @@ TEST(ArenaThreads, AlignmentsAreKeptAndCostOnlyPadding) {
             auto* const at = static_cast<std::byte*>(arena.allocate(bytes, alignment));
             misaligned += base::is_aligned(at, alignment) ? 0 : 1;
             padding += alignment > 64 ? alignment - 64 : 0;
-            fill(at, bytes, number * 1000 + i);
+            write_pattern(at, bytes, number * 1000 + i);
             given[number].push_back({at, bytes, number * 1000 + i});
         }
     });

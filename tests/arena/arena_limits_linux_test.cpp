@@ -60,7 +60,7 @@ extern "C" __attribute__((no_sanitize("thread", "address", "undefined"))) int op
 namespace tensorpool {
 namespace {
 
-using testing::fill;
+using testing::write_pattern;
 using testing::gib;
 using testing::holds;
 using testing::holds_in_child;
@@ -81,7 +81,7 @@ std::size_t blocks_until_refused(Arena& arena, std::size_t bytes, std::size_t to
     try {
         for (;;) {
             blocks.push_back(arena.allocate(bytes));
-            fill(blocks.back(), touched, blocks.size());
+            write_pattern(blocks.back(), touched, blocks.size());
         }
     } catch (const std::bad_alloc&) {
     }
@@ -151,7 +151,7 @@ TEST(ArenaUnderRlimitAs, ManyArenasShareWhatIsLeft) {
         try {
             for (;;) {
                 arenas.push_back(std::make_unique<Arena>());
-                fill(arenas.back()->allocate(mib), mib, arenas.size());
+                write_pattern(arenas.back()->allocate(mib), mib, arenas.size());
             }
         } catch (const std::bad_alloc&) {
         }

@@ -25,7 +25,7 @@ namespace tensorpool {
 namespace {
 
 using testing::bare_options;
-using testing::fill;
+using testing::write_pattern;
 using testing::gib;
 using testing::holds;
 using testing::kib;
@@ -45,14 +45,14 @@ TEST(ArenaFork, ChildGoesOnWhereItsParentWas) {
     options.objects = true;
     Arena arena(options);
     void* const block = arena.allocate(mib);
-    fill(block, mib, 1);
+    write_pattern(block, mib, 1);
     arena.record(block, {.name = "block", .kind = "tensor", .bytes = mib});
     const Arena::Mark mark = arena.mark();
     EXPECT_TRUE(holds_in_mortal_child([&] {
         if (!holds(block, mib, 1) || arena.used() != mib) return false;
-        fill(arena.allocate(10 * mib), 10 * mib, 2);
+        write_pattern(arena.allocate(10 * mib), 10 * mib, 2);
         if (arena.try_allocate(64 * mib) != nullptr) return false;
-        fill(block, mib, 3);
+        write_pattern(block, mib, 3);
         arena.release_to(mark);
         if (arena.objects().size() != 1) return false;
         arena.reset();
@@ -200,7 +200,7 @@ TEST(ArenaFork, AmidGrowthsAndRefusalsLeavesTheChildWorkingArenas) {
             const Arena::Mark mark = arena.mark();
             if (mark.offset() != arena.used() || mark.offset() > mib) return false;
             void* const block = arena.try_allocate(640);
-            if (block != nullptr) fill(block, 640, i);
+            if (block != nullptr) write_pattern(block, 640, i);
             try {
                 arena.allocate(2 * mib);
                 return false;
@@ -211,10 +211,10 @@ TEST(ArenaFork, AmidGrowthsAndRefusalsLeavesTheChildWorkingArenas) {
             if (block != nullptr && !holds(block, 640, i)) return false;
             arena.release_to(mark);
             arena.reset();
-            fill(arena.allocate(mib), mib, i);
+            write_pattern(arena.allocate(mib), mib, i);
             if (!arena.objects().empty()) return false;
             Arena own(bare_options());
-            fill(own.allocate(3 * mib), 3 * mib, i);
+            write_pattern(own.allocate(3 * mib), 3 * mib, i);
             return take_snapshot().arenas.size() >= 2;
         })) << "fork "
             << i;
@@ -284,7 +284,7 @@ TEST(ArenaFork, LeavesOtherThreadsArenasAsTheyWere) {
             for (unsigned round = 0; round < 100; ++round) {
                 for (std::size_t block = 0; block < 10; ++block) {
                     EXPECT_EQ(arena.used(), 128 * block);
-                    fill(arena.allocate(128), 128, block);
+                    write_pattern(arena.allocate(128), 128, block);
                 }
                 arena.reset();
             }

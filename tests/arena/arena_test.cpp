@@ -19,7 +19,7 @@ using base::align_up;
 using base::is_aligned;
 using testing::ArenaFigures;
 using testing::bare_options;
-using testing::fill;
+using testing::write_pattern;
 using testing::gib;
 using testing::holds;
 using testing::kib;
@@ -81,7 +81,7 @@ TEST_P(ArenaOfEachKind, BlocksAreDistinctAlignedAndKeepTheirContent) {
                                              : arena.try_allocate(bytes, alignment);
         ASSERT_NE(block, nullptr);
         ASSERT_TRUE(is_aligned(block, alignment) && is_aligned(block, 64)) << alignment;
-        fill(block, bytes, blocks.size());
+        write_pattern(block, bytes, blocks.size());
         blocks.push_back({block, bytes});
         rounded += align_up(bytes, 64);
     }
@@ -180,7 +180,7 @@ std::size_t alignment_without_place(const void* base, std::size_t begin, std::si
 TEST_P(ArenaOfEachKind, FullOneRefusesAndStaysUsable) {
     Arena arena = make();
     void* const first = arena.allocate(31 * mib);
-    fill(first, 31 * mib, 5);
+    write_pattern(first, 31 * mib, 5);
     const ArenaFigures before(arena);
     EXPECT_THROW(arena.allocate(2 * mib), std::bad_alloc);
     EXPECT_THROW(arena.allocate(mib + 1), std::bad_alloc);
@@ -189,7 +189,7 @@ TEST_P(ArenaOfEachKind, FullOneRefusesAndStaysUsable) {
     EXPECT_EQ(arena.try_allocate(2 * mib), nullptr);
     EXPECT_EQ(ArenaFigures(arena), before);
     void* const rest = arena.allocate(mib);
-    fill(rest, mib, 6);
+    write_pattern(rest, mib, 6);
     EXPECT_EQ(arena.available(), 0U);
     EXPECT_THROW(arena.allocate(1), std::bad_alloc);
     EXPECT_EQ(arena.try_allocate(1), nullptr);

@@ -27,7 +27,7 @@ inline ArenaOptions bare_options() {
 }
 
 /// Writes a pattern that another seed would not give.
-inline void fill(void* block, std::size_t bytes, std::uint64_t seed) {
+inline void write_pattern(void* block, std::size_t bytes, std::uint64_t seed) {
     auto* const at = static_cast<unsigned char*>(block);
     for (std::size_t i = 0; i < bytes; ++i) at[i] = static_cast<unsigned char>(seed * 131 + i * 7);
 }

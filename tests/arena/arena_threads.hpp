@@ -77,7 +77,7 @@ inline std::byte* allocate_somehow(Arena& arena, std::size_t bytes, Random& rand
 
 inline Block block_of(Arena& arena, std::size_t bytes, Random& random, std::uint64_t seed) {
     const Block block{allocate_somehow(arena, bytes, random), bytes, seed};
-    if (block.at != nullptr) fill(block.at, bytes, seed);
+    if (block.at != nullptr) write_pattern(block.at, bytes, seed);
     return block;
 }
 

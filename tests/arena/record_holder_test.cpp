@@ -252,7 +252,7 @@ TEST(ScratchRecord, ScratchWithoutAPlaceWorksAndLeavesNoTrace) {
         EXPECT_EQ(other.totals.growths, 1U);
         {
             const ScratchScope scope;
-            fill(scratch.allocate(mib), mib, 1);
+            write_pattern(scratch.allocate(mib), mib, 1);
             EXPECT_EQ(other.totals.growths, 2U);
             EXPECT_EQ(other.totals.capacity_bytes, scratch.capacity());
         }
