@@ -1,0 +1,38 @@
+# Tests of the layers, from inside.
+foreach(layer base platform statistics pages blocks arena trace misuse)
+  tensorpool_add_tests(${layer})
+endforeach()
+if(TENSORPOOL_BUILD_DEVICE)
+  include(device.cmake)
+endif()
+if(TENSORPOOL_BUILD_MODELS)
+  tensorpool_add_tests(files)
+  # What model_fuzz found, for model_corpus_test.cpp; and whether this build reads safetensors.
+  target_compile_definitions(files_tests PRIVATE
+    TENSORPOOL_MODEL_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/fuzz/model_corpus"
+    TENSORPOOL_TESTS_JSON=$<BOOL:${TENSORPOOL_READS_SAFETENSORS}>)
+endif()
+if(TENSORPOOL_BUILD_PLANNING)
+  tensorpool_add_tests(planner)
+  tensorpool_add_tests(planned)
+  # Public hard instances, for minimalloc_test.cpp.
+  target_compile_definitions(planner_tests PRIVATE
+    TENSORPOOL_MINIMALLOC="${CMAKE_CURRENT_SOURCE_DIR}/planner/minimalloc")
+endif()
+
+# What segment_fuzz found, for segment_corpus_linux_test.cpp.
+target_compile_definitions(statistics_tests PRIVATE
+  TENSORPOOL_SEGMENT_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/fuzz/segment_corpus")
+
+# So that arena/refused_maps.hpp can refuse memory.
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  target_link_options(arena_tests PRIVATE -Wl,--wrap=mmap)
+  # So that files/old_kernel_linux_test.cpp can be on one.
+  if(TARGET files_tests)
+    target_link_options(files_tests PRIVATE -Wl,--wrap=madvise)
+  endif()
+  # So that platform/files/trace_output_linux_test.cpp can have more rights.
+  target_link_options(platform_tests PRIVATE -Wl,--wrap=getauxval)
+  # So that trace/held_writes.hpp can hold a thread up, and trace/moved_clock.hpp move the clock.
+  target_link_options(trace_tests PRIVATE -Wl,--wrap=writev,--wrap=clock_gettime)
+endif()
