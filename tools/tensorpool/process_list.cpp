@@ -64,12 +64,9 @@ std::string list_json(const ListedProcess& listed) {
         json["scratches"] = listed.snapshot->scratches.size();
         json["planned"] = listed.snapshot->planned.size();
         json["devices"] = listed.snapshot->devices.size();
-        json["in_use_bytes"] = totals.in_use_bytes;
-        json["capacity_bytes"] = totals.capacity_bytes;
-        json["peak_in_use_bytes"] = totals.peak_bytes;
-        json["limit_bytes"] = totals.limit_bytes;
-        json["device_in_use_bytes"] = totals.device_in_use_bytes;
-        json["device_capacity_bytes"] = totals.device_capacity_bytes;
+        for (const TotalMetric& metric : total_metrics) {
+            if (metric.is_memory) json[metric.name] = totals.*metric.value;
+        }
     }
     // A name that is no UTF-8 must not end the program.
     return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

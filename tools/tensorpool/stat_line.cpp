@@ -77,25 +77,16 @@ std::string stat_line(const StatLook& look, Sizes sizes) {
 }
 
 std::string stat_json(const StatLook& look) {
-    const nlohmann::ordered_json json = {
-        {"process", look.process},
-        {"time_unix_ns", look.time_unix_ns},
-        {"seconds", look.seconds},
-        {"in_use_bytes", look.totals.in_use_bytes},
-        {"capacity_bytes", look.totals.capacity_bytes},
-        {"peak_in_use_bytes", look.totals.peak_bytes},
-        {"limit_bytes", look.totals.limit_bytes},
-        {"allocations", look.totals.allocations},
-        {"deallocations", look.totals.deallocations},
-        {"failures", look.totals.failures},
-        {"checks", look.totals.checks},
-        {"device_in_use_bytes", look.totals.device_in_use_bytes},
-        {"device_capacity_bytes", look.totals.device_capacity_bytes},
-        {"allocations_rate", look.rates.allocations},
-        {"deallocations_rate", look.rates.deallocations},
-        {"allocated_bytes_rate", look.rates.allocated_bytes},
-        {"minor_faults_rate", look.rates.faults},
-        {"hit_ratio", look.rates.hit_ratio}};
+    nlohmann::ordered_json json = {
+        {"process", look.process}, {"time_unix_ns", look.time_unix_ns}, {"seconds", look.seconds}};
+    for (const TotalMetric& metric : total_metrics) {
+        json[metric.name] = look.totals.*metric.value;
+    }
+    json["allocations_rate"] = look.rates.allocations;
+    json["deallocations_rate"] = look.rates.deallocations;
+    json["allocated_bytes_rate"] = look.rates.allocated_bytes;
+    json["minor_faults_rate"] = look.rates.faults;
+    json["hit_ratio"] = look.rates.hit_ratio;
     return json.dump();
 }
 

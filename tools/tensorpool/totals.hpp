@@ -26,6 +26,25 @@ struct Totals {
 };
 Totals add_up(const ProcessSnapshot& snapshot);
 
+/// A total under its name in JSON.
+struct TotalMetric {
+    const char* name;
+    std::uint64_t Totals::*value;
+    bool is_memory = true;  ///< so `ls` shows it too
+};
+inline constexpr TotalMetric total_metrics[] = {
+    {"in_use_bytes", &Totals::in_use_bytes},
+    {"capacity_bytes", &Totals::capacity_bytes},
+    {"peak_in_use_bytes", &Totals::peak_bytes},
+    {"limit_bytes", &Totals::limit_bytes},
+    {"allocations", &Totals::allocations, false},
+    {"deallocations", &Totals::deallocations, false},
+    {"failures", &Totals::failures, false},
+    {"checks", &Totals::checks, false},
+    {"device_in_use_bytes", &Totals::device_in_use_bytes},
+    {"device_capacity_bytes", &Totals::device_capacity_bytes},
+};
+
 /// What all pools of a process did, a second.
 struct TotalRates {
     double allocations = 0;

@@ -10,15 +10,29 @@ namespace {
 
 constexpr std::uint64_t unit_ns = 10'000'000;  // of Sample::time
 
+constexpr float unknown = std::numeric_limits<float>::quiet_NaN();
+
+/// `rates` is null for the first snapshot that has the pool.
+PoolSample sample_of(std::uint32_t time, const PoolStatistics& pool, const PoolRates* rates) {
+    PoolSample sample = {.time = time};
+    for (std::size_t i = 0; i < series_count; ++i) {
+        const auto& [name, bytes, rate] = pool_series[i];
+        if (bytes != nullptr) {
+            sample.figures[i] = bytes(pool);
+        } else {
+            sample.figures[i] = rates != nullptr ? static_cast<float>(rates->*rate) : unknown;
+        }
+    }
+    return sample;
+}
+
 const PoolRates* rates_of(const ProcessRates& rates, std::uint64_t pool) {
-    const auto found = std::find_if(rates.pools.begin(), rates.pools.end(),
-                                    [pool](const PoolRates& of) { return of.pool == pool; });
+    const auto found = std::ranges::find(rates.pools, pool, &PoolRates::pool);
     return found == rates.pools.end() ? nullptr : &*found;
 }
 
 float faults_of(const ProcessRates& rates) {
-    const bool known = rates.seconds > 0;
-    return known ? static_cast<float>(rates.minor_faults) : std::numeric_limits<float>::quiet_NaN();
+    return rates.seconds > 0 ? static_cast<float>(rates.minor_faults) : unknown;
 }
 
 }  // namespace
@@ -33,7 +47,7 @@ void History::add(const ProcessSnapshot& snapshot, const ProcessRates& rates) {
     for (const PoolStatistics& pool : snapshot.pools) {
         Pool& kept = pools_[pool.id];
         kept.name = pool.name;
-        kept.history.add({time, figures_of(pool, rates_of(rates, pool.id))});
+        kept.history.add(sample_of(time, pool, rates_of(rates, pool.id)));
     }
 }
 

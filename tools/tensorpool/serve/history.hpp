@@ -9,12 +9,12 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "serve/figure_history.hpp"
-#include "serve/figures.hpp"
+#include "serve/pool_series.hpp"
 
 namespace tensorpool::command::serve {
 
-using PoolSample = Sample<figure_count>;
-static_assert(sizeof(PoolSample) == 64, "16 figures of 4 bytes, with the time");
+using PoolSample = Sample<series_count>;
+static_assert(sizeof(PoolSample) == 64, "16 numbers of 4 bytes, with the time");
 using ProcessSample = Sample<1>;  ///< its page faults a second
 
 /// One thread's at a time.
@@ -29,7 +29,7 @@ public:
 private:
     struct Pool {
         std::string name;
-        FigureHistory<figure_count> history;
+        FigureHistory<series_count> history;
     };
 
     void forget_missing(const ProcessSnapshot& snapshot);

@@ -24,7 +24,7 @@ void HistoryJson::add(std::uint64_t pool, const std::string& name,
     text_ += fmt::format(R"({{"id":{},"name":{},"t":[)", pool, json_string(name));
     add_times(samples);
     text_ += R"(],"series":{)";
-    for (std::size_t i = 0; i < figure_count; ++i) add_series(static_cast<Figure>(i), samples);
+    for (std::size_t i = 0; i < series_count; ++i) add_series(i, samples);
     add_faults(samples);
     text_ += "}}";
 }
@@ -37,10 +37,10 @@ void HistoryJson::add_times(std::span<const PoolSample> samples) {
     }
 }
 
-void HistoryJson::add_series(Figure figure, std::span<const PoolSample> samples) {
-    text_ += fmt::format(R"("{}":[)", name_of(figure));
+void HistoryJson::add_series(std::size_t series, std::span<const PoolSample> samples) {
+    text_ += fmt::format(R"("{}":[)", pool_series[series].name);
     for (std::size_t i = 0; i < samples.size(); ++i) {
-        add_value(i == 0, samples[i].figures[static_cast<std::size_t>(figure)]);
+        add_value(i == 0, samples[i].figures[series]);
     }
     text_ += "],";
 }

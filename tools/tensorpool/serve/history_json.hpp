@@ -23,7 +23,7 @@ public:
 
 private:
     void add_times(std::span<const PoolSample> samples);
-    void add_series(Figure figure, std::span<const PoolSample> samples);
+    void add_series(std::size_t series, std::span<const PoolSample> samples);
     void add_faults(std::span<const PoolSample> samples);
     void add_value(bool first, float value);
 
