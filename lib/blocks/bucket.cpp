@@ -15,7 +15,7 @@ namespace {
 using pages::Changes;
 using pages::PageCount;
 using pages::PageEntry;
-using pages::Refusal;
+using pages::SlowPath;
 using pages::Span;
 using statistics::CheckKind;
 using statistics::count_failed_check;
@@ -38,11 +38,11 @@ Bucket::~Bucket() {
     if (Depot* const depot = depot_.load(std::memory_order_relaxed)) depot->~Depot();
 }
 
-unsigned Bucket::take(void** blocks, unsigned most, Changes& changes, Refusal& refusal) noexcept {
+unsigned Bucket::take(void** blocks, unsigned most, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
     unsigned count = 0;
     while (count < most) {
-        Span* const span = span_with_room(changes, refusal);
+        Span* const span = span_with_room(path);
         if (span == nullptr) break;
         count += take_home(*span, blocks + count, most - count);
         count += carve(*span, blocks + count, most - count);
@@ -111,22 +111,22 @@ void Bucket::remember(void* block, std::size_t requested_bytes) noexcept {
     span.requested[index_in(span, block)] = static_cast<std::uint32_t>(requested_bytes);
 }
 
-Span* Bucket::span_with_room(Changes& changes, Refusal& refusal) noexcept {
+Span* Bucket::span_with_room(SlowPath& path) noexcept {
     if (!with_room_.empty()) return &with_room_.front();
-    Span* span = new_span(layout_.pages, changes, refusal);
+    Span* span = new_span(layout_.pages, path);
     // Near a limit a span of one block may still do.
     const auto least = static_cast<PageCount>(base::ceil_divide(layout_.stride, pages::page_bytes));
-    if (span == nullptr && least < layout_.pages) span = new_span(least, changes, refusal);
+    if (span == nullptr && least < layout_.pages) span = new_span(least, path);
     return span;
 }
 
-Span* Bucket::new_span(PageCount pages, Changes& changes, Refusal& refusal) noexcept {
+Span* Bucket::new_span(PageCount pages, SlowPath& path) noexcept {
     const pages::PageRequest request{
         .pages = pages,
         .kind = pages::kind_of_bucket(number_),
         .huge = capacity() >= grown_bucket_bytes &&
                 sources_.heap.options().huge_pages != HugePages::never};
-    Span* const span = sources_.heap.allocate(request, changes, refusal);
+    Span* const span = sources_.heap.allocate(request, path);
     if (span == nullptr) return nullptr;
     span->blocks = static_cast<std::uint16_t>(
         std::min(layout_.blocks, blocks_in(span->bytes(), layout_.stride)));
@@ -134,8 +134,8 @@ Span* Bucket::new_span(PageCount pages, Changes& changes, Refusal& refusal) noex
     span->home = 0;
     std::fill(std::begin(span->home_bits), std::end(span->home_bits), 0);
     if (sources_.remember_requests && !make_memory_of_requests(*span)) {
-        sources_.heap.free(*span, changes);
-        refusal = pages::no_records();
+        sources_.heap.free(*span, path);
+        path.refusal = pages::no_records();
         return nullptr;
     }
     with_room_.push_front(*span);

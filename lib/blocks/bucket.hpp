@@ -36,8 +36,7 @@ public:
 
     /// Takes up to `most` blocks, at least one unless memory is refused; returns how many. The last
     /// one has the lowest address.
-    unsigned take(void** blocks, unsigned most, pages::Changes& changes,
-                  pages::Refusal& refusal) noexcept;
+    unsigned take(void** blocks, unsigned most, pages::SlowPath& path) noexcept;
     /// Sets the blocks' bits; spans that are all home go back to the page heap.
     void bring_home(void* const* blocks, unsigned count, pages::Changes& changes) noexcept;
 
@@ -89,9 +88,8 @@ public:
     void unlock() noexcept { mutex_.unlock(); }
 
 private:
-    pages::Span* span_with_room(pages::Changes& changes, pages::Refusal& refusal) noexcept;
-    pages::Span* new_span(pages::PageCount pages, pages::Changes& changes,
-                          pages::Refusal& refusal) noexcept;
+    pages::Span* span_with_room(pages::SlowPath& path) noexcept;
+    pages::Span* new_span(pages::PageCount pages, pages::SlowPath& path) noexcept;
     unsigned take_home(pages::Span& span, void** blocks, unsigned most) noexcept;
     unsigned carve(pages::Span& span, void** blocks, unsigned most) noexcept;
     pages::Span& span_of(void* block) noexcept;

@@ -24,16 +24,16 @@ BucketSet::~BucketSet() {
 }
 
 void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
-                                 pages::Changes& changes, pages::Refusal& refusal) noexcept {
+                                 pages::SlowPath& path) noexcept {
     void* block = nullptr;
-    const std::size_t grown_before = changes.grown;
-    if (buckets_[bucket].take(&block, 1, changes, refusal) == 0) return nullptr;
+    const std::size_t grown_before = path.grown;
+    if (buckets_[bucket].take(&block, 1, path) == 0) return nullptr;
     totals().hold(detail::bucket_bytes(bucket));
     const std::lock_guard guard(slots_.shared_mutex());
     detail::BucketCounters& counted = slots_.shared().buckets[bucket];
     detail::add(counted.taken, 1);
     detail::add(counted.misses, 1);
-    detail::add(counted.system_misses, changes.grown == grown_before ? 0 : 1);
+    detail::add(counted.system_misses, path.grown == grown_before ? 0 : 1);
     detail::add(counted.requested_bytes, requested_bytes);
     detail::add(counted.allocations, 1);
     statistics::count_shared_allocation(bucket, requested_bytes);

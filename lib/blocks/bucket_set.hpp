@@ -28,8 +28,8 @@ public:
     Bucket& operator[](unsigned bucket) noexcept { return buckets_[bucket]; }
 
     /// One block without a cache: straight from the spans. nullptr when refused.
-    void* allocate_direct(unsigned bucket, std::size_t requested_bytes, pages::Changes& changes,
-                          pages::Refusal& refusal) noexcept;
+    void* allocate_direct(unsigned bucket, std::size_t requested_bytes,
+                          pages::SlowPath& path) noexcept;
     void deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept;
 
     /// Brings home what lies in all depots.

@@ -31,10 +31,10 @@ void Cache::begin(BucketSet& set, statistics::CounterSlot& slot) noexcept {
     }
 }
 
-void* Cache::pop_slow(unsigned bucket, std::size_t requested_bytes, pages::Changes& changes,
-                      pages::Refusal& refusal) noexcept {
+void* Cache::pop_slow(unsigned bucket, std::size_t requested_bytes,
+                      pages::SlowPath& path) noexcept {
     statistics::look_at_scopes();
-    return refill(bucket, changes, refusal) ? pop(bucket, requested_bytes) : nullptr;
+    return refill(bucket, path) ? pop(bucket, requested_bytes) : nullptr;
 }
 
 void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept {
@@ -49,7 +49,7 @@ void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noe
     (*set_)[bucket].bring_home(&block, 1, changes);
 }
 
-bool Cache::refill(unsigned bucket, pages::Changes& changes, pages::Refusal& refusal) noexcept {
+bool Cache::refill(unsigned bucket, pages::SlowPath& path) noexcept {
     Side& side = sides_[bucket];
     if (side.spare != nullptr && side.spare->count != 0) {
         swap(bucket);
@@ -57,7 +57,7 @@ bool Cache::refill(unsigned bucket, pages::Changes& changes, pages::Refusal& ref
     }
     count_trip();
     grow(bucket);
-    if (!load_from_depot(bucket) && !load_from_spans(bucket, changes, refusal)) return false;
+    if (!load_from_depot(bucket) && !load_from_spans(bucket, path)) return false;
     detail::add(counters->buckets[bucket].misses, 1);
     return true;
 }
@@ -75,23 +75,22 @@ bool Cache::load_from_depot(unsigned bucket) noexcept {
     return true;
 }
 
-bool Cache::load_from_spans(unsigned bucket, pages::Changes& changes,
-                            pages::Refusal& refusal) noexcept {
+bool Cache::load_from_spans(unsigned bucket, pages::SlowPath& path) noexcept {
     Side& side = sides_[bucket];
     Bucket& central = (*set_)[bucket];
     if (side.loaded == nullptr) {
         Magazine* const empty = central.take_empty(Bucket::MayMake::always);
         if (empty == nullptr) {
-            refusal = pages::no_records();
+            path.refusal = pages::no_records();
             return false;
         }
         empty->count = 0;
         load(bucket, *empty);
     }
     Magazine& magazine = *side.loaded;
-    const std::size_t grown_before = changes.grown;
-    magazine.count = central.take(magazine.blocks, side.capacity, changes, refusal);
-    const bool grew = changes.grown != grown_before && magazine.count != 0;
+    const std::size_t grown_before = path.grown;
+    magazine.count = central.take(magazine.blocks, side.capacity, path);
+    const bool grew = path.grown != grown_before && magazine.count != 0;
     detail::add(counters->buckets[bucket].system_misses, grew ? 1 : 0);
     count_taken(bucket, magazine.count);
     const bool any = magazine.count != 0;

@@ -27,8 +27,7 @@ public:
     void begin(BucketSet& set, statistics::CounterSlot& slot) noexcept;
 
     /// A block when `pop` found none: from the spare, the depot or spans. nullptr when refused.
-    void* pop_slow(unsigned bucket, std::size_t requested_bytes, pages::Changes& changes,
-                   pages::Refusal& refusal) noexcept;
+    void* pop_slow(unsigned bucket, std::size_t requested_bytes, pages::SlowPath& path) noexcept;
     /// Takes a block when `push` found no room.
     void push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept;
 
@@ -60,10 +59,9 @@ private:
         std::uint64_t seen = 0;      // operations at the last look for idle buckets
     };
 
-    bool refill(unsigned bucket, pages::Changes& changes, pages::Refusal& refusal) noexcept;
+    bool refill(unsigned bucket, pages::SlowPath& path) noexcept;
     bool load_from_depot(unsigned bucket) noexcept;
-    bool load_from_spans(unsigned bucket, pages::Changes& changes,
-                         pages::Refusal& refusal) noexcept;
+    bool load_from_spans(unsigned bucket, pages::SlowPath& path) noexcept;
     bool make_room(unsigned bucket, pages::Changes& changes) noexcept;
     bool load_empty(unsigned bucket, pages::Changes& changes) noexcept;
 

@@ -19,8 +19,8 @@ PageCount pages_for(std::size_t bytes) noexcept {
 
 }  // namespace
 
-LargeBlocks::Taken LargeBlocks::allocate(std::size_t bytes, std::size_t alignment, Changes& changes,
-                                         Refusal& refusal) noexcept {
+LargeBlocks::Taken LargeBlocks::allocate(std::size_t bytes, std::size_t alignment,
+                                         SlowPath& path) noexcept {
     const PageCount pages = round_large(pages_for(bytes));
     if (alignment <= page_bytes) [[likely]] {
         if (Span* const span = cache_.take(pages); span != nullptr) {
@@ -28,21 +28,21 @@ LargeBlocks::Taken LargeBlocks::allocate(std::size_t bytes, std::size_t alignmen
             return {span, true};
         }
     }
-    if (pages > join_above_pages) empty_cache(changes);
+    if (pages > join_above_pages) empty_cache(path);
     PageRequest request = request_for(pages, alignment);
     request.may_grow = false;
-    Span* span = heap_.allocate(request, changes, refusal);
+    Span* span = heap_.allocate(request, path);
     if (span == nullptr) {
-        empty_cache(changes);
+        empty_cache(path);
         request.may_grow = true;
-        span = heap_.allocate(request, changes, refusal);
+        span = heap_.allocate(request, path);
     }
     return {span, false};
 }
 
-Span* LargeBlocks::allocate_tightly(std::size_t bytes, std::size_t alignment, Changes& changes,
-                                    Refusal& refusal) noexcept {
-    return heap_.allocate(request_for(pages_for(bytes), alignment), changes, refusal);
+Span* LargeBlocks::allocate_tightly(std::size_t bytes, std::size_t alignment,
+                                    SlowPath& path) noexcept {
+    return heap_.allocate(request_for(pages_for(bytes), alignment), path);
 }
 
 void LargeBlocks::free(Span& span, Changes& changes) noexcept {

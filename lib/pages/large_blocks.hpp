@@ -18,11 +18,9 @@ public:
         bool from_cache = false;
     };
     /// `alignment` in bytes, a power of two. Before the heap grows, the cache is emptied into it.
-    Taken allocate(std::size_t bytes, std::size_t alignment, Changes& changes,
-                   Refusal& refusal) noexcept;
+    Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
     /// As above, with no more pages than the bytes need: when a limit is near.
-    Span* allocate_tightly(std::size_t bytes, std::size_t alignment, Changes& changes,
-                           Refusal& refusal) noexcept;
+    Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
     void free(Span& span, Changes& changes) noexcept;
 
     /// Into the heap: everything, or what was not needed in the last whole period. Bytes moved.

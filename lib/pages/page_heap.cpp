@@ -28,25 +28,24 @@ PageHeap::~PageHeap() {
     space_.take_back(number_);
 }
 
-Span* PageHeap::allocate(const PageRequest& request, Changes& changes, Refusal& refusal) noexcept {
+Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
     if (request.alignment > granule_pages && request.alignment > space_.most_alignment()) {
-        refusal = {"the largest alignment", space_.most_alignment() * page_bytes};
-        refusal.advice = "it would fit with an alignment of at most that";
+        path.refusal = {"the largest alignment", space_.most_alignment() * page_bytes};
+        path.refusal.advice = "it would fit with an alignment of at most that";
         return nullptr;
     }
     // Free memory in pieces that are too small counts against a limit: room is made of it, until
     // there is enough or nothing is left. What goes may be a piece that the growth counted on.
-    std::size_t shortage = 0;
     do {
         const std::lock_guard guard(mutex_);
-        shortage = 0;
-        Span* const span = take(request, changes, refusal, shortage);
+        path.shortage = 0;
+        Span* const span = take(request, path);
         if (span != nullptr || !request.may_grow) return span;
-        if (shortage == 0 || hot_.total_pages() == 0) tell_free(refusal);
-    } while (shortage != 0 && shed(shortage, changes) != 0);
-    if (!refusal.knows_free) {  // what is free cannot be given back
+        if (path.shortage == 0 || hot_.total_pages() == 0) tell_free(path.refusal);
+    } while (path.shortage != 0 && shed(path.shortage, path) != 0);
+    if (!path.refusal.knows_free) {  // what is free cannot be given back
         const std::lock_guard guard(mutex_);
-        tell_free(refusal);
+        tell_free(path.refusal);
     }
     return nullptr;
 }
@@ -75,16 +74,15 @@ void PageHeap::unlock() noexcept {
     mutex_.unlock();
 }
 
-Span* PageHeap::take(const PageRequest& request, Changes& changes, Refusal& refusal,
-                     std::size_t& shortage) noexcept {
+Span* PageHeap::take(const PageRequest& request, SlowPath& path) noexcept {
     Span* extent = find_hot(request);
     if (extent == nullptr) {
-        if (!request.may_grow || !grow(request, changes, refusal, shortage)) return nullptr;
+        if (!request.may_grow || !grow(request, path)) return nullptr;
         extent = find_hot(request);
     }
     if (extent != nullptr && request.huge) ask_for_huge_pages(*extent);
     Span* const span = extent == nullptr ? nullptr : cut(*extent, request);
-    if (span == nullptr) refusal = no_records();
+    if (span == nullptr) path.refusal = no_records();
     count_free();
     return span;
 }

@@ -33,6 +33,15 @@ struct Changes {
 
 using base::Refusal;
 
+/// What one call of a pool needs on its way through the slow paths of an allocation, from the pool
+/// down to the pages: each of them adds to it, and the pool reports it at the end.
+struct SlowPath : Changes {
+    Refusal refusal = {};  // why there is no block, if there is none
+    /// Bytes that would have to be given back before the same growth can succeed; 0 if that would
+    /// not help.
+    std::size_t shortage = 0;
+};
+
 /// The refusal where there is no memory for records.
 Refusal no_records() noexcept;
 
@@ -60,12 +69,12 @@ public:
 
     /// A span, committed; grows the heap if need be. nullptr when that is refused; then nothing has
     /// changed but that free memory may have been given back to make room.
-    Span* allocate(const PageRequest& request, Changes& changes, Refusal& refusal) noexcept;
+    Span* allocate(const PageRequest& request, SlowPath& path) noexcept;
     void free(Span& span, Changes& changes) noexcept;
 
     /// Commits until capacity is at least `bytes`, and touches all that is free. False, and nothing
     /// changed, when that is refused. Other slow paths of the pool wait meanwhile.
-    bool reserve(std::size_t bytes, Changes& changes, Refusal& refusal) noexcept;
+    bool reserve(std::size_t bytes, SlowPath& path) noexcept;
     /// Gives back all that is free; returns the bytes.
     std::size_t trim(Changes& changes) noexcept;
     /// Gives back up to so many free bytes, but none that `reserve` prepared.
@@ -98,8 +107,7 @@ private:
     enum class Surplus : bool { no, yes };
 
     // page_heap.cpp: taking and freeing. The lock is held.
-    Span* take(const PageRequest& request, Changes& changes, Refusal& refusal,
-               std::size_t& shortage) noexcept;
+    Span* take(const PageRequest& request, SlowPath& path) noexcept;
     Span* find_hot(const PageRequest& request) noexcept;
     Span* cut(Span& extent, const PageRequest& request) noexcept;
     void add_extent(Span& extent, PageKind kind) noexcept;
@@ -110,17 +118,13 @@ private:
     void count_free() noexcept;
     void tell_free(Refusal& refusal) noexcept;
 
-    // page_heap_growth.cpp: committing. The lock is held. `shortage` is set to the bytes that would
-    // have to be given back before the same can succeed; it stays 0 where that does not help.
-    bool grow(const PageRequest& request, Changes& changes, Refusal& refusal,
-              std::size_t& shortage) noexcept;
+    // page_heap_growth.cpp: committing. The lock is held. A refusal sets `shortage`.
+    bool grow(const PageRequest& request, SlowPath& path) noexcept;
     Place cheapest_place(const PageRequest& request) noexcept;
     Place smallest_cold(PageCount pages) noexcept;
     bool borrow(PageCount pages, Refusal& refusal) noexcept;
-    bool commit_place(Place place, Surplus surplus, Changes& changes, Refusal& refusal,
-                      std::size_t& shortage) noexcept;
-    std::size_t wanted_bytes(Place place, Surplus surplus, Refusal& refusal,
-                             std::size_t& shortage) const noexcept;
+    bool commit_place(Place place, Surplus surplus, SlowPath& path) noexcept;
+    std::size_t wanted_bytes(Place place, Surplus surplus, SlowPath& path) const noexcept;
     bool commit_front(Span& cold, PageCount pages) noexcept;
     void ask_for_huge_pages(Span& extent) noexcept;
     void count_growth(std::size_t bytes) noexcept;

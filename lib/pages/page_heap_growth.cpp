@@ -17,7 +17,7 @@ constexpr PageCount commit_unit = 16;
 
 }  // namespace
 
-bool PageHeap::reserve(std::size_t bytes, Changes& changes, Refusal& refusal) noexcept {
+bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
     // A limit that is no whole number of pages is reached as far as whole pages go.
     const std::size_t limit = max_capacity_;
@@ -25,19 +25,18 @@ bool PageHeap::reserve(std::size_t bytes, Changes& changes, Refusal& refusal) no
     if (capacity() < bytes) {
         const std::size_t missing = bytes - capacity();
         if (missing > most_large_bytes) {
-            refusal = {"address space", most_large_bytes};
-            refusal.advice = "no pool reserves more than that at once";
+            path.refusal = {"address space", most_large_bytes};
+            path.refusal.advice = "no pool reserves more than that at once";
             return false;
         }
         const auto pages = static_cast<PageCount>(base::ceil_divide(missing, page_bytes));
         Place place = smallest_cold(pages);
         if (place.cold == nullptr) {
-            if (!borrow(pages, refusal)) return false;
+            if (!borrow(pages, path.refusal)) return false;
             place = smallest_cold(pages);
         }
-        std::size_t shortage = 0;
-        if (!commit_place(place, Surplus::no, changes, refusal, shortage)) {
-            refusal.missing = 0;  // what is freed stays part of the capacity
+        if (!commit_place(place, Surplus::no, path)) {
+            path.refusal.missing = 0;  // what is freed stays part of the capacity
             return false;
         }
     }
@@ -55,14 +54,13 @@ void PageHeap::limit_capacity(std::size_t bytes) noexcept {
     if (bytes != 0) floor_ = std::min(floor_, bytes);
 }
 
-bool PageHeap::grow(const PageRequest& request, Changes& changes, Refusal& refusal,
-                    std::size_t& shortage) noexcept {
+bool PageHeap::grow(const PageRequest& request, SlowPath& path) noexcept {
     Place place = cheapest_place(request);
     if (place.cold == nullptr) {
-        if (!borrow(request.pages + request.alignment - 1, refusal)) return false;
+        if (!borrow(request.pages + request.alignment - 1, path.refusal)) return false;
         place = cheapest_place(request);
     }
-    return commit_place(place, Surplus::yes, changes, refusal, shortage);
+    return commit_place(place, Surplus::yes, path);
 }
 
 // The place where the fewest pages have to be committed: what is hot on either side of a cold
@@ -124,11 +122,10 @@ bool PageHeap::borrow(PageCount pages, Refusal& refusal) noexcept {
     return true;
 }
 
-bool PageHeap::commit_place(Place place, Surplus surplus, Changes& changes, Refusal& refusal,
-                            std::size_t& shortage) noexcept {
+bool PageHeap::commit_place(Place place, Surplus surplus, SlowPath& path) noexcept {
     if (place.cold == nullptr) return false;
     const std::size_t needed = bytes_of(place.pages);
-    const std::size_t wanted = wanted_bytes(place, surplus, refusal, shortage);
+    const std::size_t wanted = wanted_bytes(place, surplus, path);
     if (wanted == 0) return false;
     const PageNumber first = place.cold->first_page;
     bool asked = false;
@@ -138,27 +135,26 @@ bool PageHeap::commit_place(Place place, Surplus surplus, Changes& changes, Refu
             return commit_front(*place.cold, static_cast<PageCount>(bytes / page_bytes));
         });
     if (grown == 0) {
-        refusal = budget_.refuse(needed, asked);
-        shortage = needed;
+        path.refusal = budget_.refuse(needed, asked);
+        path.shortage = needed;
         return false;
     }
     count_growth(grown);
-    changes.grown += grown;
-    changes.fresh = {first, static_cast<PageCount>(grown / page_bytes)};
+    path.grown += grown;
+    path.fresh = {first, static_cast<PageCount>(grown / page_bytes)};
     return true;
 }
 
 // With the surplus as far as the limit allows; 0 where the limit does not even allow the shortfall.
-std::size_t PageHeap::wanted_bytes(Place place, Surplus surplus, Refusal& refusal,
-                                   std::size_t& shortage) const noexcept {
+std::size_t PageHeap::wanted_bytes(Place place, Surplus surplus, SlowPath& path) const noexcept {
     const std::size_t needed = bytes_of(place.pages);
     const std::size_t limit = max_capacity_ == 0 ? SIZE_MAX : max_capacity_;
     const std::size_t room = limit - std::min(limit, capacity());
     if (needed > room) {
-        refusal = {"max_capacity", limit};
-        refusal.needed_limit = capacity() + needed;
-        refusal.missing = capacity() + needed - limit;
-        shortage = needed - room;
+        path.refusal = {"max_capacity", limit};
+        path.refusal.needed_limit = capacity() + needed;
+        path.refusal.missing = capacity() + needed - limit;
+        path.shortage = needed - room;
         return 0;
     }
     if (surplus == Surplus::no) return needed;

@@ -51,12 +51,12 @@ Pool* GlobalPool::set_up_under_lock() {
     const PoolOptions options = global_options();
     Pool* const pool = Pool::make(options, number);
     if (pool == nullptr) return nullptr;
-    pages::Refusal refusal;
-    if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, refusal)) {
+    pages::SlowPath path;
+    if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, path)) {
         platform::say(
             "TENSORPOOL_INITIAL_CAPACITY is %s, which cannot be had: limit met: %s; used "
             "instead: 0 B",
-            base::BytesText(options.initial_capacity).c_str(), refusal.limit);
+            base::BytesText(options.initial_capacity).c_str(), path.refusal.limit);
     }
     global_pool.pool.pool_.store(pool, std::memory_order_release);
     return pool;

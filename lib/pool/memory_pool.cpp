@@ -22,10 +22,10 @@ detail::Pool& make_pool(const PoolOptions& options) {
         throw AllocationError(options.name.c_str(), sizeof(detail::Pool), 0, 0,
                               "memory for the pool's records, or pools at once", 0);
     }
-    pages::Refusal refusal;
-    if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, refusal)) {
+    pages::SlowPath path;
+    if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, path)) {
         const AllocationError error(options.name.c_str(),
-                                    base::failure_of(refusal, options.initial_capacity, 0, 0));
+                                    base::failure_of(path.refusal, options.initial_capacity, 0, 0));
         detail::Pool::destroy(*pool);
         throw error;
     }
@@ -72,8 +72,8 @@ void* MemoryPool::allocate(std::size_t bytes, std::size_t alignment) {
 void* MemoryPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
     if (!std::has_single_bit(alignment)) return nullptr;
     try {
-        pages::Refusal refusal;
-        return pool().allocate(bytes, alignment, refusal);
+        pages::SlowPath path;
+        return pool().allocate(bytes, alignment, path);
     } catch (...) {
         return nullptr;  // the global pool could not be set up
     }
@@ -87,9 +87,8 @@ void* MemoryPool::allocate_prefaulted(std::size_t bytes) {
 void* MemoryPool::try_allocate_prefaulted(std::size_t bytes) noexcept {
     if (bytes <= detail::largest_block_bytes) return try_allocate(bytes);
     try {
-        pages::Refusal refusal;
-        return pool().allocate(bytes, default_alignment, refusal,
-                               detail::Pool::FirstTouch::by_pool);
+        pages::SlowPath path;
+        return pool().allocate(bytes, default_alignment, path, detail::Pool::FirstTouch::by_pool);
     } catch (...) {
         return nullptr;  // the global pool could not be set up
     }
@@ -101,8 +100,8 @@ void* MemoryPool::allocate_zeroed(std::size_t count, std::size_t element_bytes) 
 
 void* MemoryPool::try_allocate_zeroed(std::size_t count, std::size_t element_bytes) noexcept {
     try {
-        pages::Refusal refusal;
-        return pool().allocate_zeroed(product_or_most(count, element_bytes), refusal);
+        pages::SlowPath path;
+        return pool().allocate_zeroed(product_or_most(count, element_bytes), path);
     } catch (...) {
         return nullptr;  // the global pool could not be set up
     }
@@ -135,8 +134,8 @@ void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) n
 }
 
 void MemoryPool::reserve(std::size_t capacity) {
-    pages::Refusal refusal;
-    if (!pool().reserve(capacity, refusal)) pool().fail(capacity, refusal);
+    pages::SlowPath path;
+    if (!pool().reserve(capacity, path)) pool().fail(capacity, path.refusal);
 }
 
 std::size_t MemoryPool::trim() noexcept {

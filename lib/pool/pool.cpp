@@ -16,7 +16,7 @@ inline namespace abi_1 {
 namespace {
 
 using pages::Changes;
-using pages::Refusal;
+using pages::SlowPath;
 
 // Up to here a block of the bucket of max(bytes, alignment) is aligned to its size: blocks below
 // 4 KiB stand without a gap in spans that begin with a page.
@@ -129,61 +129,58 @@ unsigned Pool::table_number() const noexcept {
     return std::min(heap_.pool_number(), cached_pool_count);
 }
 
-void* Pool::allocate(std::size_t bytes, std::size_t alignment, Refusal& refusal,
+void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
                      FirstTouch first_touch) noexcept {
     if (bytes == 0) return nullptr;
     statistics::look_for_recorder();
-    Changes changes;
     void* block = nullptr;
     if (bytes > options_.max_allocation) {
-        refusal = {"max_allocation", options_.max_allocation};
-        if (bytes <= pages::most_large_bytes) refusal.needed_limit = bytes;
+        path.refusal = {"max_allocation", options_.max_allocation};
+        if (bytes <= pages::most_large_bytes) path.refusal.needed_limit = bytes;
     } else {
-        block = try_once(bytes, alignment, changes, refusal);
+        block = try_once(bytes, alignment, path);
         if (block == nullptr) {
-            gather(changes);
-            block = try_once(bytes, alignment, changes, refusal);
+            gather(path);
+            block = try_once(bytes, alignment, path);
             if (block != nullptr) {
                 statistics::write_entry(EntryKind::pressure, LimitKind::none, bytes, options_.name);
                 tell(PoolEvent::Kind::pressure, bytes, "");
             }
         }
     }
-    tell(changes);
-    if (block == nullptr) count_failure(bytes, refusal);
-    if (block != nullptr && first_touch == FirstTouch::by_pool) prefault(block, bytes, changes);
+    tell(path);
+    if (block == nullptr) count_failure(bytes, path.refusal);
+    if (block != nullptr && first_touch == FirstTouch::by_pool) prefault(block, bytes, path);
     const auto action = block == nullptr ? TraceAction::refuse : TraceAction::allocate;
     statistics::record(action, id(), block, bytes, alignment);
     return block;
 }
 
 void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment, FirstTouch first_touch) {
-    Refusal refusal;
-    void* const block = allocate(bytes, alignment, refusal, first_touch);
-    if (block == nullptr && bytes != 0) fail(bytes, refusal);
+    SlowPath path;
+    void* const block = allocate(bytes, alignment, path, first_touch);
+    if (block == nullptr && bytes != 0) fail(bytes, path.refusal);
     return block;
 }
 
-void* Pool::try_once(std::size_t bytes, std::size_t alignment, Changes& changes,
-                     Refusal& refusal) noexcept {
+void* Pool::try_once(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
     const unsigned bucket = bucket_for(bytes, alignment);
-    return bucket < bucket_count ? allocate_block(bucket, bytes, changes, refusal)
-                                 : allocate_large(bytes, alignment, changes, refusal);
+    return bucket < bucket_count ? allocate_block(bucket, bytes, path)
+                                 : allocate_large(bytes, alignment, path);
 }
 
-void* Pool::allocate_block(unsigned bucket, std::size_t bytes, Changes& changes,
-                           Refusal& refusal) noexcept {
+void* Pool::allocate_block(unsigned bucket, std::size_t bytes, SlowPath& path) noexcept {
     blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
     if (cache == nullptr) {
-        void* const block = buckets_.allocate_direct(bucket, bytes, changes, refusal);
+        void* const block = buckets_.allocate_direct(bucket, bytes, path);
         if (block != nullptr && options_.checks == Checks::full) {
             buckets_[bucket].remember(block, bytes);
         }
         return block;
     }
     if (void* const block = cache->pop(bucket, bytes)) return block;
-    if (cache->is_time_to_look()) keep_to_retention(changes);
-    return cache->pop_slow(bucket, bytes, changes, refusal);
+    if (cache->is_time_to_look()) keep_to_retention(path);
+    return cache->pop_slow(bucket, bytes, path);
 }
 
 void Pool::deallocate(void* p) noexcept {
@@ -257,14 +254,14 @@ void Pool::free_block(unsigned bucket, void* p, Changes& changes) noexcept {
 }
 
 void* Pool::allocate_zeroed(std::size_t bytes) {
-    Refusal refusal;
-    void* const block = allocate_zeroed(bytes, refusal);
-    if (block == nullptr && bytes != 0) fail(bytes, refusal);
+    SlowPath path;
+    void* const block = allocate_zeroed(bytes, path);
+    if (block == nullptr && bytes != 0) fail(bytes, path.refusal);
     return block;
 }
 
-void* Pool::allocate_zeroed(std::size_t bytes, Refusal& refusal) noexcept {
-    void* const block = allocate(bytes, smallest_block_bytes, refusal);
+void* Pool::allocate_zeroed(std::size_t bytes, SlowPath& path) noexcept {
+    void* const block = allocate(bytes, smallest_block_bytes, path);
     if (block == nullptr) return nullptr;
     const pages::PageEntry entry = heap_.space().map().at(block);
     // Pages that come fresh from the system are zeros already.

@@ -33,13 +33,13 @@ public:
 
     /// Who touches fresh pages of a block of whole pages first.
     enum class FirstTouch : bool { by_caller, by_pool };
-    /// A block, or nullptr; then `refusal` says why, and nothing is counted but the failure.
-    void* allocate(std::size_t bytes, std::size_t alignment, pages::Refusal& refusal,
+    /// A block, or nullptr; then `path.refusal` says why, and nothing is counted but the failure.
+    void* allocate(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                    FirstTouch first_touch = FirstTouch::by_caller) noexcept;
     /// As above; throws AllocationError instead.
     void* allocate_or_throw(std::size_t bytes, std::size_t alignment,
                             FirstTouch first_touch = FirstTouch::by_caller);
-    void* allocate_zeroed(std::size_t bytes, pages::Refusal& refusal) noexcept;
+    void* allocate_zeroed(std::size_t bytes, pages::SlowPath& path) noexcept;
     void* allocate_zeroed(std::size_t bytes);
     void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes);
     [[noreturn]] void fail(std::size_t bytes, const pages::Refusal& refusal) const;
@@ -48,7 +48,7 @@ public:
     void deallocate(void* p, std::size_t bytes) noexcept;
     void deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept;
 
-    bool reserve(std::size_t capacity, pages::Refusal& refusal) noexcept;
+    bool reserve(std::size_t capacity, pages::SlowPath& path) noexcept;
     std::size_t trim() noexcept;
     void set_max_capacity(std::size_t bytes) noexcept;
     std::size_t max_capacity() const noexcept;
@@ -67,16 +67,13 @@ private:
     ~Pool();
 
     // pool.cpp
-    void* try_once(std::size_t bytes, std::size_t alignment, pages::Changes& changes,
-                   pages::Refusal& refusal) noexcept;
-    void* allocate_block(unsigned bucket, std::size_t bytes, pages::Changes& changes,
-                         pages::Refusal& refusal) noexcept;
+    void* try_once(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
+    void* allocate_block(unsigned bucket, std::size_t bytes, pages::SlowPath& path) noexcept;
     void tell_recorder_of_end(void* p) noexcept;
     void free_block(unsigned bucket, void* p, pages::Changes& changes) noexcept;
 
     // pool_large.cpp: blocks of whole pages
-    void* allocate_large(std::size_t bytes, std::size_t alignment, pages::Changes& changes,
-                         pages::Refusal& refusal) noexcept;
+    void* allocate_large(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     void prefault(void* block, std::size_t bytes, const pages::Changes& changes) noexcept;
     enum class Source : std::uint8_t { cache, extents, system };
     void* hand_out(pages::Span& span, std::size_t bytes, Source source) noexcept;

@@ -11,28 +11,27 @@ inline namespace abi_1 {
 namespace {
 
 using pages::Changes;
-using pages::Refusal;
+using pages::SlowPath;
 using pages::Span;
 
 }  // namespace
 
-void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, Changes& changes,
-                           Refusal& refusal) noexcept {
+void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
     // Beyond this their pages cannot be counted.
     if (std::max(bytes, alignment) > pages::most_large_bytes) {
-        refusal = {"address space", pages::most_large_bytes};
-        refusal.advice = "no pool holds a larger block, or one with a larger alignment";
+        path.refusal = {"address space", pages::most_large_bytes};
+        path.refusal.advice = "no pool holds a larger block, or one with a larger alignment";
         return nullptr;
     }
-    const std::size_t grown_before = changes.grown;
+    const std::size_t grown_before = path.grown;
     const auto source = [&](bool from_cache) {
         if (from_cache) return Source::cache;
-        return changes.grown == grown_before ? Source::extents : Source::system;
+        return path.grown == grown_before ? Source::extents : Source::system;
     };
-    const auto [span, from_cache] = large_.allocate(bytes, alignment, changes, refusal);
+    const auto [span, from_cache] = large_.allocate(bytes, alignment, path);
     if (span != nullptr) [[likely]]
         return hand_out(*span, bytes, source(from_cache));
-    Span* const tight = large_.allocate_tightly(bytes, alignment, changes, refusal);
+    Span* const tight = large_.allocate_tightly(bytes, alignment, path);
     return tight == nullptr ? nullptr : hand_out(*tight, bytes, source(false));
 }
 

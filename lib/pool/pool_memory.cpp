@@ -16,12 +16,11 @@ constinit thread_local bool telling TENSORPOOL_INITIAL_EXEC = false;
 
 }  // namespace
 
-bool Pool::reserve(std::size_t capacity, pages::Refusal& refusal) noexcept {
-    Changes changes;
-    const bool done = heap_.reserve(capacity, changes, refusal);
-    tell(changes);
+bool Pool::reserve(std::size_t capacity, pages::SlowPath& path) noexcept {
+    const bool done = heap_.reserve(capacity, path);
+    tell(path);
     if (!done) {
-        count_failure(capacity, refusal);
+        count_failure(capacity, path.refusal);
     }
     return done;
 }

@@ -22,12 +22,11 @@ class BucketDepot : public ::testing::Test {
 protected:
     Magazine* filled_magazine(unsigned blocks) {
         Magazine* const magazine = bucket_.take_empty(MayMake::always);
-        magazine->count =
-            bucket_.take(magazine->blocks, blocks, PoolParts::changes(), PoolParts::refusal());
+        magazine->count = bucket_.take(magazine->blocks, blocks, PoolParts::path());
         EXPECT_EQ(magazine->count, blocks);
         return magazine;
     }
-    void drain(Bucket::Magazines magazines) { bucket_.drain(magazines, PoolParts::changes()); }
+    void drain(Bucket::Magazines magazines) { bucket_.drain(magazines, PoolParts::path()); }
 
     // So that the system has to be asked for the next record.
     void use_up_records() {
@@ -55,7 +54,7 @@ TEST_F(BucketDepot, MagazineWithBlocksIsFullAndOneWithoutIsEmpty) {
     EXPECT_NE(bucket_.take_empty(MayMake::always), magazine);
     EXPECT_EQ(bucket_.take_full(), magazine);
     EXPECT_EQ(bucket_.take_full(), nullptr);
-    bucket_.bring_home(magazine->blocks, magazine->count, PoolParts::changes());
+    bucket_.bring_home(magazine->blocks, magazine->count, PoolParts::path());
     magazine->count = 0;
     bucket_.give(*magazine);
     EXPECT_EQ(bucket_.take_full(), nullptr);
@@ -66,7 +65,7 @@ TEST_F(BucketDepot, MagazineOfOneBucketIsNotAnothers) {
     Bucket& other = pool_.set[bucket_64];
     bucket_.give(*filled_magazine(3));
     EXPECT_EQ(other.take_full(), nullptr);
-    other.drain(Bucket::Magazines::destroy, PoolParts::changes());
+    other.drain(Bucket::Magazines::destroy, PoolParts::path());
     EXPECT_NE(bucket_.take_full(), nullptr);
 }
 
@@ -213,12 +212,12 @@ TEST_F(BucketDepot, AllocationWithoutMemoryForAMagazineIsRefusedWithItsReason) {
     LooseCache cache(pool_);
     pool_.bring_home(bucket_1k, pool_.take(bucket_1k, 1));
     use_up_records();
-    PoolParts::refusal() = {};
+    PoolParts::path().refusal = {};
     {
         const ScarceMemory scarce;
         EXPECT_EQ(PoolParts::allocate(cache, bucket_1k), nullptr);
     }
-    EXPECT_STREQ(PoolParts::refusal().limit, "memory for the pool's records");
+    EXPECT_STREQ(PoolParts::path().refusal.limit, "memory for the pool's records");
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
     EXPECT_NE(PoolParts::allocate(cache, bucket_1k), nullptr);
 }

@@ -33,7 +33,7 @@ TEST(BucketSet, BlockWithoutACacheComesFromASpanAndGoesHome) {
     EXPECT_EQ(pool.held_bytes(), 1024U);
     EXPECT_EQ(pool.parked_bytes(), 0U);
     EXPECT_TRUE(pool.set[bucket_1k].find(block).in_span);
-    pool.set.deallocate_direct(bucket_1k, block, PoolParts::changes());
+    pool.set.deallocate_direct(bucket_1k, block, PoolParts::path());
     EXPECT_EQ(pool.in_use_bytes(), 0U);
     EXPECT_EQ(pool.held_bytes(), 0U);
     EXPECT_EQ(pool.parked_bytes(), 0U);
@@ -117,7 +117,7 @@ protected:
                 free(bucket, block);
             }
             if (drains && step % 512 == 0)
-                pool_.set.drain(Bucket::Magazines::destroy, PoolParts::changes());
+                pool_.set.drain(Bucket::Magazines::destroy, PoolParts::path());
         }
     }
     void free(unsigned bucket, void* block) {

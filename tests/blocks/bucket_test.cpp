@@ -150,10 +150,10 @@ TEST_P(EveryBucket, TakesWhatALimitLeavesAndThenSaysWhichOneItMet) {
     const std::vector<void*> blocks = pool.take(bucket_, most);
     EXPECT_GE(blocks.size(), 3 * layout_.blocks);
     EXPECT_LT(blocks.size(), most);
-    PoolParts::refusal() = {};
+    PoolParts::path().refusal = {};
     EXPECT_TRUE(pool.take(bucket_, 1).empty());
-    EXPECT_STREQ(PoolParts::refusal().limit, "max_capacity");
-    EXPECT_EQ(PoolParts::refusal().limit_bytes, limit);
+    EXPECT_STREQ(PoolParts::path().refusal.limit, "max_capacity");
+    EXPECT_EQ(PoolParts::path().refusal.limit_bytes, limit);
     // What comes home serves again.
     pool.bring_home(bucket_, {blocks.front()});
     EXPECT_EQ(pool.take(bucket_, 1), std::vector<void*>{blocks.front()});

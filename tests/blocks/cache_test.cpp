@@ -210,7 +210,7 @@ TEST_F(CacheTest, MagazineOfABusierThreadAddsWhatOneHoldsToABucketAtMost) {
         make_busy(busy, bucket);
         const unsigned full = bucket_layouts[bucket].most_in_magazine;
         busy.give_back_all();
-        pool_.set[bucket].drain(Bucket::Magazines::destroy, PoolParts::changes());
+        pool_.set[bucket].drain(Bucket::Magazines::destroy, PoolParts::path());
         PoolParts::deallocate(busy, bucket, pool_.allocate_direct(bucket, full));
         busy.give_back_all();
     }

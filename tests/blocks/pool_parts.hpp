@@ -34,14 +34,14 @@ public:
     void* allocate(unsigned bucket) {
         blocks::Cache* const cache = blocks::thread_registry().attach(set);
         if (cache == nullptr) {
-            return set.allocate_direct(bucket, detail::bucket_bytes(bucket), changes(), refusal());
+            return set.allocate_direct(bucket, detail::bucket_bytes(bucket), path());
         }
         return allocate(*cache, bucket);
     }
     void deallocate(unsigned bucket, void* block) {
         blocks::Cache* const cache = blocks::thread_registry().attach(set);
         if (cache == nullptr) {
-            set.deallocate_direct(bucket, block, changes());
+            set.deallocate_direct(bucket, block, path());
         } else {
             deallocate(*cache, bucket, block);
         }
@@ -50,10 +50,10 @@ public:
     static void* allocate(blocks::Cache& cache, unsigned bucket) {
         const std::size_t bytes = detail::bucket_bytes(bucket);
         if (void* const block = cache.pop(bucket, bytes)) return block;
-        return cache.pop_slow(bucket, bytes, changes(), refusal());
+        return cache.pop_slow(bucket, bytes, path());
     }
     static void deallocate(blocks::Cache& cache, unsigned bucket, void* block) {
-        if (!cache.push(bucket, block)) cache.push_slow(bucket, block, changes());
+        if (!cache.push(bucket, block)) cache.push_slow(bucket, block, path());
     }
     static std::vector<void*> allocate(blocks::Cache& cache, unsigned bucket, std::size_t count) {
         std::vector<void*> blocks(count);
@@ -69,7 +69,7 @@ public:
     std::vector<void*> allocate_direct(unsigned bucket, std::size_t count) {
         std::vector<void*> blocks(count);
         for (void*& block : blocks) {
-            block = set.allocate_direct(bucket, detail::bucket_bytes(bucket), changes(), refusal());
+            block = set.allocate_direct(bucket, detail::bucket_bytes(bucket), path());
         }
         return blocks;
     }
@@ -77,15 +77,15 @@ public:
     /// Blocks that nobody counts, from the spans and back.
     std::vector<void*> take(unsigned bucket, unsigned count) {
         std::vector<void*> blocks(count);
-        blocks.resize(set[bucket].take(blocks.data(), count, changes(), refusal()));
+        blocks.resize(set[bucket].take(blocks.data(), count, path()));
         return blocks;
     }
     void bring_home(unsigned bucket, const std::vector<void*>& blocks) {
-        set[bucket].bring_home(blocks.data(), static_cast<unsigned>(blocks.size()), changes());
+        set[bucket].bring_home(blocks.data(), static_cast<unsigned>(blocks.size()), path());
     }
 
     /// Everything that no thread holds, home.
-    void drain() { set.drain(blocks::Bucket::Magazines::destroy, changes()); }
+    void drain() { set.drain(blocks::Bucket::Magazines::destroy, path()); }
 
     PoolStatistics sums() const { return slots.statistics(); }
     std::size_t in_use_bytes() const { return slots.in_use_bytes(); }
@@ -97,13 +97,9 @@ public:
     std::size_t capacity_of(unsigned bucket) const { return totals.bucket_capacity_bytes[bucket]; }
     std::size_t held_bytes() const { return totals.held_bytes; }
     /// What the last calls of this thread were told; for those that do not look.
-    static pages::Changes& changes() {
-        static thread_local pages::Changes changes;
-        return changes;
-    }
-    static pages::Refusal& refusal() {
-        static thread_local pages::Refusal refusal;
-        return refusal;
+    static pages::SlowPath& path() {
+        static thread_local pages::SlowPath path;
+        return path;
     }
 
 private:

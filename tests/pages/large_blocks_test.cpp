@@ -25,15 +25,14 @@ public:
     explicit Blocks(const HeapOptions& options = plain_options()) : heap(options) {}
 
     Span* allocate(std::size_t bytes, std::size_t alignment = 64) {
-        const auto [span, from_cache] =
-            large.allocate(bytes, alignment, heap.changes, heap.refusal);
+        const auto [span, from_cache] = large.allocate(bytes, alignment, heap.path);
         hit = from_cache;
         return span;
     }
     Span* allocate_tightly(std::size_t bytes) {
-        return large.allocate_tightly(bytes, 64, heap.changes, heap.refusal);
+        return large.allocate_tightly(bytes, 64, heap.path);
     }
-    void free(Span* span) { large.free(*span, heap.changes); }
+    void free(Span* span) { large.free(*span, heap.path); }
     std::size_t cached() const { return heap.totals.large_cached_bytes; }
     static PageKind kind_of(const Span& span) {
         return address_space().map().at(span.first_page).kind();
@@ -136,7 +135,7 @@ TEST(LargeBlocks, TightOnesTakeNoMoreThanTheyNeedAndGoStraightToTheHeap) {
     Blocks blocks(limited_options(129));
     constexpr std::size_t bytes = 129 * page_bytes;
     EXPECT_EQ(blocks.allocate(bytes), nullptr) << "rounded up, it exceeds the limit";
-    EXPECT_STREQ(blocks.heap.refusal.limit, "max_capacity");
+    EXPECT_STREQ(blocks.heap.path.refusal.limit, "max_capacity");
     Span* const span = blocks.allocate_tightly(bytes);
     ASSERT_NE(span, nullptr);
     EXPECT_EQ(span->pages, 129U);
@@ -178,7 +177,7 @@ TEST(LargeBlocks, EmptyingTheCacheMovesAllOfItToTheHeap) {
         spans.push_back(blocks.allocate(bytes));
     for (Span* const span : spans) blocks.free(span);
     const std::size_t cached = blocks.cached();
-    EXPECT_EQ(blocks.large.empty_cache(blocks.heap.changes), cached);
+    EXPECT_EQ(blocks.large.empty_cache(blocks.heap.path), cached);
     EXPECT_EQ(blocks.cached(), 0U);
     EXPECT_EQ(blocks.heap.free_pages() * page_bytes, cached);
     EXPECT_EQ(blocks.heap.trim() * page_bytes, cached);
@@ -191,13 +190,13 @@ TEST(LargeBlocks, UnneededAreThoseThatLayInTheCacheForAWholePeriod) {
     Span* const late = blocks.allocate(256 * kib);
     blocks.free(early);
     blocks.heap.end_period();
-    EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.changes), 0U) << "freed within it";
+    EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.path), 0U) << "freed within it";
     blocks.free(late);
     blocks.heap.end_period();
-    EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.changes), 128 * kib);
+    EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.path), 128 * kib);
     EXPECT_EQ(blocks.cached(), 256 * kib);
     blocks.heap.end_period();
-    EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.changes), 256 * kib);
+    EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.path), 256 * kib);
 }
 
 TEST(LargeBlocks, BlocksInTheCacheMakeRoomUnderALimit) {

@@ -27,9 +27,9 @@ TEST(PageHeapFailures, RefusedCommitIsToldAndLeavesNothingBehind) {
     {
         const Failing failing(SystemCall::commit_pages);
         EXPECT_EQ(heap.allocate(20), nullptr);
-        EXPECT_STREQ(heap.refusal.limit, "what the system commits");
-        EXPECT_EQ(heap.refusal.needed_limit, 0U) << "nobody knows";
-        EXPECT_NE(std::string(heap.refusal.advice).find("ulimit -v"), std::string::npos);
+        EXPECT_STREQ(heap.path.refusal.limit, "what the system commits");
+        EXPECT_EQ(heap.path.refusal.needed_limit, 0U) << "nobody knows";
+        EXPECT_NE(std::string(heap.path.refusal.advice).find("ulimit -v"), std::string::npos);
         EXPECT_FALSE(heap.reserve(50));
     }
     EXPECT_EQ(heap.capacity(), 10U);
@@ -92,10 +92,10 @@ TEST(PageHeapFailures, LimitHoldsWhereNothingCanBeDropped) {
     heap.free(spans[2]);
     const Failing failing(SystemCall::decommit_pages);
     EXPECT_EQ(heap.allocate(70), nullptr);
-    EXPECT_STREQ(heap.refusal.limit, "max_capacity");
-    EXPECT_TRUE(heap.refusal.knows_free);
-    EXPECT_EQ(heap.refusal.free_pages, 99 * page_bytes);
-    EXPECT_EQ(heap.refusal.largest_free, 59 * page_bytes);
+    EXPECT_STREQ(heap.path.refusal.limit, "max_capacity");
+    EXPECT_TRUE(heap.path.refusal.knows_free);
+    EXPECT_EQ(heap.path.refusal.free_pages, 99 * page_bytes);
+    EXPECT_EQ(heap.path.refusal.largest_free, 59 * page_bytes);
     EXPECT_EQ(heap.capacity(), 100U);
     EXPECT_NE(heap.allocate(59), nullptr) << "what is free still serves";
 }
@@ -105,8 +105,8 @@ TEST(PageHeapFailures, HeapWithoutMemoryForItsFirstRecordRefusesAndRecovers) {
     {
         const Failing failing(SystemCall::commit_records);
         EXPECT_EQ(heap.allocate(1), nullptr);
-        EXPECT_STREQ(heap.refusal.limit, "memory for the pool's records");
-        EXPECT_NE(std::string(heap.refusal.advice).find("records"), std::string::npos);
+        EXPECT_STREQ(heap.path.refusal.limit, "memory for the pool's records");
+        EXPECT_NE(std::string(heap.path.refusal.advice).find("records"), std::string::npos);
         EXPECT_FALSE(heap.reserve(1));
     }
     EXPECT_EQ(heap.capacity(), 0U);
@@ -122,9 +122,9 @@ TEST(PageHeapFailures, RecordsThatRunOutRefuseARequestAndBreakNothing) {
     {
         const Failing failing(SystemCall::commit_records);
         while (model.allocate({.pages = 2})) ASSERT_LT(model.count(), 1000U);
-        EXPECT_STREQ(heap.refusal.limit, "memory for the pool's records");
-        EXPECT_GT(heap.refusal.free_pages, 0U);
-        EXPECT_LE(heap.refusal.largest_free, heap.refusal.free_pages);
+        EXPECT_STREQ(heap.path.refusal.limit, "memory for the pool's records");
+        EXPECT_GT(heap.path.refusal.free_pages, 0U);
+        EXPECT_LE(heap.path.refusal.largest_free, heap.path.refusal.free_pages);
         EXPECT_EQ(model.fault(PageHeapModel::Depth::all_words), "");
         // Freeing needs no record, and what it frees serves the next.
         model.free(model.count() / 2);

@@ -121,7 +121,7 @@ TEST(PageHeapGiving, NeverGoesBelowWhatReservePrepared) {
 TEST(PageHeapGiving, NeverGoesBelowAReserveThatEndsWithinAPage) {
     TestHeap heap;
     const std::size_t bytes = 40 * page_bytes + 100;
-    ASSERT_TRUE(heap.heap.reserve(bytes, heap.changes, heap.refusal));
+    ASSERT_TRUE(heap.heap.reserve(bytes, heap.path));
     heap.free(heap.allocate(60));
     heap.give_back(60);
     EXPECT_GE(heap.capacity() * page_bytes, bytes);
@@ -184,11 +184,11 @@ TEST(PageHeapRetention, DoesNothingWithinAPeriod) {
     heap.end_period();
     const std::uint32_t period = heap.heap.period();
     FakeSystem::pass_ms(999);
-    EXPECT_FALSE(heap.heap.keep_to_retention(heap.changes));
+    EXPECT_FALSE(heap.heap.keep_to_retention(heap.path));
     EXPECT_EQ(heap.heap.period(), period);
     EXPECT_EQ(heap.capacity(), 100U);
     FakeSystem::pass_ms(1);
-    EXPECT_TRUE(heap.heap.keep_to_retention(heap.changes));
+    EXPECT_TRUE(heap.heap.keep_to_retention(heap.path));
     EXPECT_EQ(heap.heap.period(), period + 1);
     EXPECT_EQ(heap.capacity(), 0U);
 }
@@ -198,8 +198,8 @@ TEST(PageHeapRetention, PeriodsOfNoTimeEndAtEveryLook) {
     options.retain.milliseconds = 0;
     TestHeap heap(options);
     heap.free(heap.allocate(100));
-    EXPECT_TRUE(heap.heap.keep_to_retention(heap.changes));
-    EXPECT_TRUE(heap.heap.keep_to_retention(heap.changes));
+    EXPECT_TRUE(heap.heap.keep_to_retention(heap.path));
+    EXPECT_TRUE(heap.heap.keep_to_retention(heap.path));
     EXPECT_EQ(heap.capacity(), 0U);
 }
 
@@ -220,9 +220,9 @@ TEST(PageHeapRetention, PeriodIsATenthWhileMemoryIsShort) {
     FakeSystem::set(std::size_t{1} << 20, std::size_t{1} << 30);
     heap.end_period();
     FakeSystem::pass_ms(99);
-    EXPECT_FALSE(heap.heap.keep_to_retention(heap.changes));
+    EXPECT_FALSE(heap.heap.keep_to_retention(heap.path));
     FakeSystem::pass_ms(1);
-    EXPECT_TRUE(heap.heap.keep_to_retention(heap.changes));
+    EXPECT_TRUE(heap.heap.keep_to_retention(heap.path));
     EXPECT_EQ(heap.capacity(), 0U);
 }
 

@@ -65,12 +65,12 @@ TEST(PageHeapGrowth, SurplusEndsAtTheFractionOfWhatIsAvailable) {
     heap.allocate(400);
     EXPECT_EQ(heap.capacity(), 1900U) << "the bare shortfall goes on";
     EXPECT_EQ(heap.allocate(200), nullptr);
-    EXPECT_STREQ(heap.refusal.limit, "available memory");
-    EXPECT_EQ(heap.refusal.limit_bytes, 2000 * page_bytes);
-    EXPECT_EQ(heap.refusal.needed_limit, 2100 * page_bytes);
-    EXPECT_EQ(heap.refusal.missing, 100 * page_bytes);
-    EXPECT_TRUE(heap.refusal.knows_free);
-    EXPECT_EQ(heap.refusal.free_pages, 0U);
+    EXPECT_STREQ(heap.path.refusal.limit, "available memory");
+    EXPECT_EQ(heap.path.refusal.limit_bytes, 2000 * page_bytes);
+    EXPECT_EQ(heap.path.refusal.needed_limit, 2100 * page_bytes);
+    EXPECT_EQ(heap.path.refusal.missing, 100 * page_bytes);
+    EXPECT_TRUE(heap.path.refusal.knows_free);
+    EXPECT_EQ(heap.path.refusal.free_pages, 0U);
     EXPECT_EQ(heap.capacity(), 1900U);
     EXPECT_NE(heap.allocate(100), nullptr);
     EXPECT_EQ(heap.capacity(), 2000U);
@@ -83,8 +83,8 @@ TEST(PageHeapGrowth, ReachesMaxCapacityExactlyAndNeverExceedsIt) {
     std::size_t in_use = 0;
     while (heap.allocate(7) != nullptr) in_use += 7;
     EXPECT_EQ(in_use, 994U);
-    EXPECT_STREQ(heap.refusal.limit, "max_capacity");
-    EXPECT_EQ(heap.refusal.limit_bytes, options.max_capacity);
+    EXPECT_STREQ(heap.path.refusal.limit, "max_capacity");
+    EXPECT_EQ(heap.path.refusal.limit_bytes, options.max_capacity);
     EXPECT_NE(heap.allocate(6), nullptr);
     EXPECT_EQ(heap.capacity(), 1000U);
     EXPECT_EQ(heap.allocate(1), nullptr);
@@ -138,7 +138,7 @@ TEST(PageHeapGrowth, RequestBeyondTheLimitIsRefusedAndLeavesSpansInUseAlone) {
     Span* const kept = heap.allocate(50);
     heap.address_of(*kept)[0] = 7;
     EXPECT_EQ(heap.allocate(51), nullptr);
-    EXPECT_STREQ(heap.refusal.limit, "max_capacity");
+    EXPECT_STREQ(heap.path.refusal.limit, "max_capacity");
     EXPECT_EQ(heap.address_of(*kept)[0], 7);
     EXPECT_EQ(heap.capacity(), 50U);
     EXPECT_NE(heap.allocate(50), nullptr);
@@ -147,8 +147,8 @@ TEST(PageHeapGrowth, RequestBeyondTheLimitIsRefusedAndLeavesSpansInUseAlone) {
 TEST(PageHeapGrowth, LargestCountableRequestIsRefused) {
     TestHeap heap;
     EXPECT_EQ(heap.allocate(most_large_pages + 1), nullptr);
-    EXPECT_STREQ(heap.refusal.limit, "address space");
-    EXPECT_STRNE(heap.refusal.advice, "");
+    EXPECT_STREQ(heap.path.refusal.limit, "address space");
+    EXPECT_STRNE(heap.path.refusal.advice, "");
     EXPECT_EQ(heap.capacity(), 0U);
     EXPECT_NE(heap.allocate(1), nullptr);
 }
@@ -184,14 +184,14 @@ TEST(PageHeapGrowth, ReserveTouchesWhatItCommits) {
 TEST(PageHeapGrowth, ReserveRefusesWhatExceedsLimitsAndChangesNothing) {
     TestHeap heap(limited_options(100));
     EXPECT_FALSE(heap.reserve(101));
-    EXPECT_STREQ(heap.refusal.limit, "max_capacity");
+    EXPECT_STREQ(heap.path.refusal.limit, "max_capacity");
     EXPECT_FALSE(heap.reserve(std::size_t{1} << 32));
     EXPECT_FALSE(heap.reserve((std::size_t{1} << 32) + 1));
     EXPECT_FALSE(heap.reserve(SIZE_MAX / page_bytes));
     EXPECT_EQ(heap.capacity(), 0U);
     FakeSystem::set(50 * page_bytes, 0);
     EXPECT_FALSE(heap.reserve(60));
-    EXPECT_STREQ(heap.refusal.limit, "available memory");
+    EXPECT_STREQ(heap.path.refusal.limit, "available memory");
     EXPECT_EQ(heap.committed(), 0U);
     EXPECT_TRUE(heap.reserve(50));
 }

@@ -21,7 +21,7 @@ public:
 
     /// False where the heap refused.
     bool allocate(const pages::PageRequest& request) {
-        pages::Span* const span = heap_.heap.allocate(request, heap_.changes, heap_.refusal);
+        pages::Span* const span = heap_.heap.allocate(request, heap_.path);
         if (span == nullptr) return false;
         if (span->pages != request.pages) note("other size than asked for");
         const auto address = reinterpret_cast<std::uintptr_t>(heap_.address_of(*span));
@@ -38,7 +38,7 @@ public:
         if (!is_stamped(*span)) note("somebody wrote into a span in use");
         in_use_.erase(span->first_page);
         pages_in_use_ -= span->pages;
-        heap_.heap.free(*span, heap_.changes);
+        heap_.heap.free(*span, heap_.path);
     }
     void free_all() {
         while (count() != 0) free(count() - 1);

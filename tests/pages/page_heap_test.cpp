@@ -110,10 +110,10 @@ TEST(PageHeap, GivesAlignedSpansAndUsesWhatLiesBefore) {
 TEST(PageHeap, WhatMayNotGrowIsServedFromFreeMemoryOnly) {
     TestHeap heap;
     const PageRequest request{.pages = 4, .may_grow = false};
-    EXPECT_EQ(heap.heap.allocate(request, heap.changes, heap.refusal), nullptr);
+    EXPECT_EQ(heap.heap.allocate(request, heap.path), nullptr);
     EXPECT_EQ(heap.capacity(), 0U);
     heap.free(heap.allocate(8));
-    EXPECT_NE(heap.heap.allocate(request, heap.changes, heap.refusal), nullptr);
+    EXPECT_NE(heap.heap.allocate(request, heap.path), nullptr);
     EXPECT_EQ(heap.capacity(), 8U);
 }
 
@@ -184,10 +184,9 @@ TEST(PageHeap, LeavesTheBudgetAsItWasWhenItEnds) {
     {
         statistics::PoolTotals totals{};
         PageHeap heap(address_space(), budget, 1000, plain_options(), totals);
-        Changes changes;
-        Refusal refusal;
-        ASSERT_NE(heap.allocate({.pages = 30}, changes, refusal), nullptr);
-        heap.free(*heap.allocate({.pages = 20}, changes, refusal), changes);
+        SlowPath path;
+        ASSERT_NE(heap.allocate({.pages = 30}, path), nullptr);
+        heap.free(*heap.allocate({.pages = 20}, path), path);
         EXPECT_EQ(budget.committed(), 50 * page_bytes);
     }
     EXPECT_EQ(budget.committed(), 0U);
@@ -198,17 +197,16 @@ TEST(PageHeap, ThreadsGetPagesOfTheirOwn) {
     std::vector<std::thread> workers;
     for (unsigned worker = 1; worker <= 4; ++worker) {
         workers.emplace_back([&heap, worker] {
-            Changes changes;
-            Refusal refusal;
+            SlowPath path;
             for (unsigned step = 0; step < 1000; ++step) {
                 const PageCount pages = 1 + (step * worker) % 40;
-                Span* const span = heap.heap.allocate({.pages = pages}, changes, refusal);
+                Span* const span = heap.heap.allocate({.pages = pages}, path);
                 if (span == nullptr) continue;
                 unsigned char* const begin = heap.address_of(*span);
                 begin[0] = begin[span->bytes() - 1] = static_cast<unsigned char>(worker);
-                if (step % 50 == 0) heap.heap.trim(changes);
+                if (step % 50 == 0) heap.heap.trim(path);
                 if (begin[0] != worker || begin[span->bytes() - 1] != worker) ADD_FAILURE();
-                heap.heap.free(*span, changes);
+                heap.heap.free(*span, path);
             }
         });
     }

@@ -35,8 +35,7 @@ public:
 
     pages::Span* allocate(pages::PageCount count, pages::PageCount alignment = 1,
                           pages::PageKind kind = pages::PageKind::large_in_use) {
-        return heap.allocate({.pages = count, .alignment = alignment, .kind = kind}, changes,
-                             refusal);
+        return heap.allocate({.pages = count, .alignment = alignment, .kind = kind}, path);
     }
     /// One after another; each behind the last, where the heap is fresh.
     std::vector<pages::Span*> allocate_all(const std::vector<pages::PageCount>& counts) {
@@ -44,30 +43,27 @@ public:
         for (const pages::PageCount count : counts) spans.push_back(allocate(count));
         return spans;
     }
-    void free(pages::Span* span) { heap.free(*span, changes); }
-    bool reserve(std::size_t count) {
-        return heap.reserve(count * pages::page_bytes, changes, refusal);
-    }
-    std::size_t trim() { return heap.trim(changes) / pages::page_bytes; }
-    void give_back(std::size_t count) { heap.give_back(count * pages::page_bytes, changes); }
+    void free(pages::Span* span) { heap.free(*span, path); }
+    bool reserve(std::size_t count) { return heap.reserve(count * pages::page_bytes, path); }
+    std::size_t trim() { return heap.trim(path) / pages::page_bytes; }
+    void give_back(std::size_t count) { heap.give_back(count * pages::page_bytes, path); }
     /// Lets a whole period pass and looks.
     bool end_period() {
         FakeSystem::pass_ms(heap.options().retain.milliseconds);
-        return heap.keep_to_retention(changes);
+        return heap.keep_to_retention(path);
     }
 
     std::size_t capacity() const { return in_pages(totals.capacity_bytes); }
     std::size_t free_pages() const { return in_pages(totals.free_bytes); }
     std::size_t committed() const { return budget_.committed() / pages::page_bytes; }
-    std::size_t grown() const { return changes.grown / pages::page_bytes; }
-    std::size_t given_back() const { return changes.given_back / pages::page_bytes; }
+    std::size_t grown() const { return path.grown / pages::page_bytes; }
+    std::size_t given_back() const { return path.given_back / pages::page_bytes; }
     unsigned char* address_of(const pages::Span& span) const {
         return reinterpret_cast<unsigned char*>(pages::address_space().address_of(span.first_page));
     }
 
     statistics::PoolTotals totals{};
-    pages::Changes changes;
-    pages::Refusal refusal;
+    pages::SlowPath path;
 
 private:
     static std::size_t in_pages(const detail::Counter& bytes) {
