@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +21,9 @@
 namespace tensorpool {
 
 namespace detail {
+class ArenaClaims;
+class ArenaReleases;
 class ArenaState;
-struct Refusal;
 }  // namespace detail
 
 /// Hands out memory from the front of one range of addresses and takes it back by marks. The range
@@ -45,6 +45,7 @@ public:
 
     private:
         friend class Arena;
+        friend class detail::ArenaReleases;
         std::uint64_t arena_ = 0;
         std::uint64_t releases_ = 0;
         std::size_t offset_ = 0;
@@ -126,6 +127,8 @@ public:
     ArenaAnalysis analyze() const;
 
 private:
+    friend class detail::ArenaClaims;
+    friend class detail::ArenaReleases;
     friend class detail::ArenaState;
     struct Over;
     struct Measuring;
@@ -137,39 +140,10 @@ private:
     // The top holds the offset of the next block, and above it how often claims were cancelled.
     static constexpr unsigned offset_bits = 48;
     static constexpr std::uint64_t offset_mask = (std::uint64_t{1} << offset_bits) - 1;
-    // An offset beyond all memory: while a fork is under way in another thread, nobody is granted
-    // a claim.
-    static constexpr std::uint64_t closed_by_fork = std::uint64_t{1} << (offset_bits - 1);
 
     void* allocate_slow(std::size_t bytes, std::size_t alignment);
     void* settle_or_throw(std::uint64_t claim, std::size_t bytes);
-
     void* take_one_threads(std::size_t size) noexcept;
-
-    // arena_allocate.cpp
-    struct Place {
-        std::size_t begin;
-        std::size_t end;
-    };
-    using Lock = std::unique_lock<std::mutex>;
-    void* allocate_told(std::size_t bytes, std::size_t alignment,
-                        detail::Refusal& refusal) noexcept;
-    void* settle(std::uint64_t claim, std::size_t bytes, detail::Refusal& refusal) noexcept;
-    void* find_place(std::size_t bytes, std::size_t alignment, detail::Refusal& refusal) noexcept;
-    Place place_at(std::size_t top, std::size_t bytes, std::size_t alignment) const noexcept;
-    bool replace_top(std::uint64_t& seen, std::uint64_t top) noexcept;
-    bool make_room(std::size_t end, std::uint64_t seen, detail::Refusal& refusal) noexcept;
-    std::size_t grow_to(std::size_t end, const GrowthPolicy& growth,
-                        detail::Refusal& refusal) noexcept;
-    void wait_for_change(Lock& lock) const noexcept;
-
-    // arena_release.cpp
-    friend class ArenaScope;
-    void check_not_ahead(std::size_t offset) const;
-    bool is_stale(Mark mark) const noexcept;
-    std::uint64_t top_outside_forks() const noexcept;
-    void end_above(std::size_t offset) noexcept;
-    std::size_t give_back_above(std::size_t offset) noexcept;
 
     // Read by every allocation, in one cache line. `end_` only grows while allocations may be under
     // way.
@@ -210,8 +184,8 @@ inline void* Arena::take_one_threads(std::size_t size) noexcept {
 
 inline void* Arena::allocate(std::size_t bytes, std::size_t alignment) {
     // 0 wraps round and leaves by the same comparison, for bytes as for alignment.
-    if (bytes - 1 >= quick_bytes_.load(std::memory_order_relaxed) || alignment - 1 > granule_mask_ ||
-        !std::has_single_bit(alignment)) [[unlikely]] {
+    if (bytes - 1 >= quick_bytes_.load(std::memory_order_relaxed) ||
+        alignment - 1 > granule_mask_ || !std::has_single_bit(alignment)) [[unlikely]] {
         return allocate_slow(bytes, alignment);
     }
     const std::size_t size = (bytes + granule_mask_) & ~granule_mask_;

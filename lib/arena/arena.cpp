@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "arena/arena_claims.hpp"
 #include "arena/arena_registry.hpp"
-#include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
 
@@ -59,7 +59,7 @@ Arena::Arena(ArenaOptions options) {
     const std::size_t initial = std::min(asked.initial_capacity, most);
     if (initial == 0) return;
     Refusal refusal;
-    if (grow_to(initial, arena::no_surplus, refusal) != 0) return;
+    if (detail::ArenaClaims(*this).grow_to(initial, arena::no_surplus, refusal) != 0) return;
     state_->count_refusal(initial, refusal);
     state_->fail(initial, refusal);
 }

@@ -2,17 +2,45 @@
 
 #include <algorithm>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 
 #include <tensorpool/arena.hpp>
 
-#include "arena/arena_state.hpp"
+#include "arena/arena_claims.hpp"
 #include "base/alignment.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
 
 using base::Refusal;
+
+namespace detail {
+
+/// Takes memory back from an arena: ends what was allocated above an offset, and gives back to the
+/// system what is then free beyond what it retains.
+class ArenaReleases {
+public:
+    explicit ArenaReleases(Arena& arena) noexcept : arena_(arena), state_(*arena.state_) {}
+
+    void check_not_ahead(std::size_t offset) const;
+    bool is_stale(const Arena::Mark& mark) const noexcept {
+        return state_.history.went_below(mark.offset_, mark.releases_);
+    }
+    [[noreturn]] void refuse_mark(const std::string& what) const;
+    void end_above(std::size_t offset) noexcept;
+    std::size_t give_back_above(std::size_t offset) noexcept;
+
+private:
+    std::uint64_t top_outside_forks() const noexcept;
+
+    Arena& arena_;
+    ArenaState& state_;
+};
+
+}  // namespace detail
+
+using detail::ArenaReleases;
 
 Arena::Mark Arena::mark() const noexcept {
     Mark mark;
@@ -23,94 +51,47 @@ Arena::Mark Arena::mark() const noexcept {
     mark.offset_ = top_->load(std::memory_order_relaxed) & offset_mask;
     while (mark.offset_ > end) {
         // Amid claims that are pending: a place between blocks is known when they are settled.
-        Lock lock(state_->mutex);
+        std::unique_lock lock(state_->mutex);
         end = end_.load(std::memory_order_relaxed);
         mark.offset_ = top_->load(std::memory_order_relaxed) & offset_mask;
-        if (mark.offset_ > end) wait_for_change(lock);
+        if (mark.offset_ > end) state_->wait_for_change(lock);
     }
     statistics::record_place(TraceAction::arena_mark, state_->id(), base_, mark.offset_);
     return mark;
 }
 
 void Arena::release_to(Mark mark) {
+    ArenaReleases releases(*this);
     if (mark.arena_ != state_->id()) {
-        state_->refuse_mark(mark.arena_ == 0 ? "the mark is of no arena"
-                                             : "the mark is of another arena");
+        releases.refuse_mark(mark.arena_ == 0 ? "the mark is of no arena"
+                                              : "the mark is of another arena");
     }
-    check_not_ahead(mark.offset_);
-    if (is_stale(mark)) {
-        state_->refuse_mark("the mark at " + std::to_string(mark.offset_) +
-                            " B is stale: a release went below it since");
+    releases.check_not_ahead(mark.offset_);
+    if (releases.is_stale(mark)) {
+        releases.refuse_mark("the mark at " + std::to_string(mark.offset_) +
+                             " B is stale: a release went below it since");
     }
-    end_above(mark.offset_);
+    releases.end_above(mark.offset_);
 }
 
 void Arena::release_to(std::size_t offset) {
-    check_not_ahead(offset);
+    ArenaReleases releases(*this);
+    releases.check_not_ahead(offset);
     if (!base::is_aligned(offset, alignment())) {
-        state_->refuse_mark("the mark at " + std::to_string(offset) +
-                            " B lies within a block: expected a multiple of " +
-                            std::to_string(alignment()) + " B, as used() gives");
+        releases.refuse_mark("the mark at " + std::to_string(offset) +
+                             " B lies within a block: expected a multiple of " +
+                             std::to_string(alignment()) + " B, as used() gives");
     }
-    end_above(offset);
+    releases.end_above(offset);
 }
 
 void Arena::reset() noexcept {
-    end_above(0);
-}
-
-void Arena::check_not_ahead(std::size_t offset) const {
-    const std::size_t in_use = used();
-    if (offset <= in_use) return;
-    state_->refuse_mark("the mark at " + std::to_string(offset) +
-                        " B lies ahead of the arena, which has " + std::to_string(in_use) +
-                        " B in use");
-}
-
-bool Arena::is_stale(Mark mark) const noexcept {
-    return state_->history.went_below(mark.offset_, mark.releases_);
-}
-
-std::uint64_t Arena::top_outside_forks() const noexcept {
-    const std::uint64_t top = top_->load(std::memory_order_relaxed);
-    if ((top & closed_by_fork) == 0) return top;
-    const std::lock_guard lock(state_->mutex);
-    return top_->load(std::memory_order_relaxed);
-}
-
-void Arena::end_above(std::size_t offset) noexcept {
-    state_->check_thread("release_to or reset");
-    statistics::look_for_recorder();
-    statistics::record_place(TraceAction::arena_release, state_->id(), base_, offset);
-    base::raise_to(state_->totals.peak_used_bytes, used());
-    std::uint64_t top;
-    do {
-        top = top_outside_forks();
-    } while (!replace_top(top, (top & ~offset_mask) | offset));
-    state_->history.add(offset);
-    if (state_->objects != nullptr) state_->objects->forget_above(offset);
-    if (state_->capacity() > state_->options().retain) {
-        give_back_above(std::max(offset, state_->options().retain));
-    }
-    state_->fold_record();
+    ArenaReleases(*this).end_above(0);
 }
 
 std::size_t Arena::trim() noexcept {
     state_->check_thread("trim");
-    return give_back_above(used());
-}
-
-std::size_t Arena::give_back_above(std::size_t offset) noexcept {
-    if (!state_->is_growing()) return 0;
-    std::size_t bytes = 0;
-    {
-        const std::lock_guard lock(state_->mutex);
-        bytes = state_->memory.give_back_above(offset);
-        end_.store(state_->memory.end(), std::memory_order_relaxed);
-        if (bytes != 0) state_->note(EntryKind::give_back, bytes);
-    }
-    if (bytes != 0) state_->tell(ArenaEvent::Kind::give_back, bytes);
-    return bytes;
+    return ArenaReleases(*this).give_back_above(used());
 }
 
 void Arena::reserve(std::size_t bytes) {
@@ -122,7 +103,7 @@ void Arena::reserve(std::size_t bytes) {
     {
         const std::lock_guard lock(state_->mutex);
         if (bytes > end_.load(std::memory_order_relaxed)) {
-            grown = grow_to(bytes, arena::no_surplus, refusal);
+            grown = detail::ArenaClaims(*this).grow_to(bytes, arena::no_surplus, refusal);
             met = grown != 0;
         }
     }
@@ -135,7 +116,60 @@ void Arena::reserve(std::size_t bytes) {
 }
 
 ArenaScope::~ArenaScope() {
-    if (!arena_->is_stale(mark_)) arena_->end_above(mark_.offset());
+    ArenaReleases releases(*arena_);
+    if (!releases.is_stale(mark_)) releases.end_above(mark_.offset());
 }
+
+namespace detail {
+
+void ArenaReleases::check_not_ahead(std::size_t offset) const {
+    const std::size_t in_use = arena_.used();
+    if (offset <= in_use) return;
+    refuse_mark("the mark at " + std::to_string(offset) + " B lies ahead of the arena, which has " +
+                std::to_string(in_use) + " B in use");
+}
+
+void ArenaReleases::refuse_mark(const std::string& what) const {
+    throw std::invalid_argument("tensorpool: arena '" + arena_.name() + "': release_to: " + what);
+}
+
+std::uint64_t ArenaReleases::top_outside_forks() const noexcept {
+    const std::uint64_t top = arena_.top_->load(std::memory_order_relaxed);
+    if ((top & ArenaState::closed_by_fork) == 0) return top;
+    const std::lock_guard lock(state_.mutex);
+    return arena_.top_->load(std::memory_order_relaxed);
+}
+
+void ArenaReleases::end_above(std::size_t offset) noexcept {
+    state_.check_thread("release_to or reset");
+    statistics::look_for_recorder();
+    statistics::record_place(TraceAction::arena_release, state_.id(), arena_.base_, offset);
+    base::raise_to(state_.totals.peak_used_bytes, arena_.used());
+    std::uint64_t top;
+    do {
+        top = top_outside_forks();
+    } while (!ArenaClaims(arena_).replace_top(top, (top & ~Arena::offset_mask) | offset));
+    state_.history.add(offset);
+    if (state_.objects != nullptr) state_.objects->forget_above(offset);
+    if (state_.capacity() > state_.options().retain) {
+        give_back_above(std::max(offset, state_.options().retain));
+    }
+    state_.fold_record();
+}
+
+std::size_t ArenaReleases::give_back_above(std::size_t offset) noexcept {
+    if (!state_.is_growing()) return 0;
+    std::size_t bytes = 0;
+    {
+        const std::lock_guard lock(state_.mutex);
+        bytes = state_.memory.give_back_above(offset);
+        arena_.end_.store(state_.memory.end(), std::memory_order_relaxed);
+        if (bytes != 0) state_.note(EntryKind::give_back, bytes);
+    }
+    if (bytes != 0) state_.tell(ArenaEvent::Kind::give_back, bytes);
+    return bytes;
+}
+
+}  // namespace detail
 
 }  // namespace tensorpool

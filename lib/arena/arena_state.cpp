@@ -1,7 +1,6 @@
 #include "arena/arena_state.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include <tensorpool/snapshot.hpp>
@@ -148,13 +147,14 @@ void ArenaState::announce_change() noexcept {
     changes.notify_all();
 }
 
-void ArenaState::fail(std::size_t bytes, const base::Refusal& refusal) const {
-    throw AllocationError(name(), base::failure_of(refusal, bytes, arena_.used(), capacity()));
+void ArenaState::wait_for_change(std::unique_lock<std::mutex>& lock) const noexcept {
+    const std::uint32_t seen = changes.load(std::memory_order_relaxed);
+    lock.unlock();
+    changes.wait(seen, std::memory_order_relaxed);
 }
 
-void ArenaState::refuse_mark(const std::string& what) const {
-    throw std::invalid_argument(std::string("tensorpool: arena '") + name() +
-                                "': release_to: " + what);
+void ArenaState::fail(std::size_t bytes, const base::Refusal& refusal) const {
+    throw AllocationError(name(), base::failure_of(refusal, bytes, arena_.used(), capacity()));
 }
 
 void ArenaState::lock() noexcept {
@@ -177,8 +177,8 @@ void ArenaState::close_top() noexcept {
     do {
         // With claims pending it is closed: they and all others wait for the mutex.
         if ((top & Arena::offset_mask) > end) return;
-    } while (!record->used.compare_exchange_weak(top, top | Arena::closed_by_fork,
-                                                 std::memory_order_relaxed));
+    } while (
+        !record->used.compare_exchange_weak(top, top | closed_by_fork, std::memory_order_relaxed));
     closed_at_ = top & Arena::offset_mask;
 }
 

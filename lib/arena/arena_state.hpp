@@ -76,12 +76,16 @@ public:
     void fold_record() noexcept;
     /// Wakes who waits for a growth or a cancellation. Under the mutex.
     void announce_change() noexcept;
+    /// Waits for a growth or a cancellation. `lock` holds the mutex, and is given up.
+    void wait_for_change(std::unique_lock<std::mutex>& lock) const noexcept;
     [[noreturn]] void fail(std::size_t bytes, const base::Refusal& refusal) const;
-    [[noreturn]] void refuse_mark(const std::string& what) const;
 
     /// Around a fork: nobody is in the middle of a growth or of the register.
     void lock() noexcept;
     void unlock() noexcept;
+    /// An offset beyond all memory, set in the top while a fork is under way in another thread:
+    /// then no claim is granted.
+    static constexpr std::uint64_t closed_by_fork = std::uint64_t{1} << (Arena::offset_bits - 1);
     /// In the child of a fork, whose other threads are gone with their pending claims.
     void cancel_pending_claims() noexcept;
 
