@@ -3,19 +3,11 @@
 #include <algorithm>
 
 #include "statistics/segment/name.hpp"
+#include "statistics/sums/counter_words.hpp"
 
 namespace tensorpool::statistics {
-namespace {
-
-using Kind = ArenaStatistics::Kind;
-
-std::uint64_t read(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
-
-}  // namespace
-
 ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
+    using Kind = ArenaStatistics::Kind;
     ArenaStatistics figures;
     figures.id = read(arena.id);
     load_name(arena.name, figures.name);

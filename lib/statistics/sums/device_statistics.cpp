@@ -3,20 +3,12 @@
 #include <algorithm>
 
 #include "statistics/segment/name.hpp"
+#include "statistics/sums/counter_words.hpp"
 
 namespace tensorpool::statistics {
 namespace {
 
 using Kind = DeviceStatistics::Kind;
-
-// Relaxed: each is a number of its own.
-std::uint64_t read(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
-
-std::uint64_t above(std::uint64_t a, std::uint64_t b) noexcept {
-    return a > b ? a - b : 0;
-}
 
 void add_identity(DeviceStatistics& figures, const DeviceRecord& device) noexcept {
     figures.id = read(device.id);

@@ -3,35 +3,12 @@
 #include <algorithm>
 
 #include "statistics/segment/name.hpp"
+#include "statistics/sums/counter_words.hpp"
 
 namespace tensorpool::statistics {
 namespace {
 
 using State = PlannedArenaStatistics::State;
-
-// Relaxed: each is a figure of its own.
-std::uint64_t read(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
-// What must not be seen before what it is part of. Pairs with the release additions of the totals.
-std::uint64_t read_first(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_acquire);
-}
-
-std::uint64_t above(std::uint64_t a, std::uint64_t b) noexcept {
-    return a > b ? a - b : 0;
-}
-
-/// Bytes that came back, from the plan and from the pool.
-struct Freed {
-    explicit Freed(const PlannedTotals& totals) noexcept
-        : of_plan(read_first(totals.freed_bytes) + read_first(totals.freed_elsewhere_bytes)),
-          of_pool(read_first(totals.pool_freed_bytes) +
-                  read_first(totals.pool_freed_elsewhere_bytes)) {}
-
-    std::uint64_t of_plan;
-    std::uint64_t of_pool;
-};
 
 /// The reasons together are never more than all that went to the pool.
 void bound_reasons(PlannedArenaStatistics& figures) noexcept {
@@ -53,12 +30,15 @@ PlannedArenaStatistics figures_of(const PlannedRecord& planned) noexcept {
     figures.state = static_cast<State>(
         std::min(read(planned.state), static_cast<std::uint64_t>(State::serving)));
     const PlannedTotals& totals = planned.totals;
-    const Freed freed(totals);
+    const std::uint64_t freed =
+        read_first(totals.freed_bytes) + read_first(totals.freed_elsewhere_bytes);
+    const std::uint64_t pool_freed =
+        read_first(totals.pool_freed_bytes) + read_first(totals.pool_freed_elsewhere_bytes);
     add_counters(figures, totals, Reading::first);
     add_counters(figures, totals, Reading::second);
-    figures.pool_in_use_bytes = above(read(totals.pool_bytes), freed.of_pool);
+    figures.pool_in_use_bytes = above(read(totals.pool_bytes), pool_freed);
     figures.in_use_bytes =
-        std::min(above(read(totals.served_bytes), freed.of_plan), figures.capacity_bytes);
+        std::min(above(read(totals.served_bytes), freed), figures.capacity_bytes);
     bound_reasons(figures);
     return figures;
 }

@@ -4,24 +4,12 @@
 #include <numeric>
 
 #include "statistics/segment/name.hpp"
+#include "statistics/sums/counter_words.hpp"
 
 namespace tensorpool::statistics {
 namespace {
 
 using detail::bucket_count;
-
-// Relaxed: each is a figure of its own. Frees are read with acquire.
-std::uint64_t read(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
-// Pairs with the release store of `add_release`.
-std::uint64_t read_first(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_acquire);
-}
-
-std::uint64_t above(std::uint64_t a, std::uint64_t b) noexcept {
-    return a > b ? a - b : 0;
-}
 
 /// Where the blocks of the buckets are that nobody uses and no thread parks.
 void add_places(PoolStatistics& figures, const PoolTotals& totals) noexcept {
