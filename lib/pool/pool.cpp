@@ -8,6 +8,7 @@
 #include "base/alignment.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
+#include "platform/whole_pages.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/timeline/timeline.hpp"
 
@@ -58,10 +59,6 @@ PoolOptions with_short_name(PoolOptions options) {
     return options;
 }
 
-std::size_t whole_pages(std::size_t bytes) noexcept {
-    return base::align_up(bytes, platform::page_bytes());
-}
-
 }  // namespace
 
 Pool* Pool::make(const PoolOptions& options) {
@@ -82,7 +79,7 @@ Pool* Pool::make(const PoolOptions& given, unsigned number) {
     PoolOptions options = with_short_name(given);
     statistics::PoolPlace place(options.name, options.max_capacity);
     if (!place) return nullptr;
-    const std::size_t bytes = whole_pages(sizeof(Pool));
+    const std::size_t bytes = platform::whole_pages(sizeof(Pool));
     void* const memory = platform::map(bytes, platform::page_bytes());
     if (memory == nullptr) return nullptr;
     try {
@@ -97,7 +94,7 @@ void Pool::destroy(Pool& pool) noexcept {
     pool.check_all_home();
     const unsigned number = pool.heap_.pool_number();
     pool.~Pool();
-    platform::unmap(&pool, whole_pages(sizeof(Pool)));
+    platform::unmap(&pool, platform::whole_pages(sizeof(Pool)));
     blocks::thread_registry().give_back_number(number);
 }
 

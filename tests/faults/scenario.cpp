@@ -2,6 +2,7 @@
 
 #include <array>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <thread>
 

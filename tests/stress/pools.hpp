@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string_view>
 
 #include <tensorpool/memory_pool.hpp>

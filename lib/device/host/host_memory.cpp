@@ -5,19 +5,15 @@
 
 #include <tensorpool/device/device_status.hpp>
 
-#include "base/alignment.hpp"
 #include "device/call_errors.hpp"
 #include "platform/platform.hpp"
+#include "platform/whole_pages.hpp"
 
 namespace tensorpool::device {
 namespace {
 
 [[noreturn]] void refuse(const std::string& text) {
     throw DeviceError(DeviceStatus::invalid_argument, text);
-}
-
-std::size_t whole_pages(std::size_t bytes) noexcept {
-    return base::align_up(bytes, platform::page_bytes());
 }
 
 /// Memory that is there and memory that can be promised are two things: the system kills who uses
@@ -33,7 +29,7 @@ void check_available(std::size_t bytes) {
 
 void* map_host_pages(std::size_t bytes) {
     check_available(bytes);
-    const std::size_t whole = whole_pages(bytes);
+    const std::size_t whole = platform::whole_pages(bytes);
     const bool large = whole >= platform::huge_page_bytes;
     void* const memory =
         platform::map(whole, large ? platform::huge_page_bytes : platform::page_bytes());
@@ -90,7 +86,7 @@ void HostMemory::resume(Leaving leaving) noexcept {
 }
 
 void HostMemory::end(void* memory, std::size_t bytes) noexcept {
-    platform::unmap(memory, whole_pages(bytes));
+    platform::unmap(memory, platform::whole_pages(bytes));
 }
 
 void HostMemory::add_foreign(void* memory, std::size_t bytes) {

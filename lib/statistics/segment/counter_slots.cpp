@@ -5,8 +5,8 @@
 #include <new>
 #include <utility>
 
-#include "base/alignment.hpp"
 #include "platform/platform.hpp"
+#include "platform/whole_pages.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/sums/pool_statistics.hpp"
 
@@ -21,10 +21,6 @@ std::uint64_t read(const Counter& counter) noexcept {
 // Pairs with the release store of `add_release`.
 std::uint64_t read_first(const Counter& counter) noexcept {
     return counter.load(std::memory_order_acquire);
-}
-
-std::size_t whole_pages(std::size_t bytes) noexcept {
-    return base::align_up(bytes, platform::page_bytes());
 }
 
 }  // namespace
@@ -51,12 +47,13 @@ CounterSlots::~CounterSlots() {
         if (slot->record != nullptr) {
             segment().remove_slot(*slot->record);
         } else {
-            platform::unmap(slot->counters, whole_pages(sizeof(Alone)));
+            platform::unmap(slot->counters, platform::whole_pages(sizeof(Alone)));
             segment().count_left_out(Segment::Kind::slots, false);
         }
     }
     while (chunks_ != nullptr) {
-        platform::unmap(std::exchange(chunks_, chunks_->next), whole_pages(sizeof(Chunk)));
+        platform::unmap(std::exchange(chunks_, chunks_->next),
+                        platform::whole_pages(sizeof(Chunk)));
     }
 }
 
@@ -104,10 +101,12 @@ CounterSlot* CounterSlots::add() noexcept {
 
 bool CounterSlots::add_chunk() noexcept {
     static_assert(sizeof(Chunk) <= Chunk::bytes);
-    void* const memory = platform::map(whole_pages(sizeof(Chunk)), platform::page_bytes());
+    void* const memory =
+        platform::map(platform::whole_pages(sizeof(Chunk)), platform::page_bytes());
     if (memory == nullptr) return false;
     chunks_ = new (memory) Chunk{.next = chunks_, .used = 0, .slots = {}};
-    place_.totals().record_bytes.fetch_add(whole_pages(sizeof(Chunk)), std::memory_order_relaxed);
+    place_.totals().record_bytes.fetch_add(platform::whole_pages(sizeof(Chunk)),
+                                           std::memory_order_relaxed);
     return true;
 }
 
@@ -117,7 +116,7 @@ void CounterSlots::give_place(CounterSlot& slot) noexcept {
     if (slot.record != nullptr) {
         slot.counters = &slot.record->counters;
     } else {
-        bytes = whole_pages(sizeof(Alone));
+        bytes = platform::whole_pages(sizeof(Alone));
         void* const memory = platform::map(bytes, platform::page_bytes());
         if (memory == nullptr) return;
         slot.counters = &(new (memory) Alone{})->counters;

@@ -3,8 +3,8 @@
 #include <mutex>
 #include <new>
 
-#include "base/alignment.hpp"
 #include "platform/platform.hpp"
+#include "platform/whole_pages.hpp"
 #include "statistics/segment/counter_slots.hpp"
 #include "statistics/segment/segment.hpp"
 
@@ -17,18 +17,11 @@ struct PoolPlace::Alone {
     FoldedWords<words_of<detail::ThreadCounters>> counters;
 };
 
-namespace {
-
-std::size_t whole_pages(std::size_t bytes) noexcept {
-    return base::align_up(bytes, platform::page_bytes());
-}
-
-}  // namespace
-
 PoolPlace::PoolPlace(std::string_view name, std::uint64_t limit_bytes) noexcept
     : record_(segment().add_pool(name, limit_bytes)) {
     if (record_ != nullptr) return;
-    void* const memory = platform::map(whole_pages(sizeof(Alone)), platform::page_bytes());
+    void* const memory =
+        platform::map(platform::whole_pages(sizeof(Alone)), platform::page_bytes());
     if (memory == nullptr) return;
     alone_ = new (memory) Alone{};
     record_ = &alone_->record;
@@ -50,7 +43,7 @@ PoolPlace::~PoolPlace() {
     }
     segment().count_left_out(Segment::Kind::pools, false);
     alone_->~Alone();
-    platform::unmap(alone_, whole_pages(sizeof(Alone)));
+    platform::unmap(alone_, platform::whole_pages(sizeof(Alone)));
 }
 
 void PoolPlace::fold_slow(const CounterSlots& slots) noexcept {
