@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "contest.hpp"
+#include "contest/contest.hpp"
+#include "contest/worker.hpp"
 #include "options.hpp"
-#include "worker.hpp"
 
 int main(int count, char** words) {
     using namespace tensorpool::photos;

@@ -2,8 +2,8 @@
 
 #include <stdexcept>
 
-#include "child_process.hpp"
-#include "worker_line.hpp"
+#include "contest/child_process.hpp"
+#include "contest/worker_line.hpp"
 
 namespace tensorpool::photos {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "contender.hpp"
-#include "measurement.hpp"
+#include "contest/contender.hpp"
+#include "contest/measurement.hpp"
 #include "options.hpp"
 
 namespace tensorpool::photos {

@@ -6,11 +6,11 @@
 #include <exception>
 #include <string_view>
 
+#include "common/printable.hpp"
 #include "export/export.hpp"
-#include "help_text.hpp"
+#include "help/help_text.hpp"
 #include "inspect/inspect.hpp"
 #include "plan/plan.hpp"
-#include "printable.hpp"
 #include "replay/replay.hpp"
 #include "run/run.hpp"
 #include "serve/serve.hpp"

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "settings.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command {
 

@@ -5,8 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "settings.hpp"
-#include "units.hpp"
+#include "common/settings.hpp"
+#include "common/units.hpp"
 
 namespace tensorpool::command {
 

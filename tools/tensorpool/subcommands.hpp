@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "settings.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command {
 

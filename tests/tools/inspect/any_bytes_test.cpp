@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "inspect/reports.hpp"
+#include "inspect/report/reports.hpp"
 #include "tools/trace/made_trace.hpp"
 #include "trace/trace_error.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "inspect/reports.hpp"
+#include "inspect/report/reports.hpp"
 #include "tools/inspect/made_recording.hpp"
 
 namespace tensorpool::command::inspect {

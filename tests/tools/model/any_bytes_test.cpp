@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "model/gguf_figures.hpp"
+#include "common/settings.hpp"
+#include "model/estimate/gguf_figures.hpp"
 #include "model/model_report.hpp"
-#include "settings.hpp"
 #include "support/model_writers.hpp"
 
 namespace tensorpool::command::model {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/layer_groups.hpp"
+#include "model/estimate/layer_groups.hpp"
 #include "support/model_writers.hpp"
 
 namespace tensorpool::command::model {

@@ -3,7 +3,7 @@
 /// @file
 /// Hyperparameters of models that are public, from their configurations at Hugging Face.
 
-#include "model/hyperparameters.hpp"
+#include "model/estimate/hyperparameters.hpp"
 
 namespace tensorpool::command::model::testing {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/array_values.hpp"
+#include "model/estimate/array_values.hpp"
 
 namespace tensorpool::command::model {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "settings.hpp"
+#include "common/settings.hpp"
 #include "tools/inspect/made_recording.hpp"
 
 namespace tensorpool::command::planning {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "settings.hpp"
+#include "common/settings.hpp"
 #include "support/run_program.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/tensorpool/started_program.hpp"

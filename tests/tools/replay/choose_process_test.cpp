@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "common/settings.hpp"
 #include "made_recording.hpp"
 #include "replay/plan_compiler.hpp"
-#include "settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

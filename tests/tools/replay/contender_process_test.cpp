@@ -7,10 +7,10 @@
 
 #include <cstdlib>
 
+#include "common/settings.hpp"
 #include "made_recording.hpp"
 #include "replay/plan_compiler.hpp"
 #include "replay/plan_file.hpp"
-#include "settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

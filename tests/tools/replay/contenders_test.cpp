@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "settings.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "settings.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

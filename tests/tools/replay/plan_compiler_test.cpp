@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "acted.hpp"
+#include "common/settings.hpp"
 #include "made_recording.hpp"
-#include "settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

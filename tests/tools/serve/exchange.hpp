@@ -8,7 +8,7 @@
 
 #include "made_up_processes.hpp"
 #include "memory_transport.hpp"
-#include "serve/http_server.hpp"
+#include "serve/http/http_server.hpp"
 #include "serve/statistics_site.hpp"
 
 namespace tensorpool::command::serve::testing {

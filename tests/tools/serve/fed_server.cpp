@@ -3,7 +3,7 @@
 #include <string>
 
 #include "exchange.hpp"
-#include "serve/ascii.hpp"
+#include "serve/http/ascii.hpp"
 
 namespace tensorpool::command::serve::testing {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "serve/processes.hpp"
-#include "serve/watched_process.hpp"
+#include "serve/watch/processes.hpp"
+#include "serve/watch/watched_process.hpp"
 
 namespace tensorpool::command::serve::testing {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "serve/transport.hpp"
+#include "serve/http/transport.hpp"
 
 namespace tensorpool::command::serve::testing {
 

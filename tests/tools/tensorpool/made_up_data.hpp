@@ -1,6 +1,6 @@
 #pragma once
 
-#include "top_data.hpp"
+#include "top/top_data.hpp"
 
 namespace tensorpool::command {
 

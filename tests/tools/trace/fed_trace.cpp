@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "settings.hpp"
+#include "common/settings.hpp"
 #include "trace/recording.hpp"
 
 namespace tensorpool::command::trace::testing {

@@ -6,10 +6,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "common/output.hpp"
+#include "common/printable.hpp"
 #include "export/formats.hpp"
-#include "inspect/report_text.hpp"
-#include "output.hpp"
-#include "printable.hpp"
+#include "inspect/report/report_text.hpp"
 #include "trace/recording.hpp"
 
 namespace tensorpool::command {

@@ -9,8 +9,8 @@
 
 #include "export/formats.hpp"
 #include "export/loaded_code.hpp"
-#include "inspect/frame_names.hpp"
-#include "inspect/report_text.hpp"
+#include "inspect/report/report_text.hpp"
+#include "inspect/symbols/frame_names.hpp"
 
 namespace tensorpool::command::export_ {
 namespace {

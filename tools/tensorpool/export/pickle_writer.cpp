@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "inspect/report_text.hpp"
+#include "inspect/report/report_text.hpp"
 
 namespace tensorpool::command::export_ {
 namespace {

@@ -10,7 +10,7 @@
 #include "export/pickle_writer.hpp"
 #include "export/segments.hpp"
 #include "export/slabs.hpp"
-#include "inspect/frame_names.hpp"
+#include "inspect/symbols/frame_names.hpp"
 
 namespace tensorpool::command::export_ {
 namespace {

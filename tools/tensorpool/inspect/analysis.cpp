@@ -1,6 +1,6 @@
 #include "inspect/analysis.hpp"
 
-#include "inspect/frame_names.hpp"
+#include "inspect/symbols/frame_names.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "inspect/reports.hpp"
+#include "common/output.hpp"
+#include "common/printable.hpp"
+#include "inspect/report/reports.hpp"
 #include "inspect/written_file.hpp"
 #include "model/inspect_model.hpp"
 #include "options.hpp"
-#include "output.hpp"
-#include "printable.hpp"
 #include "trace/recording.hpp"
 
 namespace tensorpool::command {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "inspect/frame_names.hpp"
 #include "inspect/groups.hpp"
 #include "inspect/history.hpp"
+#include "inspect/symbols/frame_names.hpp"
 
 namespace tensorpool::command::inspect {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "printable.hpp"
-#include "settings.hpp"
+#include "common/printable.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::inspect {
 

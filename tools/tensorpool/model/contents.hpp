@@ -9,8 +9,8 @@
 
 #include <tensorpool/model_file.hpp>
 
-#include "model/estimate.hpp"
-#include "model/place.hpp"
+#include "model/estimate/estimate.hpp"
+#include "model/estimate/place.hpp"
 
 namespace tensorpool::command::model {
 

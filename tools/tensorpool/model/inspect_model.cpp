@@ -6,16 +6,16 @@
 #include <filesystem>
 #include <system_error>
 
-#include "model/config_figures.hpp"
+#include "common/output.hpp"
+#include "common/printable.hpp"
 #include "model/contents.hpp"
-#include "model/gguf_figures.hpp"
-#include "model/memory_there.hpp"
+#include "model/estimate/config_figures.hpp"
+#include "model/estimate/gguf_figures.hpp"
+#include "model/estimate/memory_there.hpp"
 #include "model/model_report.hpp"
 #include "model/saturating.hpp"
 #include "model/split_model.hpp"
 #include "options.hpp"
-#include "output.hpp"
-#include "printable.hpp"
 #include "trace/input.hpp"
 
 namespace tensorpool::command::model {

@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "model/estimation.hpp"
-#include "settings.hpp"
+#include "common/settings.hpp"
+#include "model/estimate/estimation.hpp"
 
 namespace tensorpool::command::model {
 

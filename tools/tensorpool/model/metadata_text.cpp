@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "model/array_values.hpp"
+#include "model/estimate/array_values.hpp"
 #include "model/whole_number.hpp"
 
 namespace tensorpool::command::model {

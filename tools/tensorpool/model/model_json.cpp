@@ -4,7 +4,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "model/array_values.hpp"
+#include "model/estimate/array_values.hpp"
 #include "model/model_report.hpp"
 
 namespace tensorpool::command::model {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "model/cache_type.hpp"
-#include "model/hyperparameters.hpp"
+#include "model/estimate/cache_type.hpp"
+#include "model/estimate/hyperparameters.hpp"
 #include "model/inspect_model.hpp"
 #include "run/size_text.hpp"
 

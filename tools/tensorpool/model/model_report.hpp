@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "common/units.hpp"
 #include "model/contents.hpp"
-#include "model/estimation.hpp"
-#include "units.hpp"
+#include "model/estimate/estimation.hpp"
 
 namespace tensorpool::command::model {
 

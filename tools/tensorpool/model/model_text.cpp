@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cells.hpp"
-#include "model/layer_groups.hpp"
+#include "common/cells.hpp"
+#include "model/estimate/layer_groups.hpp"
 #include "model/metadata_text.hpp"
 #include "model/model_report.hpp"
 #include "model/text_parts.hpp"

@@ -1,7 +1,7 @@
 #include "model/text_parts.hpp"
 
-#include "help_text.hpp"
-#include "printable.hpp"
+#include "common/printable.hpp"
+#include "help/help_text.hpp"
 
 namespace tensorpool::command::model {
 namespace {

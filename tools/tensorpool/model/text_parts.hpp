@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "table.hpp"
+#include "common/table.hpp"
 
 namespace tensorpool::command::model {
 

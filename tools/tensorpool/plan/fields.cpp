@@ -7,7 +7,7 @@
 #include <charconv>
 #include <utility>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
 
 namespace tensorpool::command::planning {
 namespace {

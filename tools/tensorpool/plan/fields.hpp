@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/settings.hpp"
 #include "plan/buffers.hpp"
-#include "settings.hpp"
 
 namespace tensorpool::command::planning {
 

@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "inspect/report_text.hpp"
+#include "common/printable.hpp"
+#include "inspect/report/report_text.hpp"
 #include "plan/fields.hpp"
 #include "plan/formats.hpp"
-#include "printable.hpp"
 
 namespace tensorpool::command::planning {
 namespace {

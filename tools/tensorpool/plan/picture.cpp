@@ -6,7 +6,7 @@
 #include <bit>
 #include <numeric>
 
-#include "inspect/report_text.hpp"
+#include "inspect/report/report_text.hpp"
 #include "plan/scale.hpp"
 #include "plan/small_parts.hpp"
 #include "run/numbers.hpp"

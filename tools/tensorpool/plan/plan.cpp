@@ -10,13 +10,13 @@
 #include <string>
 #include <string_view>
 
+#include "common/output.hpp"
+#include "common/printable.hpp"
 #include "options.hpp"
-#include "output.hpp"
 #include "plan/formats.hpp"
 #include "plan/picture.hpp"
 #include "plan/read_file.hpp"
 #include "plan/report.hpp"
-#include "printable.hpp"
 #include "record/time_text.hpp"
 #include "run/size_text.hpp"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "common/printable.hpp"
+#include "common/settings.hpp"
 #include "plan/fields.hpp"
-#include "printable.hpp"
-#include "settings.hpp"
 
 namespace tensorpool::command::planning {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "inspect/report_text.hpp"
-#include "printable.hpp"
+#include "common/printable.hpp"
+#include "inspect/report/report_text.hpp"
 #include "run/numbers.hpp"
 
 namespace tensorpool::command::planning {

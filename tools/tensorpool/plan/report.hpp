@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "common/units.hpp"
 #include "plan/buffers.hpp"
-#include "units.hpp"
 
 namespace tensorpool::command::planning {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
 
 namespace tensorpool::command::record {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "settings.hpp"
-#include "units.hpp"
+#include "common/settings.hpp"
+#include "common/units.hpp"
 
 namespace tensorpool::command::record {
 

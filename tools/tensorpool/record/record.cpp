@@ -4,13 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "common/output.hpp"
+#include "common/printable.hpp"
+#include "common/target.hpp"
 #include "options.hpp"
-#include "output.hpp"
-#include "printable.hpp"
 #include "record/session.hpp"
 #include "record/time_text.hpp"
 #include "subcommands.hpp"
-#include "target.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
+#include "common/settings.hpp"
 #include "replay/plan_compiler.hpp"
-#include "settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

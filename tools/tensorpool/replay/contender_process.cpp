@@ -14,8 +14,8 @@
 #include <optional>
 #include <string_view>
 
-#include "printable.hpp"
-#include "settings.hpp"
+#include "common/printable.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

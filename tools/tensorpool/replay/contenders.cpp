@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "printable.hpp"
-#include "settings.hpp"
+#include "common/printable.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "common/settings.hpp"
 #include "replay/plan.hpp"
-#include "settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "common/settings.hpp"
 #include "replay/plan.hpp"
-#include "settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -6,10 +6,10 @@
 #include <limits>
 #include <optional>
 
+#include "common/settings.hpp"
 #include "replay/floor_places.hpp"
 #include "replay/life_order.hpp"
 #include "replay/planned_places.hpp"
-#include "settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-#include "settings.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
+#include "common/settings.hpp"
 #include "replay/contenders.hpp"
-#include "settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <utility>
 
-#include "machine.hpp"
+#include "common/output.hpp"
+#include "common/printable.hpp"
+#include "doctor/machine.hpp"
 #include "options.hpp"
-#include "output.hpp"
-#include "printable.hpp"
 #include "replay/contenders.hpp"
 #include "replay/plan_compiler.hpp"
 #include "replay/plan_file.hpp"

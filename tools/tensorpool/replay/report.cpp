@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cells.hpp"
-#include "table.hpp"
+#include "common/cells.hpp"
+#include "common/table.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "common/units.hpp"
 #include "replay/plan.hpp"
 #include "replay/rounds.hpp"
-#include "units.hpp"
 
 namespace tensorpool::command::replay {
 

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "common/target.hpp"
 #include "run/words.hpp"
-#include "target.hpp"
 
 namespace tensorpool::command::run {
 namespace {

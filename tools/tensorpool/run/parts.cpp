@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
 #include "run/program_file.hpp"
 #include "run/words.hpp"
 

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <utility>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
 #include "run/descriptor.hpp"
 #include "run/words.hpp"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "common/settings.hpp"
 #include "run/signals.hpp"
-#include "settings.hpp"
 
 namespace tensorpool::command::run {
 

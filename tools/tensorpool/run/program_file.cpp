@@ -12,7 +12,7 @@
 #include <optional>
 #include <sstream>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
 
 namespace tensorpool::command::run {
 namespace {

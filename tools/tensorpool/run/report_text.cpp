@@ -7,10 +7,10 @@
 
 #include <tensorpool/snapshot.hpp>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
+#include "common/units.hpp"
 #include "run/numbers.hpp"
 #include "run/report.hpp"
-#include "units.hpp"
 
 namespace tensorpool::command::run {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
 
 namespace tensorpool::command::run {
 namespace {

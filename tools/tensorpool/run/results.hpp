@@ -8,7 +8,7 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "run/parts.hpp"
-#include "totals.hpp"
+#include "stat/totals.hpp"
 
 namespace tensorpool::command::run {
 

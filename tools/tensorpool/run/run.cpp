@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
 #include "run/size_text.hpp"
 #include "run/start.hpp"
 

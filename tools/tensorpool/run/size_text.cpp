@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
 
 namespace tensorpool::command::run {
 namespace {

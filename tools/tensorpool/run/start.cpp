@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
 #include "run/descriptor_limit.hpp"
 #include "run/environment.hpp"
 #include "run/follow.hpp"

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "printable.hpp"
+#include "common/printable.hpp"
+#include "common/units.hpp"
 #include "run/numbers.hpp"
-#include "units.hpp"
 
 namespace tensorpool::command::run {
 

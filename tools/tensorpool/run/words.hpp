@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "settings.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::run {
 

@@ -9,7 +9,7 @@
 #include <tensorpool/timeline.hpp>
 #include <vector>
 
-#include "serve/listed_process.hpp"
+#include "serve/watch/listed_process.hpp"
 
 namespace tensorpool::command::serve {
 

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "output.hpp"
+#include "common/output.hpp"
 #include "serve/browser.hpp"
+#include "serve/http/token.hpp"
 #include "serve/service.hpp"
 #include "serve/signals.hpp"
-#include "serve/token.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -7,13 +7,13 @@
 #include <string>
 #include <thread>
 
-#include "serve/gate.hpp"
-#include "serve/http_server.hpp"
-#include "serve/listener.hpp"
-#include "serve/processes.hpp"
-#include "serve/rounds.hpp"
+#include "serve/http/gate.hpp"
+#include "serve/http/http_server.hpp"
+#include "serve/http/listener.hpp"
 #include "serve/statistics_site.hpp"
-#include "serve/watcher.hpp"
+#include "serve/watch/processes.hpp"
+#include "serve/watch/rounds.hpp"
+#include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {
 

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "metrics/metrics_text.hpp"
-#include "serve/ascii.hpp"
 #include "serve/assets.hpp"
-#include "serve/event_stream.hpp"
+#include "serve/http/ascii.hpp"
+#include "serve/http/event_stream.hpp"
 #include "serve/json.hpp"
 
 namespace tensorpool::command::serve {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "serve/gate.hpp"
-#include "serve/site.hpp"
-#include "serve/watcher.hpp"
+#include "serve/http/gate.hpp"
+#include "serve/http/site.hpp"
+#include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {
 

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <utility>
 
-#include "printable.hpp"
-#include "settings.hpp"
+#include "common/printable.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

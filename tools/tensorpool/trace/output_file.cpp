@@ -11,8 +11,8 @@
 #include <cstring>
 #include <ctime>
 
-#include "printable.hpp"
-#include "settings.hpp"
+#include "common/printable.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "printable.hpp"
-#include "settings.hpp"
+#include "common/printable.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::trace {
 

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "inspect/code_file.hpp"
+#include "inspect/symbols/code_file.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {

@@ -1,6 +1,6 @@
 // Without elfutils' libdw places are modules and offsets.
 
-#include "inspect/code_file.hpp"
+#include "inspect/symbols/code_file.hpp"
 
 namespace tensorpool::command::inspect {
 

@@ -1,0 +1,28 @@
+#include "develop/mat_lot.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorpool {
+namespace {
+
+TEST(MatLot, CountsWhatLives) {
+    MatLot lot("picture");
+    lot.add();
+    lot.add();
+    lot.remove();
+    EXPECT_EQ(lot.living(), 1U);
+    lot.remove();
+}
+
+TEST(MatLotDeathTest, OneThatIsLeftStopsTheProgramWithALineThatNamesTheLot) {
+    const auto leave_two = [] {
+        MatLot lot("denoise");
+        lot.add();
+        lot.add();
+    };
+    EXPECT_DEATH(leave_two(),
+                 "tensorpool: the memory of 2 cv::Mat ends with 'denoise'; expected none");
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,131 @@
+#include "doctor/diagnosis.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+namespace tensorpool::command {
+namespace {
+
+constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+
+Machine sound_machine() {
+    Machine machine;
+    machine.memory_bytes = 64 * gib;
+    machine.total_bytes = 64 * gib;
+    machine.available_bytes = 32 * gib;
+    machine.small_fault_ns = 250;
+    machine.huge_fault_ns = 60;
+    machine.huge_pages = "madvise";
+    machine.overcommit = 0;
+    machine.memfd = machine.write_seal = machine.has_proc = true;
+    machine.has_terminal_type = machine.utf8 = machine.serves = machine.has_page = true;
+    return machine;
+}
+
+/// What is told of a machine with this fault, and not fine.
+std::vector<Diagnosis> told(const std::function<void(Machine&)>& spoil) {
+    Machine machine = sound_machine();
+    spoil(machine);
+    std::vector<Diagnosis> all = diagnose(machine, Sizes::iec);
+    std::erase_if(all, [](const Diagnosis& d) { return d.verdict == Verdict::fine; });
+    return all;
+}
+
+struct Fault {
+    const char* what;
+    Verdict verdict;
+    std::function<void(Machine&)> spoil;
+};
+
+TEST(Diagnosis, OfASoundMachineAllIsFine) {
+    EXPECT_TRUE(told([](Machine&) {}).empty());
+}
+
+TEST(Diagnosis, EachFaultIsFoundAloneAndWithAdvice) {
+    const std::vector<Fault> faults = {
+        {"page faults", Verdict::wrong, [](Machine& m) { m.small_fault_ns = 9000; }},
+        {"huge pages", Verdict::note, [](Machine& m) { m.huge_pages = "never"; }},
+        {"huge pages", Verdict::note, [](Machine& m) { m.huge_pages = ""; }},
+        {"memory", Verdict::wrong, [](Machine& m) { m.available_bytes = gib; }},
+        {"overcommit", Verdict::note, [](Machine& m) { m.overcommit = 2; }},
+        {"address space", Verdict::wrong, [](Machine& m) { m.address_bytes = 8 * gib; }},
+        {"mlock limit", Verdict::note, [](Machine& m) { m.lock_bytes = 8 << 20; }},
+        {"figures for readers", Verdict::wrong, [](Machine& m) { m.memfd = false; }},
+        {"figures for readers", Verdict::note, [](Machine& m) { m.write_seal = false; }},
+        {"TENSORPOOL_STATISTICS", Verdict::wrong, [](Machine& m) { m.statistics_mode = "off"; }},
+        {"TENSORPOOL_STATISTICS_DIR", Verdict::wrong,
+         [](Machine& m) { m.statistics_folder = "/nowhere"; }},
+        {"reading processes", Verdict::wrong, [](Machine& m) { m.has_proc = false; }},
+        {"reading processes", Verdict::note, [](Machine& m) { m.hides_processes = true; }},
+        {"processes with pools", Verdict::wrong,
+         [](Machine& m) {
+             m.processes = {{1, "x", false, "it is another user's"}};
+         }},
+        {"top", Verdict::note, [](Machine& m) { m.has_terminal_type = false; }},
+        {"top", Verdict::note, [](Machine& m) { m.utf8 = false; }},
+        {"serve", Verdict::note, [](Machine& m) { m.serves = false; }},
+        {"serve", Verdict::note, [](Machine& m) { m.has_page = false; }}};
+    for (const Fault& fault : faults) {
+        const std::vector<Diagnosis> found = told(fault.spoil);
+        ASSERT_EQ(found.size(), 1u) << fault.what;
+        EXPECT_EQ(found[0].what, fault.what);
+        EXPECT_EQ(found[0].verdict, fault.verdict) << fault.what;
+        EXPECT_FALSE(found[0].advice.empty()) << fault.what;
+    }
+}
+
+TEST(Diagnosis, AFolderForFiguresStandsInForWhatIsMissing) {
+    const auto found = told([](Machine& m) {
+        m.has_proc = m.memfd = false;
+        m.statistics_folder = "/run/figures";
+        m.statistics_folder_usable = true;
+    });
+    EXPECT_TRUE(std::ranges::none_of(
+        found, [](const Diagnosis& d) { return d.verdict == Verdict::wrong; }));
+}
+
+TEST(Diagnosis, AContainersLimitIsTold) {
+    Machine machine = sound_machine();
+    machine.total_bytes = 4 * gib;
+    machine.available_bytes = 2 * gib;
+    EXPECT_NE(
+        diagnosis_text(diagnose(machine, Sizes::iec)).find("4.00 GiB of the machine's 64.0 GiB"),
+        std::string::npos);
+}
+
+TEST(Diagnosis, TextIsNoWiderThanAScreen) {
+    Machine machine;  // without anything
+    machine.processes = {{1, "x", false, std::string(300, 'y')}, {2, "z", false, "why so"}};
+    machine.processes[0].problem =
+        "it is another user's: run as root, or have it set "
+        "TENSORPOOL_STATISTICS_DIR, which both can read";
+    const std::string text = diagnosis_text(diagnose(machine, Sizes::iec));
+    std::size_t begin = 0;
+    for (std::size_t end = text.find('\n'); end != std::string::npos;
+         end = text.find('\n', begin)) {
+        EXPECT_LE(end - begin, 79u) << text.substr(begin, end - begin);
+        begin = end + 1;
+    }
+}
+
+TEST(Diagnosis, JsonHasOneObjectForEach) {
+    const auto json =
+        nlohmann::json::parse(diagnosis_json(diagnose(sound_machine(), Sizes::iec)[0]));
+    EXPECT_EQ(json["what"], "page faults");
+    EXPECT_EQ(json["verdict"], "fine");
+}
+
+TEST(Machine, OfThisOneFaultsAndMemoryAreMeasured) {
+    const Machine machine = examine_machine();
+    EXPECT_GT(machine.small_fault_ns, 0);
+    EXPECT_GT(machine.memory_bytes, 0u);
+    EXPECT_LE(machine.total_bytes, machine.memory_bytes);
+    EXPECT_GE(machine.processors, 1u);
+    EXPECT_TRUE(machine.has_proc);
+}
+
+}  // namespace
+}  // namespace tensorpool::command

@@ -1,0 +1,91 @@
+#include "stat/stat_line.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tools/tensorpool/made_up_data.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+TEST(StatLine, ShowsWhatHappenedBetweenTwoLooks) {
+    const StatLook look = compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000));
+    EXPECT_EQ(look.seconds, 2);
+    EXPECT_EQ(look.rates.allocations, 2500);
+    EXPECT_EQ(stat_line(look, Sizes::iec),
+              "  116 MiB   230 MiB   221 MiB  50.4%   100%     2500        0        0        0");
+}
+
+TEST(StatLine, StandsUnderItsTitlesWithin80Columns) {
+    const StatLook look = compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000));
+    for (const Sizes sizes : {Sizes::iec, Sizes::bytes}) {
+        EXPECT_EQ(stat_titles(sizes).size(), stat_line(look, sizes).size());
+    }
+    EXPECT_LE(stat_titles(Sizes::iec).size(), 80u);
+}
+
+TEST(StatLine, TheFirstIsTheAverageSinceTheStart) {
+    const StatLook look = since_start(made_up_snapshot(), 10);
+    EXPECT_EQ(look.rates.allocations, 200);
+    EXPECT_EQ(look.rates.hit_ratio, 0.99);
+}
+
+TEST(StatLine, WithoutAStartThereAreNoRates) {
+    const std::string line = stat_line(since_start(made_up_snapshot(), 0), Sizes::iec);
+    EXPECT_NE(line.find("      -        -        -        -"), std::string::npos) << line;
+}
+
+TEST(StatLine, JsonHasAllFigures) {
+    const auto json = nlohmann::json::parse(
+        stat_json(compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000))));
+    EXPECT_EQ(json["process"], 4711);
+    EXPECT_EQ(json["allocations_rate"], 2500);
+    EXPECT_EQ(json["capacity_bytes"], 230u << 20);
+    EXPECT_EQ(json["device_in_use_bytes"], 300u << 20);
+    EXPECT_EQ(json["device_capacity_bytes"], 640u << 20);
+}
+
+TEST(StatDevices, ShowsPyTorchsWordsBesideOursWithin80Columns) {
+    const std::string text = stat_devices(made_up_snapshot(), Sizes::iec, true);
+    EXPECT_TRUE(text.starts_with("activations on cuda:0\nOURS ")) << text;
+    EXPECT_NE(text.find("\ncapacity       reserved_bytes        640 MiB  768 MiB"),
+              std::string::npos)
+        << text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+    EXPECT_TRUE(stat_devices(made_up_snapshot(), Sizes::iec, false).starts_with("\nactivations"));
+    EXPECT_EQ(stat_devices({}, Sizes::iec, true), "no allocator of device memory now");
+}
+
+TEST(StatDevices, JsonHasAllFiguresOfEach) {
+    const auto json = nlohmann::json::parse(stat_devices_json(made_up_snapshot()));
+    EXPECT_EQ(json["process"], 4711);
+    EXPECT_EQ(json["devices"][0]["name"], "activations");
+    EXPECT_EQ(json["devices"][0]["split_bytes"], 40u << 20);
+    EXPECT_TRUE(nlohmann::json::parse(stat_devices_json({}))["devices"].empty());
+}
+
+TEST(StatPlanned, ShowsThePeaksBesideTheBoundWithin80Columns) {
+    const std::string text = stat_planned(made_up_snapshot(), Sizes::iec, true);
+    EXPECT_TRUE(
+        text.starts_with("NAME         STATE       BOUND     POOL     PLAN ABOVE SERVED MISSED"))
+        << text;
+    EXPECT_NE(text.find("\nstep         serving   100 MiB  125 MiB  101 MiB  1.0%    990      5"),
+              std::string::npos)
+        << text;
+    EXPECT_TRUE(stat_planned(made_up_snapshot(), Sizes::iec, false).starts_with("\nNAME"));
+    EXPECT_EQ(stat_planned({}, Sizes::iec, true), "no planned arena now");
+}
+
+TEST(StatPlanned, JsonHasAllFiguresOfEach) {
+    const auto json = nlohmann::json::parse(stat_planned_json(made_up_snapshot()));
+    EXPECT_EQ(json["process"], 4711);
+    EXPECT_EQ(json["planned"][0]["state"], "serving");
+    EXPECT_EQ(json["planned"][0]["lower_bound_bytes"], 100u << 20);
+    EXPECT_TRUE(nlohmann::json::parse(stat_planned_json({}))["planned"].empty());
+}
+
+}  // namespace
+}  // namespace tensorpool::command

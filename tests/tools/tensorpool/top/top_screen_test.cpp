@@ -1,0 +1,192 @@
+#include "top/top_screen.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/printable.hpp"
+#include "tools/tensorpool/made_up_data.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+std::string text_of(const std::vector<ScreenLine>& lines) {
+    std::string text;
+    for (const ScreenLine& line : lines) text += line.text + '\n';
+    return text;
+}
+
+TopState in(View view) {
+    TopState state;
+    state.view = view;
+    return state;
+}
+
+bool shows(const TopData& data, const TopState& state, const std::string& part,
+           ScreenSize size = {}) {
+    std::string text = text_of(draw(data, state, size));
+    std::ranges::replace(text, '\n', ' ');  // long sentences take several lines
+    return text.find(part) != std::string::npos;
+}
+
+TEST(TopScreen, FitsAnySize) {
+    for (unsigned view = 0; view < view_count; ++view) {
+        for (const std::size_t columns : {1, 10, 40, 80, 200}) {
+            for (const std::size_t rows : {1, 2, 5, 24, 60}) {
+                const auto lines =
+                    draw(made_up_data(), in(static_cast<View>(view)), {columns, rows});
+                EXPECT_LE(lines.size(), rows);
+                for (const ScreenLine& line : lines) EXPECT_LE(columns_of(line.text), columns);
+            }
+        }
+    }
+}
+
+TEST(TopScreen, ShowsOnEightyColumnsWhatMatters) {
+    const std::string text = text_of(draw(made_up_data(), in(View::pools), {80, 24}));
+    EXPECT_NE(text.find("train (4711), tensorpool 1.2.3\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("in use 116 MiB  highest 116 MiB  capacity 230 MiB  limit none  "
+                        "util 50.4%\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(
+        text.find("NAME           IN USE CAPACITY     PEAK  HIGHEST  UTIL  HITS ALLOC/s FAIL"),
+        std::string::npos)
+        << text;
+    EXPECT_NE(text.find("q quit"), std::string::npos);
+}
+
+TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfDevices) {
+    TopState state = in(View::devices);
+    std::string text = text_of(draw(made_up_data(), state, {80, 24}));
+    EXPECT_NE(text.find("DEVICE   IN USE CAPACITY     FREE DEFERRED  HITS ALLOC/s FAIL"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("[a]renas p[l]ans DEVICES [e]vents\n"), std::string::npos) << text;
+    state.device = 5;
+    text = text_of(draw(made_up_data(), state, {80, 24}));
+    EXPECT_NE(text.find("allocator activations of cuda:0"), std::string::npos) << text;
+    EXPECT_NE(text.find("reserved_bytes"), std::string::npos) << text;
+    EXPECT_NE(text.find("num_ooms"), std::string::npos) << "all of it: " << text;
+    state.device = 77;
+    EXPECT_TRUE(shows(made_up_data(), state, "an allocator that is gone"));
+}
+
+TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfPlannedArenas) {
+    const std::string text = text_of(draw(made_up_data(), in(View::planned), {80, 24}));
+    EXPECT_NE(text.find("STATE       BOUND     POOL     PLAN ABOVE SERVED MISSED"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("[a]renas PLANS [d]evices [e]vents\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("by PLAN, row 1 of 1"), std::string::npos) << text;
+}
+
+TEST(TopScreen, TheLargestFiguresFitIntoEightyColumns) {
+    TopData data = made_up_data();
+    data.chosen->now->pools[0].in_use_bytes = std::uint64_t{1023} << 40;
+    data.chosen->now->pools[0].capacity_bytes = std::uint64_t{1023} << 40;
+    take_look(*data.chosen, later(*data.chosen->now, 1, 99'900'000), data.highest);
+    for (const ScreenLine& line : draw(data, in(View::pools), {1000, 24})) {
+        if (line.style == Style::plain && line.text.find("/s ") != std::string::npos) {
+            EXPECT_LE(line.text.size(), 80u) << line.text;
+        }
+    }
+    EXPECT_TRUE(shows(data, in(View::pools), "util 99.9%"));
+}
+
+TEST(TopScreen, ShowsWhyAProcessCannotBeRead) {
+    EXPECT_TRUE(shows(made_up_data(), in(View::processes),
+                      "12 (secret) cannot be read: it is another user's; use sudo"));
+}
+
+TEST(TopScreen, SaysThatNobodyIsThere) {
+    EXPECT_TRUE(shows({}, in(View::processes), "No process that holds a pool can be seen"));
+    EXPECT_TRUE(shows({}, in(View::pools), "No process is chosen: press o"));
+}
+
+TEST(TopScreen, SaysThatTheProcessEnded) {
+    TopData data = made_up_data();
+    data.chosen->ended = true;
+    EXPECT_TRUE(shows(data, in(View::pools), "The process 4711 has ended: these are its last"));
+    EXPECT_TRUE(shows(data, in(View::pools), "weights"));
+    data.awaited = "train";
+    EXPECT_TRUE(shows(data, in(View::pools), "Waiting for a process named train."));
+}
+
+TEST(TopScreen, SaysWhatItWaitsFor) {
+    TopData data;
+    data.awaited = "a\x1b[2J";
+    EXPECT_TRUE(shows(data, in(View::processes), "Waiting for a process named a?[2J."));
+}
+
+TEST(TopScreen, OfSeveralOfTheNameAPersonChooses) {
+    TopData data = made_up_data();
+    data.chosen.reset();
+    data.awaited = "train";
+    EXPECT_TRUE(shows(data, in(View::processes), "Waiting for a process named train."));
+    data.processes.push_back(data.processes[0]);
+    EXPECT_TRUE(
+        shows(data, in(View::processes), "Several processes fit the name train: press Enter"));
+}
+
+TEST(TopScreen, SaysWhenThereIsNothingToShow) {
+    TopData data = made_up_data();
+    data.chosen->now->scopes.clear();
+    data.chosen->now->pools.clear();
+    EXPECT_TRUE(shows(data, in(View::pools), "This process has no pool now, but arenas: press a."));
+    data.chosen->now->arenas.clear();
+    data.chosen->now->scratches.clear();
+    EXPECT_TRUE(shows(data, in(View::scopes), "No StatisticsScope has begun in this process."));
+    EXPECT_TRUE(shows(data, in(View::pools), "This process has no pool now. "));
+    data.chosen->now->planned.clear();
+    EXPECT_TRUE(shows(data, in(View::planned), "This process has no PlannedArena now."));
+    data.chosen->now->devices.clear();
+    EXPECT_TRUE(shows(data, in(View::devices), "This process has no allocator of device memory"));
+    EXPECT_TRUE(shows(data, in(View::arenas), "This process has no arena and no scratch now."));
+}
+
+TEST(TopScreen, SaysWhatDidNotFitIntoTheSegment) {
+    TopData data = made_up_data();
+    data.chosen->now->left_out.pools = 3;
+    EXPECT_TRUE(shows(data, in(View::pools), "3 pools, 0 arenas, 0 threads, 0 scopes"));
+    data.chosen->now->consistent = false;
+    EXPECT_TRUE(shows(data, in(View::pools), "figures may not fit together"));
+}
+
+TEST(TopScreen, TheCursorIsAlwaysSeen) {
+    TopData data = made_up_data();
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        data.chosen->now->pools.push_back(data.chosen->now->pools[0]);
+    }
+    TopState state = in(View::pools);
+    for (const std::size_t cursor : {0, 50, 101, 4000}) {
+        state.place().cursor = cursor;
+        const auto lines = draw(data, state, {80, 24});
+        EXPECT_EQ(std::ranges::count(lines, Style::selected, &ScreenLine::style), 1) << cursor;
+    }
+    EXPECT_TRUE(shows(data, state, "row 102 of 102"));
+}
+
+TEST(TopScreen, SaysWhatItIsSortedByAndOfWhichPool) {
+    TopState state = in(View::buckets);
+    EXPECT_TRUE(shows(made_up_data(), state, "by BLOCKS (inverted), all pools, row 1 of 12"));
+    state.pool = 2;
+    EXPECT_TRUE(shows(made_up_data(), state, ", pool batches,"));
+    state.pool = 77;
+    EXPECT_TRUE(shows(made_up_data(), state, ", a pool that is gone,"));
+}
+
+TEST(TopScreen, HelpNamesAllKeysOnAScreenOf80By24) {
+    TopState state;
+    state.help = true;
+    const auto lines = draw(made_up_data(), state, {80, 24});
+    EXPECT_EQ(lines.size(), 24u);
+    for (const char* const key :
+         {"Tab", "Enter", "< >", "r  ", "u  ", "q Ctrl-C", "HIGHEST", "any key"}) {
+        EXPECT_NE(text_of(lines).find(key), std::string::npos) << key;
+    }
+    for (const ScreenLine& line : lines) EXPECT_LT(line.text.size(), 80u) << line.text;
+}
+
+}  // namespace
+}  // namespace tensorpool::command

@@ -1,0 +1,49 @@
+#include "develop/develop_in_context.hpp"
+
+#include "develop/frugal_operators.hpp"
+#include "develop/mat_scopes.hpp"
+
+namespace tensorpool::photos {
+namespace {
+
+using cv::Mat;
+
+struct Step {
+    const char* name;
+    Operator* work;
+};
+constexpr Step steps_in_light[] = {{"linear_light", linear_light},
+                                   {"balance_white", balance_white},
+                                   {"denoise", denoise_frugally},
+                                   {"sharpen", sharpen},
+                                   {"boost_detail", boost_detail_frugally}};
+constexpr Step last_step{"display_light", display_light};
+
+/// `result` is made already, in the arena, and keeps its place.
+void run(const Step& step, const Mat& input, const Development& how, Mat& result,
+         ContextMatAllocator& memory) {
+    // A phase, too, for what OpenCV's other threads make.
+    const MatPhase phase(memory, step.name);
+    const MatScope scope(memory, step.name);
+    const uchar* const place = result.data;
+    step.work(input, how, result);
+    CV_Assert(result.data == place);
+}
+
+}  // namespace
+
+Mat develop_in_context(const Mat& picture, ContextMatAllocator& memory, const Development& how) {
+    CV_Assert(Mat::getDefaultAllocator() == &memory);
+    Mat result(picture.size(), CV_8UC3);
+    Mat light(picture.size(), CV_32FC3), next(picture.size(), CV_32FC3);
+    const Mat* input = &picture;
+    for (const Step& step : steps_in_light) {
+        run(step, *input, how, next, memory);
+        cv::swap(light, next);
+        input = &light;
+    }
+    run(last_step, light, how, result, memory);
+    return result;
+}
+
+}  // namespace tensorpool::photos

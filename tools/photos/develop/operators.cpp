@@ -1,0 +1,87 @@
+#include "develop/operators.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include <opencv2/imgproc.hpp>
+
+namespace tensorpool::photos {
+
+using cv::Mat;
+
+namespace {
+
+Mat box_mean(const Mat& light, int window) {
+    Mat mean;
+    cv::blur(light, mean, {window, window});
+    return mean;
+}
+
+Mat halved(const Mat& light) {
+    Mat half;
+    cv::pyrDown(light, half);
+    return half;
+}
+
+Mat doubled(const Mat& light, cv::Size size) {
+    Mat twice;
+    cv::pyrUp(light, twice, size);
+    return twice;
+}
+
+}  // namespace
+
+void linear_light(const Mat& picture, const Development&, Mat& light) {
+    Mat display;
+    picture.convertTo(display, CV_32F, 1.0 / 255);
+    light = display.mul(display);
+}
+
+void balance_white(const Mat& light, const Development&, Mat& balanced) {
+    const cv::Scalar mean = cv::mean(light);
+    const double grey = (mean[0] + mean[1] + mean[2]) / 3;
+    cv::Scalar gain;
+    for (int colour = 0; colour < 3; ++colour) {
+        gain[colour] = mean[colour] > 0 ? std::pow(grey / mean[colour], 0.25) : 1.0;
+    }
+    cv::multiply(light, gain, balanced);
+}
+
+void denoise(const Mat& light, const Development& how, Mat& smooth) {
+    const Mat mean = box_mean(light, how.noise_window);
+    const Mat mean_of_squares = box_mean(light.mul(light), how.noise_window);
+    const Mat variance = mean_of_squares - mean.mul(mean);
+    const Mat kept = variance / (variance + cv::Scalar::all(how.noise_variance));
+    const Mat offset = mean - kept.mul(mean);
+    smooth = box_mean(kept, how.noise_window).mul(light) + box_mean(offset, how.noise_window);
+}
+
+void sharpen(const Mat& light, const Development& how, Mat& sharp) {
+    Mat blurred;
+    cv::GaussianBlur(light, blurred, {}, how.sharpen_sigma);
+    sharp = light + how.sharpen_amount * (light - blurred);
+}
+
+void boost_detail(const Mat& sharp, const Development& how, Mat& boosted) {
+    Mat light = sharp;
+    std::vector<Mat> details;
+    for (int level = 0; level < how.detail_levels; ++level) {
+        const Mat coarse = halved(light);
+        details.push_back(light - doubled(coarse, light.size()));
+        light = coarse;
+    }
+    for (; !details.empty(); details.pop_back()) {
+        const cv::MatExpr finer =
+            doubled(light, details.back().size()) + details.back() * how.detail_gain;
+        light.release();
+        (details.size() == 1 ? boosted : light) = finer;
+    }
+}
+
+void display_light(const Mat& light, const Development&, Mat& picture) {
+    Mat display;
+    cv::sqrt(cv::max(light, 0.0), display);
+    display.convertTo(picture, CV_8U, 255);
+}
+
+}  // namespace tensorpool::photos

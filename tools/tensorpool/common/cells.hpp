@@ -1,0 +1,60 @@
+#pragma once
+
+/// @file
+/// Figures as cells of a table.
+
+#include <string>
+
+#include "common/printable.hpp"
+#include "common/table.hpp"
+#include "common/units.hpp"
+
+namespace tensorpool::command {
+
+// Columns as wide as such figures are.
+inline Column size_column(const char* title) {
+    return {title, Side::right, 8};
+}
+inline Column count_column(const char* title) {
+    return {title, Side::right, 6};
+}
+inline Column part_column(const char* title) {
+    return {title, Side::right, 5};
+}
+inline Column text_column(const char* title, std::size_t least = 0) {
+    return {title, Side::left, least};
+}
+
+inline Cell text_cell(std::string_view text) {
+    return {printable(text), 0};
+}
+inline Cell size_cell(std::uint64_t bytes, Sizes sizes) {
+    return {format_size(bytes, sizes), static_cast<double>(bytes)};
+}
+inline Cell growth_cell(std::int64_t bytes, Sizes sizes) {
+    return {format_growth(bytes, sizes), static_cast<double>(bytes)};
+}
+/// A limit of 0 is none, and larger than all others.
+inline Cell limit_cell(std::uint64_t bytes, Sizes sizes) {
+    return bytes == 0 ? Cell{"none", 1e20} : size_cell(bytes, sizes);
+}
+inline Cell count_cell(double count) {
+    return {format_count(count), count};
+}
+inline Cell count_cell(std::uint64_t count) {
+    return count_cell(static_cast<double>(count));
+}
+inline Cell part_cell(double part) {
+    return {format_part(part), part};
+}
+/// A part of a whole; "-" of nothing.
+inline Cell part_cell(std::uint64_t part, std::uint64_t whole) {
+    if (whole == 0) return {"-", 0};
+    return part_cell(static_cast<double>(part) / static_cast<double>(whole));
+}
+/// A number that names something: as it is.
+inline Cell number_cell(std::uint64_t number) {
+    return {std::to_string(number), static_cast<double>(number)};
+}
+
+}  // namespace tensorpool::command

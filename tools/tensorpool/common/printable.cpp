@@ -1,0 +1,65 @@
+#include "common/printable.hpp"
+
+#include <wchar.h>
+
+#include <clocale>
+#include <cwchar>
+
+namespace tensorpool::command {
+namespace {
+
+struct Glyph {
+    std::size_t bytes;
+    int columns;  // below 1: not to be shown
+};
+
+Glyph first_glyph(std::string_view text) {
+    wchar_t character = 0;
+    std::mbstate_t state{};
+    const std::size_t bytes = std::mbrtowc(&character, text.data(), text.size(), &state);
+    if (bytes == 0 || bytes > text.size()) return {1, 0};  // a zero, or no character
+    return {bytes, wcwidth(character)};
+}
+
+}  // namespace
+
+void use_locale() {
+    std::setlocale(LC_CTYPE, "");
+}
+
+std::string printable(std::string_view text) {
+    std::string shown;
+    while (!text.empty()) {
+        const Glyph glyph = first_glyph(text);
+        shown += glyph.columns < 1 ? std::string_view("?") : text.substr(0, glyph.bytes);
+        text.remove_prefix(glyph.bytes);
+    }
+    return shown;
+}
+
+std::size_t columns_of(std::string_view text) {
+    std::size_t columns = 0;
+    while (!text.empty()) {
+        const Glyph glyph = first_glyph(text);
+        columns += glyph.columns < 1 ? 0 : static_cast<std::size_t>(glyph.columns);
+        text.remove_prefix(glyph.bytes);
+    }
+    return columns;
+}
+
+std::string fit(std::string_view text, std::size_t columns, Side side) {
+    std::string cut;
+    std::size_t taken = 0;
+    while (!text.empty()) {
+        const Glyph glyph = first_glyph(text);
+        const std::size_t more = glyph.columns < 1 ? 0 : static_cast<std::size_t>(glyph.columns);
+        if (taken + more > columns) break;
+        cut += text.substr(0, glyph.bytes);
+        taken += more;
+        text.remove_prefix(glyph.bytes);
+    }
+    cut.insert(side == Side::left ? cut.size() : 0, columns - taken, ' ');
+    return cut;
+}
+
+}  // namespace tensorpool::command

@@ -1,0 +1,89 @@
+#include "common/table.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tensorpool::command {
+namespace {
+
+constexpr std::size_t gap = 1;
+constexpr std::size_t least_name = 12;
+
+std::vector<std::size_t> widths_of(const Table& table) {
+    std::vector<std::size_t> widths;
+    for (std::size_t column = 0; column < table.columns.size(); ++column) {
+        std::size_t most =
+            std::max(columns_of(table.columns[column].title), table.columns[column].least);
+        for (const auto& row : table.rows) most = std::max(most, columns_of(row[column].text));
+        widths.push_back(most);
+    }
+    return widths;
+}
+
+/// What columns of these widths take together.
+std::size_t sum(const std::vector<std::size_t>& widths) {
+    if (widths.empty()) return 0;
+    return std::accumulate(widths.begin(), widths.end(), gap * (widths.size() - 1));
+}
+
+std::vector<std::size_t> fitting_widths(const Table& table, std::size_t width) {
+    std::vector<std::size_t> widths = widths_of(table);
+    while (sum(widths) > width) {
+        const std::size_t missing = sum(widths) - width;
+        if (widths[0] >= least_name + missing) {
+            widths[0] -= missing;
+        } else if (widths.size() > 1) {
+            widths.pop_back();
+        } else {
+            widths[0] = width;
+        }
+    }
+    return widths;
+}
+
+template <class Text>
+std::string line_of(const Table& table, const std::vector<std::size_t>& widths, Text&& text) {
+    std::string line;
+    for (std::size_t column = 0; column < widths.size(); ++column) {
+        if (column > 0) line.append(gap, ' ');
+        line += fit(text(column), widths[column], table.columns[column].side);
+    }
+    return line.erase(line.find_last_not_of(' ') + 1);
+}
+
+}  // namespace
+
+void sort_rows(Table& table, std::size_t column, bool inverted) {
+    if (column >= table.columns.size()) return;
+    std::vector<std::size_t> order(table.rows.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+        const Cell& first = table.rows[inverted ? b : a][column];
+        const Cell& second = table.rows[inverted ? a : b][column];
+        if (first.value != second.value) return first.value > second.value;
+        return table.columns[column].side == Side::left && first.text < second.text;
+    });
+    Table sorted{table.columns, {}, {}};
+    for (const std::size_t row : order) {
+        sorted.rows.push_back(std::move(table.rows[row]));
+        if (!table.keys.empty()) sorted.keys.push_back(std::move(table.keys[row]));
+    }
+    table = std::move(sorted);
+}
+
+std::vector<std::string> lay_out(const Table& table, std::size_t width) {
+    const std::vector<std::size_t> widths = fitting_widths(table, width);
+    std::vector<std::string> lines = {
+        line_of(table, widths, [&](std::size_t column) { return table.columns[column].title; })};
+    for (const auto& row : table.rows) {
+        lines.push_back(
+            line_of(table, widths, [&](std::size_t column) { return row[column].text; }));
+    }
+    return lines;
+}
+
+std::size_t shown_columns(const Table& table, std::size_t width) {
+    return fitting_widths(table, width).size();
+}
+
+}  // namespace tensorpool::command

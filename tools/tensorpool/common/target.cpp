@@ -1,0 +1,109 @@
+#include "common/target.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
+
+#include "common/printable.hpp"
+#include "stat/totals.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+/// The system keeps that much of a name (TASK_COMM_LEN less its zero).
+constexpr std::size_t system_name_bytes = 15;
+constexpr std::size_t most_named = 5;
+constexpr std::chrono::milliseconds between_looks{100};
+
+template <class Holds>
+std::vector<ObservedProcess> those(const std::vector<ObservedProcess>& processes, Holds&& holds) {
+    std::vector<ObservedProcess> found;
+    std::ranges::copy_if(processes, std::back_inserter(found), holds);
+    return found;
+}
+
+std::string list_of(const std::vector<ObservedProcess>& processes) {
+    std::string text;
+    for (std::size_t i = 0; i < processes.size() && i < most_named; ++i) {
+        text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", processes[i].process,
+                            shown_name(processes[i].name, processes[i].process));
+    }
+    return processes.size() <= most_named ? text : text + ", ...";
+}
+
+CommandError none_found(const Settings& settings) {
+    if (settings.name.empty()) {
+        return {target_gone,
+                "no process that holds a pool can be seen; `tensorpool doctor` tells what hinders"};
+    }
+    return {target_gone,
+            fmt::format("no process named {} holds a pool; `tensorpool ls` shows those "
+                        "that do, --wait waits for one",
+                        printable(settings.name))};
+}
+
+CommandError several_found(const std::vector<ObservedProcess>& found, const Settings& settings) {
+    const std::string which =
+        settings.name.empty() ? "" : " whose names fit " + printable(settings.name);
+    return {wrong_usage, fmt::format("there are {} processes{}: {}; choose one with --pid",
+                                     found.size(), which, list_of(found))};
+}
+
+}  // namespace
+
+std::vector<ObservedProcess> find_by_name(const std::vector<ObservedProcess>& processes,
+                                          std::string_view name) {
+    std::vector<ObservedProcess> found = those(processes, [&](const ObservedProcess& process) {
+        return process.name == name || (process.name.size() == system_name_bytes &&
+                                        name.substr(0, system_name_bytes) == process.name);
+    });
+    if (!found.empty()) return found;
+    return those(processes, [&](const ObservedProcess& process) {
+        return process.name.find(name) != std::string::npos;
+    });
+}
+
+std::uint64_t choose_process(const std::vector<ObservedProcess>& processes,
+                             const Settings& settings) {
+    if (settings.process != 0) return settings.process;
+    std::vector<ObservedProcess> found =
+        settings.name.empty() ? processes : find_by_name(processes, settings.name);
+    // One that can be read is meant rather than those that cannot.
+    if (found.size() > 1) {
+        auto readable = those(found, [](const ObservedProcess& p) { return p.readable; });
+        if (!readable.empty()) found = std::move(readable);
+    }
+    if (found.empty()) throw none_found(settings);
+    if (found.size() > 1) throw several_found(found, settings);
+    return found.front().process;
+}
+
+CommandError to_command_error(const AttachError& error) {
+    // The library's messages begin with its name, which is this program's too.
+    constexpr std::string_view prefix = "tensorpool: ";
+    std::string_view what = error.what();
+    if (what.starts_with(prefix)) what.remove_prefix(prefix.size());
+    const bool gone =
+        error.failure() == AttachFailure::no_process || error.failure() == AttachFailure::ended;
+    return {gone ? target_gone : finding, printable(what)};
+}
+
+StatisticsReader attach_chosen(const Settings& settings) {
+    for (;; std::this_thread::sleep_for(between_looks)) {
+        try {
+            return StatisticsReader::attach(choose_process(StatisticsReader::list(), settings));
+        } catch (const AttachError& error) {
+            // It may have ended, or not have made its segment yet.
+            const bool may_come = error.failure() == AttachFailure::no_segment ||
+                                  to_command_error(error).code() == target_gone;
+            if (!settings.wait || !may_come) throw to_command_error(error);
+        } catch (const CommandError& error) {
+            if (!settings.wait || error.code() != target_gone) throw;
+        }
+    }
+}
+
+}  // namespace tensorpool::command

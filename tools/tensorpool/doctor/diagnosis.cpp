@@ -1,0 +1,198 @@
+#include "doctor/diagnosis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/printable.hpp"
+#include "stat/totals.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+// A fault costs 100 to 250 ns to enter and leave on the machines of today, and as much again to
+// clear the page; virtual machines that map their own pages late need several times that.
+constexpr double dear_fault_ns = 2000;
+constexpr double scarce_part = 0.05;
+constexpr std::uint64_t wanted_address_bytes = std::uint64_t{1} << 40;  // that pools reserve
+
+using Verdict::fine;
+using Verdict::note;
+using Verdict::wrong;
+
+std::string limit_text(std::uint64_t bytes, Sizes sizes) {
+    return bytes == unlimited ? "none" : format_size(bytes, sizes);
+}
+
+Diagnosis page_faults(const Machine& machine) {
+    const bool dear = machine.small_fault_ns > dear_fault_ns;
+    return {"page faults", dear ? wrong : fine,
+            fmt::format("{:.0f} ns a page of 4 KiB; {:.0f} ns with huge pages",
+                        machine.small_fault_ns, machine.huge_fault_ns),
+            dear ? "Fresh memory is dear here: let pools keep theirs (a longer retention period), "
+                   "and make them before the work begins."
+                 : ""};
+}
+
+Diagnosis huge_pages(const Machine& machine) {
+    if (machine.huge_pages.empty()) {
+        return {"huge pages", note, "none", "This kernel has no transparent huge pages."};
+    }
+    const bool never = machine.huge_pages == "never";
+    return {"huge pages", never ? note : fine, machine.huge_pages,
+            never ? "Pools that ask for huge pages get small ones: write madvise to "
+                    "/sys/kernel/mm/transparent_hugepage/enabled."
+                  : ""};
+}
+
+Diagnosis overcommit(const Machine& machine, Sizes sizes) {
+    if (machine.overcommit != 2) {
+        return {"overcommit", fine,
+                machine.overcommit < 0    ? "not known"
+                : machine.overcommit == 1 ? "always"
+                                          : "by rule of thumb",
+                ""};
+    }
+    return {"overcommit", note,
+            fmt::format("never, at most {}", format_size(machine.commit_bytes, sizes)),
+            "A commit fails when that is reached, even where memory is free: give pools a "
+            "max_capacity, or set vm.overcommit_memory to 0."};
+}
+
+Diagnosis memory(const Machine& machine, Sizes sizes) {
+    const bool scarce = ratio(machine.available_bytes, machine.total_bytes) < scarce_part;
+    return {"memory", scarce ? wrong : fine,
+            fmt::format("{} available of {}", format_size(machine.available_bytes, sizes),
+                        format_size(machine.total_bytes, sizes)),
+            scarce ? "Nearly nothing is left: `tensorpool ls` shows who holds it." : ""};
+}
+
+Diagnosis container(const Machine& machine, Sizes sizes) {
+    const bool limited = machine.total_bytes < machine.memory_bytes;
+    return {"cgroup limit", fine,
+            limited ? fmt::format("{} of the machine's {}", format_size(machine.total_bytes, sizes),
+                                  format_size(machine.memory_bytes, sizes))
+                    : "none",
+            ""};
+}
+
+Diagnosis locked_memory(const Machine& machine, Sizes sizes) {
+    const bool limited = machine.lock_bytes != unlimited;
+    return {"mlock limit", limited ? note : fine, limit_text(machine.lock_bytes, sizes),
+            limited ? "More cannot be locked or pinned: raise it by `ulimit -l`, or in "
+                      "/etc/security/limits.conf, for pools of pinned memory."
+                    : ""};
+}
+
+Diagnosis address_space(const Machine& machine, Sizes sizes) {
+    const bool narrow = machine.address_bytes < wanted_address_bytes;
+    return {"address space", narrow ? wrong : fine, limit_text(machine.address_bytes, sizes),
+            narrow ? "Pools reserve 1 TiB of addresses, without memory, and get less here: remove "
+                     "`ulimit -v`, and limit memory by a cgroup or by max_capacity."
+                   : ""};
+}
+
+Diagnosis memory_nodes(const Machine& machine) {
+    return {"processors", fine,
+            fmt::format("{}, {} memory {}", machine.processors, machine.memory_nodes,
+                        machine.memory_nodes == 1 ? "node" : "nodes"),
+            ""};
+}
+
+Diagnosis sharing(const Machine& machine) {
+    if (!machine.memfd) {
+        return {"figures for readers", machine.statistics_folder.empty() ? wrong : fine, "no memfd",
+                "Processes cannot share their figures without a file: set "
+                "TENSORPOOL_STATISTICS_DIR to a folder, for them and for this command."};
+    }
+    if (!machine.write_seal) {
+        return {"figures for readers", note, "memfd, not sealed against writing",
+                "Kernels before 5.1 cannot: a process of the same user could write to another's "
+                "figures."};
+    }
+    return {"figures for readers", fine, "memfd, sealed", ""};
+}
+
+Diagnosis statistics_mode(const Machine& machine) {
+    if (machine.statistics_mode != "off") return {"TENSORPOOL_STATISTICS", fine, "not off", ""};
+    return {"TENSORPOOL_STATISTICS", wrong, "off",
+            "Programs started from here show no figures: unset it."};
+}
+
+Diagnosis statistics_folder(const Machine& machine) {
+    if (machine.statistics_folder.empty()) {
+        return {"TENSORPOOL_STATISTICS_DIR", fine, "not set", ""};
+    }
+    const bool usable = machine.statistics_folder_usable;
+    return {
+        "TENSORPOOL_STATISTICS_DIR", usable ? fine : wrong, printable(machine.statistics_folder),
+        usable ? "" : "It is no folder that this user may read and write: make one (mode 0700)."};
+}
+
+Diagnosis other_processes(const Machine& machine) {
+    const std::string what = "reading processes";
+    if (!machine.has_proc) {
+        return {what, machine.statistics_folder.empty() ? wrong : note, "no /proc",
+                "Mount it, or set TENSORPOOL_STATISTICS_DIR for programs and readers."};
+    }
+    if (machine.hides_processes && !machine.root) {
+        return {what, note, "this user's, /proc with hidepid",
+                "Processes of others are not even listed: use sudo."};
+    }
+    // Yama restricts attaching as a debugger does; the figures only need to be looked at.
+    const std::string scope =
+        machine.trace_scope < 1 ? "" : "; Yama's ptrace_scope does not matter";
+    return {what, fine, (machine.root ? "all users'" : "this user's; others' with sudo") + scope,
+            ""};
+}
+
+Diagnosis unreadable(const Machine& machine) {
+    std::string refused;
+    std::size_t count = 0;
+    for (const ObservedProcess& process : machine.processes) {
+        if (process.readable) continue;
+        ++count;
+        refused +=
+            fmt::format("{}{} ({}): {}", count == 1 ? "" : "; ", process.process,
+                        shown_name(process.name, process.process), printable(process.problem));
+    }
+    return {"processes with pools", count == 0 ? fine : wrong,
+            count == 0
+                ? fmt::format("{}", machine.processes.size())
+                : fmt::format("{}, {} of them cannot be read", machine.processes.size(), count),
+            refused};
+}
+
+Diagnosis terminal(const Machine& machine) {
+    if (!machine.has_terminal_type) {
+        return {"top", note, "TERM is not set",
+                "`tensorpool top` needs a terminal: set TERM, or use `tensorpool stat`."};
+    }
+    return {"top", machine.utf8 ? fine : note, machine.utf8 ? "ready" : "ready, ASCII only",
+            machine.utf8 ? "" : "Names in other letters show as ?: set LANG to C.UTF-8."};
+}
+
+Diagnosis server(const Machine& machine) {
+    if (!machine.serves) {
+        return {"serve", note, "not built in",
+                "Install libcpp-httplib-dev and prometheus-cpp-dev, and build again."};
+    }
+    if (!machine.has_page) {
+        return {"serve", note, "ready, without the page",
+                "Metrics and data only: install npm, and build again."};
+    }
+    return {"serve", fine, "ready", ""};
+}
+
+}  // namespace
+
+std::vector<Diagnosis> diagnose(const Machine& machine, Sizes sizes) {
+    return {
+        page_faults(machine),          huge_pages(machine),        memory(machine, sizes),
+        container(machine, sizes),     overcommit(machine, sizes), address_space(machine, sizes),
+        locked_memory(machine, sizes), memory_nodes(machine),      sharing(machine),
+        statistics_mode(machine),      statistics_folder(machine), other_processes(machine),
+        unreadable(machine),           terminal(machine),          server(machine)};
+}
+
+}  // namespace tensorpool::command

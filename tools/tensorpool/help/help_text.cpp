@@ -1,0 +1,96 @@
+#include "help/help_text.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "common/printable.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+constexpr std::size_t width = 79;
+constexpr std::size_t left_width = 22;
+
+std::string entry(const std::string& name, const std::string& description) {
+    std::string text = "  " + fit(name, std::max(name.size(), left_width - 2));
+    std::string indent(left_width, ' ');
+    bool first = true;
+    for (const std::string& line : wrap(description, width - left_width - 1)) {
+        text += (first ? " " : indent + ' ') + line + '\n';
+        first = false;
+    }
+    return text;
+}
+
+std::string usage(const CLI::App& app) {
+    const CLI::App* const parent = app.get_parent();
+    std::string line = "Usage: " + (parent != nullptr ? parent->get_name() + ' ' : "");
+    line += app.get_name();
+    if (!shown_subcommands(app).empty()) return line + " SUBCOMMAND [OPTIONS]\n";
+    for (const std::string& word : needed_words(app)) line += ' ' + word;
+    return line + " [OPTIONS]" + (app.get_prefix_command() ? " [--] PROGRAM [WORDS]\n" : "\n");
+}
+
+}  // namespace
+
+std::vector<std::string> wrap(std::string_view text, std::size_t columns) {
+    std::vector<std::string> lines = {""};
+    std::istringstream words{std::string(text)};
+    for (std::string word; words >> word;) {
+        if (!lines.back().empty() && lines.back().size() + 1 + word.size() > columns) {
+            lines.emplace_back();
+        }
+        lines.back() += (lines.back().empty() ? "" : " ") + word;
+    }
+    return lines;
+}
+
+std::string names_of(const CLI::Option& option) {
+    std::string names;
+    for (const std::string& name : option.get_snames()) names += ", -" + name;
+    for (const std::string& name : option.get_lnames()) names += ", --" + name;
+    names.erase(0, 2);
+    if (!option.get_option_text().empty()) names += ' ' + option.get_option_text();
+    return names;
+}
+
+std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
+    std::vector<const CLI::Option*> options = app.get_options([](const CLI::Option* option) {
+        return option->nonpositional() && !option->get_group().empty();
+    });
+    // Not std::ranges': clang 14 does not compile what libstdc++ 12 returns from it.
+    std::stable_partition(options.begin(), options.end(),
+                          [&](const CLI::Option* option) { return option != app.get_help_ptr(); });
+    return options;
+}
+
+std::vector<std::string> needed_words(const CLI::App& app) {
+    std::vector<std::string> words;
+    for (const CLI::Option* const option : app.get_options()) {
+        if (!option->nonpositional() && !option->get_option_text().empty())
+            words.push_back(option->get_option_text());
+    }
+    return words;
+}
+
+std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
+    return app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+}
+
+std::string help_text(const CLI::App& app) {
+    std::string text;
+    for (const std::string& line : wrap(app.get_description(), width)) text += line + '\n';
+    // With so many subcommands a screen has no room for an empty line here.
+    text += (shown_subcommands(app).empty() ? "\n" : "") + usage(app);
+    if (!shown_subcommands(app).empty()) text += "\nSubcommands:\n";
+    for (const CLI::App* const sub : shown_subcommands(app)) {
+        text += entry(sub->get_name(), sub->get_description());
+    }
+    text += "\nOptions:\n";
+    for (const CLI::Option* const option : shown_options(app)) {
+        text += entry(names_of(*option), option->get_description());
+    }
+    return app.get_footer().empty() ? text : text + '\n' + app.get_footer() + '\n';
+}
+
+}  // namespace tensorpool::command

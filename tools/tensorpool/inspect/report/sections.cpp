@@ -1,0 +1,213 @@
+#include "inspect/report/sections.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/cells.hpp"
+#include "inspect/report/report_text.hpp"
+
+namespace tensorpool::command::inspect {
+namespace {
+
+Cell name_cell(std::string name) {
+    return {std::move(name), 0};
+}
+
+/// Those that had most alive.
+std::vector<ProcessRow> largest(std::vector<ProcessRow> rows, std::size_t top) {
+    if (rows.size() <= top) return rows;
+    std::ranges::stable_sort(rows, std::ranges::greater{}, &ProcessRow::peak_bytes);
+    rows.resize(top);
+    return rows;
+}
+
+Section processes(const Analysis& analysis, Sizes sizes, std::size_t top) {
+    Section section{"processes", "Processes", "", {}, {}};
+    const std::size_t count = analysis.processes.size();
+    if (count > top) {
+        section.note = fmt::format("Of {} those {} that had most alive.", count, top);
+    }
+    section.table.columns = {text_column("NAME"),       count_column("PID"),
+                             count_column("THREADS"),   count_column("CALLS"),
+                             size_column("MOST ALIVE"), count_column("DROPPED"),
+                             text_column("RECORDED")};
+    for (const ProcessRow& row : largest(analysis.processes, top)) {
+        const trace::RecordedProcess& process = row.process;
+        const std::string recorded =
+            fmt::format("{} {}", process.from_start ? "from its start" : "while it ran",
+                        process.ended ? "to the end" : "without an end");
+        section.table.rows.push_back({name_cell(process.name.empty() ? "?" : process.name),
+                                      number_cell(process.number), count_cell(row.threads),
+                                      count_cell(row.calls), size_cell(row.peak_bytes, sizes),
+                                      count_cell(process.dropped), name_cell(recorded)});
+    }
+    return section;
+}
+
+Section shares(std::string id, std::string title, std::string note, const char* column,
+               const std::vector<Share>& shares, std::uint64_t whole, Sizes sizes,
+               std::size_t top) {
+    Section section{std::move(id), std::move(title), std::move(note), {}, {}};
+    section.table.columns = {text_column(column), count_column("BLOCKS"), size_column("ASKED FOR"),
+                             size_column("IN BLOCKS"), part_column("PART")};
+    for (std::size_t i = 0; i < std::min(shares.size(), top); ++i) {
+        const Share& share = shares[i];
+        section.table.rows.push_back(
+            {name_cell(share.name), count_cell(share.blocks), size_cell(share.bytes, sizes),
+             size_cell(share.block_bytes, sizes), part_cell(share.bytes, whole)});
+    }
+    return section;
+}
+
+Section sites(std::string id, std::string title, const Sites& sites, Sizes sizes) {
+    Section section{
+        std::move(id),
+        std::move(title),
+        fmt::format("Estimated from {} sampled call stacks: PART is of the {} that they "
+                    "stand for.",
+                    sites.samples, format_size(static_cast<std::uint64_t>(sites.bytes), sizes)),
+        {},
+        {}};
+    section.table.columns = {text_column("CALL SITE"), size_column("ABOUT"), count_column("BLOCKS"),
+                             count_column("SAMPLES"), part_column("PART")};
+    for (const Site& site : sites.largest) {
+        section.table.rows.push_back({name_cell(site.name),
+                                      size_cell(static_cast<std::uint64_t>(site.bytes), sizes),
+                                      count_cell(site.blocks), count_cell(site.samples),
+                                      part_cell(site.bytes / std::max(sites.bytes, 1.0))});
+        section.details.push_back(site.stack);
+    }
+    return section;
+}
+
+Section sizes_of(std::string id, std::string title, const std::vector<SizeRow>& rows,
+                 const Totals& totals, Sizes sizes) {
+    Section section{std::move(id), std::move(title), "", {}, {}};
+    section.table.columns = {size_column("SIZE"), count_column("REQUESTS"), size_column("TOGETHER"),
+                             part_column("PART")};
+    for (const SizeRow& row : rows) {
+        section.table.rows.push_back({size_cell(row.bytes, sizes), count_cell(row.requests),
+                                      size_cell(row.total(), sizes),
+                                      part_cell(row.total(), totals.allocated_bytes)});
+    }
+    return section;
+}
+
+template <class Format>
+Section lifetimes(std::string id, std::string title, std::string note, const char* column,
+                  const std::vector<LifetimeRow>& rows, Sizes sizes, Format format) {
+    Section section{std::move(id), std::move(title), std::move(note), {}, {}};
+    section.table.columns = {text_column(column), count_column("BLOCKS"), part_column("PART"),
+                             size_column("BYTES")};
+    std::uint64_t blocks = 0;
+    for (const LifetimeRow& row : rows) blocks += row.blocks;
+    for (std::size_t i = 0; i < rows.size() && blocks > 0; ++i) {
+        const bool last = i + 1 == rows.size();
+        const std::string range =
+            last ? fmt::format("from {}", format(rows[i].from))
+                 : fmt::format("{} to {}", format(rows[i].from), format(rows[i + 1].from));
+        section.table.rows.push_back({name_cell(range), count_cell(rows[i].blocks),
+                                      part_cell(rows[i].blocks, blocks),
+                                      size_cell(rows[i].bytes, sizes)});
+    }
+    return section;
+}
+
+/// Of bytes on pages, those that no living block asked for.
+double lost_part(const Level& level) {
+    if (level.page_bytes <= level.alive_bytes) return 0;
+    return static_cast<double>(level.page_bytes - level.alive_bytes) /
+           static_cast<double>(level.page_bytes);
+}
+
+Section fragmentation(const Timeline& timeline, Sizes sizes) {
+    constexpr std::size_t shown = 12;
+    Section section{
+        "fragmentation",
+        "Fragmentation over time",
+        "Each row is the moment of most bytes alive in a twelfth of the time. IN BLOCKS "
+        "adds rounding, ON PAGES the rest of every page on which a block lies, USED all "
+        "addresses that any block had so far. LOST is the part of the pages' bytes that "
+        "nobody asked for.",
+        {},
+        {}};
+    section.table.columns = {count_column("TIME"),    count_column("BLOCKS"),
+                             size_column("ALIVE"),    size_column("IN BLOCKS"),
+                             size_column("ON PAGES"), size_column("USED"),
+                             part_column("LOST")};
+    if (timeline.tells_held) {
+        section.note += " HELD is what pools, arenas and scratches had taken from the system.";
+        section.table.columns.push_back(size_column("HELD"));
+    }
+    const std::size_t step = std::max<std::size_t>(timeline.moments.size() / shown, 1);
+    for (std::size_t i = 0; i + step <= timeline.moments.size(); i += step) {
+        const auto begin = timeline.moments.begin() + static_cast<std::ptrdiff_t>(i);
+        const Moment& moment = *std::max_element(
+            begin, begin + static_cast<std::ptrdiff_t>(step), [](const Moment& a, const Moment& b) {
+                return a.level.alive_bytes < b.level.alive_bytes;
+            });
+        const Level& level = moment.level;
+        const std::uint64_t time = moment.time_ns - timeline.moments.front().time_ns;
+        section.table.rows.push_back({{format_ns(time), static_cast<double>(time)},
+                                      count_cell(level.blocks),
+                                      size_cell(level.alive_bytes, sizes),
+                                      size_cell(level.block_bytes, sizes),
+                                      size_cell(level.page_bytes, sizes),
+                                      size_cell(level.used_bytes, sizes),
+                                      part_cell(lost_part(level))});
+        if (timeline.tells_held) {
+            section.table.rows.back().push_back(size_cell(level.held_bytes, sizes));
+        }
+    }
+    return section;
+}
+
+std::string left_note(const Analysis& analysis, Sizes sizes) {
+    return fmt::format(
+        "{} in {} blocks were never given back. Not all of it need be a leak: what "
+        "lives as long as the program is here too.",
+        format_size(analysis.left.bytes, sizes), analysis.left.blocks);
+}
+
+void add_left(std::vector<Section>& sections, const Analysis& analysis, Sizes sizes,
+              std::size_t top) {
+    const Holdings& left = analysis.left;
+    sections.push_back(shares("left-by-source", "Alive at the end, by pool, arena and scratch",
+                              left_note(analysis, sizes), "FROM", left.by_source, left.bytes, sizes,
+                              top));
+    sections.push_back(shares("left-by-scope", "Alive at the end, by scope", "", "SCOPE",
+                              left.by_scope, left.bytes, sizes, top));
+    sections.push_back(
+        sites("left-by-site", "Alive at the end, by call site", left.by_site, sizes));
+}
+
+}  // namespace
+
+std::vector<Section> sections_of(const Analysis& analysis, Sizes sizes, std::size_t top) {
+    const Holdings& peak = analysis.at_peak;
+    std::vector<Section> sections;
+    sections.push_back(processes(analysis, sizes, top));
+    sections.push_back(shares("peak-by-source", "At the peak, by pool, arena and scratch", "",
+                              "FROM", peak.by_source, peak.bytes, sizes, top));
+    sections.push_back(shares("peak-by-scope", "At the peak, by scope", "", "SCOPE", peak.by_scope,
+                              peak.bytes, sizes, top));
+    sections.push_back(sites("peak-by-site", "At the peak, by call site", peak.by_site, sizes));
+    sections.push_back(fragmentation(analysis.timeline, sizes));
+    sections.push_back(sizes_of("sizes-by-bytes", "Sizes that came to most bytes",
+                                analysis.sizes_by_bytes, analysis.totals, sizes));
+    sections.push_back(sizes_of("sizes-by-requests", "Sizes that were asked for most often",
+                                analysis.sizes_by_requests, analysis.totals, sizes));
+    sections.push_back(lifetimes("lifetimes", "How long blocks lived",
+                                 "Blocks whose beginning and end were both recorded.", "TIME",
+                                 analysis.lifetimes.by_time, sizes, format_ns));
+    sections.push_back(lifetimes(
+        "lifetimes-in-calls", "How long blocks lived, in calls",
+        "Calls of all threads between the two.", "CALLS", analysis.lifetimes.by_calls, sizes,
+        [](std::uint64_t calls) { return format_count(static_cast<double>(calls)); }));
+    add_left(sections, analysis, sizes, top);
+    std::erase_if(sections, [](const Section& section) { return section.table.rows.empty(); });
+    return sections;
+}
+
+}  // namespace tensorpool::command::inspect

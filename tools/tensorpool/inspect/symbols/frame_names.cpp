@@ -1,0 +1,120 @@
+#include "inspect/symbols/frame_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "inspect/symbols/short_name.hpp"
+
+namespace tensorpool::command::inspect {
+namespace {
+
+// A real program allocates from some thousand places.
+constexpr std::size_t most_looked_up = 50'000;
+
+std::string_view base_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+}
+
+bool is_pools_library(std::string_view path) {
+    return base_name(path).starts_with("libtensorpool");
+}
+
+bool is_internal(const FrameName& frame) {
+    static constexpr std::array functions = {"operator new",
+                                             "malloc",
+                                             "calloc",
+                                             "realloc",
+                                             "posix_memalign",
+                                             "aligned_alloc",
+                                             "memalign",
+                                             "std::",
+                                             "void std::",
+                                             "__gnu_cxx::",
+                                             "void* std::",
+                                             "tensorpool::Arena",
+                                             "tensorpool::Memory",
+                                             "tensorpool::detail::",
+                                             "tensorpool::platform::",
+                                             "tensorpool::trace::",
+                                             "tensorpool::statistics::",
+                                             "tensorpool::Scratch",
+                                             "tensorpool::interpose::",
+                                             "tensorpool::PoolAllocator",
+                                             "tensorpool_"};
+    if (is_pools_library(frame.module)) return true;
+    return std::ranges::any_of(
+        functions, [&](const char* start) { return frame.place.function.starts_with(start); });
+}
+
+std::string text_of(const FrameName& frame, std::string text) {
+    const CodePlace& place = frame.place;
+    if (text.empty()) text = fmt::format("{}+{:#x}", base_name(frame.module), frame.offset);
+    if (!place.file.empty()) text += fmt::format(" at {}:{}", base_name(place.file), place.line);
+    if (place.file.empty() && !place.function.empty()) {
+        text += fmt::format(" in {}", base_name(frame.module));
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string to_text(const FrameName& frame) {
+    return text_of(frame, frame.place.function);
+}
+
+std::string to_short_text(const FrameName& frame) {
+    return text_of(frame, short_name(frame.place.function));
+}
+
+std::span<const trace::RecordedFrame> frames_of_caller(const trace::Recording& recording,
+                                                       std::uint32_t stack) {
+    const std::vector<trace::RecordedFrame>& frames = recording.stacks[stack];
+    const auto is_own = [&](trace::RecordedFrame frame) {
+        return frame.module < recording.modules.size() &&
+               is_pools_library(recording.modules[frame.module].path);
+    };
+    const auto caller = std::ranges::find_if_not(frames, is_own);
+    if (caller == frames.end()) return frames;
+    return {caller, frames.end()};
+}
+
+const FrameName& FrameNames::name(trace::RecordedFrame frame) {
+    auto& names = names_[frame.module];
+    const auto [at, is_new] = names.try_emplace(frame.offset);
+    if (!is_new) return at->second;
+    FrameName& name = at->second;
+    name.offset = frame.offset;
+    name.module = frame.module < recording_.modules.size() ? recording_.modules[frame.module].path
+                                                           : std::string("?");
+    if (looked_up_++ < most_looked_up) {
+        if (const CodeFile* const file = file_of(frame.module)) {
+            name.place = file->find(frame.offset);
+        }
+    }
+    name.internal = is_internal(name);
+    return name;
+}
+
+CodeFile* FrameNames::file_of(std::uint32_t module) {
+    if (module >= recording_.modules.size()) return nullptr;
+    const std::string& path = recording_.modules[module].path;
+    const auto found = files_.find(module);
+    if (found != files_.end()) {
+        return found->second.problem().empty() ? &found->second : nullptr;
+    }
+    CodeFile& file = files_.try_emplace(module, path).first->second;
+    const bool is_newer =
+        recording_.begun_unix_ns != 0 && file.changed_unix_ns() > recording_.begun_unix_ns;
+    if (is_newer) {
+        file = CodeFile("");  // asked for nothing
+        problems_.push_back(fmt::format("{}: changed after the recording began", path));
+    } else if (!file.problem().empty()) {
+        problems_.push_back(fmt::format("{}: {}", path, file.problem()));
+    }
+    return file.problem().empty() ? &file : nullptr;
+}
+
+}  // namespace tensorpool::command::inspect

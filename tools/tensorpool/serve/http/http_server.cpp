@@ -1,0 +1,111 @@
+#include "serve/http/http_server.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "serve/http/connection_threads.hpp"
+#include "serve/http/request_stream.hpp"
+#include "serve/http/socket_transport.hpp"
+#include "serve/json.hpp"
+
+namespace tensorpool::command::serve {
+
+HttpServer::HttpServer(Site& site, const Limits& limits) : site_(site), limits_(limits) {
+    set_default_headers(site.headers());
+    set_payload_max_length(limits.body_bytes);
+    set_keep_alive_max_count(limits.requests);
+    set_keep_alive_timeout(std::chrono::ceil<std::chrono::seconds>(limits.idle).count());
+    set_handlers();
+}
+
+void HttpServer::set_handlers() {
+    using httplib::Request;
+    using httplib::Response;
+    set_pre_routing_handler([this](const Request& request, Response& response) {
+        const bool answered = site_.answer(request, response);
+        return answered ? HandlerResponse::Handled : HandlerResponse::Unhandled;
+    });
+    Post("/api/session",
+         [this](const Request& request, Response& response) { site_.take(request, response); });
+    set_exception_handler([](const Request&, Response& response, std::exception_ptr) {
+        response.status = 500;
+        response.set_content(error_json("the server could not answer"), "application/json");
+    });
+}
+
+void HttpServer::run(const Listener& listener) {
+    svr_sock_ = listener.socket();
+    ConnectionThreads threads(limits_.connections);
+    while (!stopped_) {
+        const int socket = accept4(listener.socket(), nullptr, nullptr, SOCK_CLOEXEC);
+        if (socket < 0) {
+            // Short of descriptors or memory, it may be: others end meanwhile.
+            if (errno != EINTR && !stopped_)
+                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        } else if (!threads.begin([this, socket] { serve(socket); })) {
+            turn_away(socket);
+        }
+    }
+}
+
+void HttpServer::stop() {
+    stopped_ = true;
+    const socket_t socket = svr_sock_.exchange(INVALID_SOCKET);
+    if (socket != INVALID_SOCKET) ::shutdown(socket, SHUT_RDWR);
+    sockets_.shut_down();
+}
+
+void HttpServer::serve(int socket) {
+    SocketTransport transport(socket, limits_.write);
+    if (sockets_.add(socket)) converse(transport);
+    sockets_.remove(socket);
+    close_gently(socket, std::chrono::milliseconds(250));
+}
+
+void HttpServer::turn_away(int socket) const {
+    SocketTransport transport(socket, std::chrono::milliseconds(0));
+    refuse({503, "all connections are taken; close a page"}, transport);
+    close_gently(socket, std::chrono::milliseconds(0));
+}
+
+void HttpServer::converse(Transport& transport) {
+    HeadReader reader(transport, limits_);
+    for (std::size_t i = 1; i <= limits_.requests; ++i) {
+        if (!answer_next(reader, transport, i == limits_.requests)) return;
+    }
+}
+
+/// False when the connection is to be closed.
+bool HttpServer::answer_next(HeadReader& reader, Transport& transport, bool last) {
+    auto head = reader.next();
+    if (std::holds_alternative<NoRequest>(head)) return false;
+    if (const Refusal* refusal = std::get_if<Refusal>(&head)) {
+        refuse(*refusal, transport);
+        return false;
+    }
+    return answer(std::get<RequestHead>(std::move(head)), reader, transport, last);
+}
+
+bool HttpServer::answer(RequestHead head, HeadReader& reader, Transport& transport, bool last) {
+    const std::string body = reader.take(head.body_bytes);
+    const std::size_t missing = head.body_bytes - body.size();
+    RequestStream request(transport, std::move(head.text) + body, missing);
+    bool closed = false;
+    const bool answered = process_request(request, last, closed, nullptr);
+    return answered && !closed && head.keeps_connection;
+}
+
+void HttpServer::refuse(const Refusal& refusal, Transport& transport) const {
+    const std::string body = error_json(refusal.message);
+    std::string answer = fmt::format("HTTP/1.1 {} Refused\r\n", refusal.status);
+    for (const auto& [name, value] : site_.headers()) answer += name + ": " + value + "\r\n";
+    answer += fmt::format(
+        "Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
+        body.size(), body);
+    transport.write(answer.data(), answer.size());
+}
+
+}  // namespace tensorpool::command::serve

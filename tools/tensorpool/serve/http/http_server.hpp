@@ -1,0 +1,47 @@
+#pragma once
+
+/// @file
+/// What stands around cpp-httplib, which parses requests and writes answers: connections, their
+/// threads, and bounds in time and size (limits.hpp). The library's own loops know no deadline for
+/// a request that comes byte by byte, and end when the system is short of descriptors.
+
+#include <httplib.h>
+
+#include <atomic>
+
+#include "serve/http/head_reader.hpp"
+#include "serve/http/limits.hpp"
+#include "serve/http/listener.hpp"
+#include "serve/http/open_sockets.hpp"
+#include "serve/http/site.hpp"
+
+namespace tensorpool::command::serve {
+
+class HttpServer final : private httplib::Server {
+public:
+    /// `site` must outlive it.
+    HttpServer(Site& site, const Limits& limits);
+
+    /// Answers whoever connects, until `stop`. Once.
+    void run(const Listener& listener);
+    /// Any thread. `run` returns soon after, or at once when it begins.
+    void stop();
+
+    /// Answers the requests of one connection.
+    void converse(Transport& transport);
+
+private:
+    void set_handlers();
+    void serve(int socket);
+    void turn_away(int socket) const;
+    bool answer_next(HeadReader& reader, Transport& transport, bool last);
+    bool answer(RequestHead head, HeadReader& reader, Transport& transport, bool last);
+    void refuse(const Refusal& refusal, Transport& transport) const;
+
+    Site& site_;
+    Limits limits_;
+    OpenSockets sockets_;
+    std::atomic<bool> stopped_ = false;
+};
+
+}  // namespace tensorpool::command::serve

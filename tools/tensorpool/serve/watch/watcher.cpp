@@ -1,0 +1,126 @@
+#include "serve/watch/watcher.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tensorpool::command::serve {
+
+void Watcher::round(Now now) {
+    {
+        const std::lock_guard lock(mutex_);
+        update(now);
+        forget(now);
+        std::vector<ListedProcess> list = listed();
+        if (list != list_) ++list_version_;
+        list_ = std::move(list);
+        ++rounds_;
+    }
+    changed_.notify_all();
+}
+
+void Watcher::update(Now now) {
+    std::set<std::uint64_t> seen;
+    for (const ObservedProcess& observed : source_.list()) {
+        seen.insert(observed.process);
+        watched_.try_emplace(observed.process, observed.process)
+            .first->second.update(observed, source_, now);
+    }
+    for (auto& [process, watched] : watched_) {
+        if (!seen.contains(process)) watched.end(now);
+    }
+}
+
+void Watcher::forget(Now now) {
+    std::vector<std::uint64_t> ended_at;
+    for (const auto& [process, watched] : watched_) {
+        if (watched.listed().ended) ended_at.push_back(watched.ended_at().steady_ns);
+    }
+    std::uint64_t oldest = now.steady_ns < remembered_ns ? 0 : now.steady_ns - remembered_ns;
+    if (ended_at.size() > remembered_count) {
+        std::sort(ended_at.begin(), ended_at.end(), std::greater<>());
+        oldest = std::max(oldest, ended_at[remembered_count] + 1);
+    }
+    std::erase_if(watched_, [oldest](const auto& entry) {
+        const WatchedProcess& watched = entry.second;
+        return watched.listed().ended &&
+               (watched.moment() == nullptr || watched.ended_at().steady_ns < oldest);
+    });
+}
+
+std::vector<ListedProcess> Watcher::listed() const {
+    std::vector<ListedProcess> list;
+    for (const auto& [process, watched] : watched_) list.push_back(watched.listed());
+    return list;
+}
+
+std::vector<ListedProcess> Watcher::processes() const {
+    const std::lock_guard lock(mutex_);
+    return list_;
+}
+
+std::uint64_t Watcher::list_version() const {
+    const std::lock_guard lock(mutex_);
+    return list_version_;
+}
+
+std::optional<View> Watcher::view(std::uint64_t process) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = watched_.find(process);
+    if (found == watched_.end() || found->second.moment() == nullptr) return std::nullopt;
+    const WatchedProcess& watched = found->second;
+    return View{watched.moment(), watched.listed().ended, watched.ended_at().unix_ns};
+}
+
+std::string Watcher::why_not(std::uint64_t process) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = watched_.find(process);
+    if (found == watched_.end()) {
+        return fmt::format(
+            "process {} holds no pool that can be seen; /api/processes lists those that do",
+            process);
+    }
+    return fmt::format("process {} cannot be read: {}", process, found->second.listed().problem);
+}
+
+std::string Watcher::history_json(std::uint64_t process, std::uint64_t time_ns) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = watched_.find(process);
+    return found == watched_.end() ? "" : found->second.history().to_json(process, time_ns);
+}
+
+TimelinePart Watcher::entries_since(std::uint64_t process, std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = watched_.find(process);
+    return found == watched_.end() ? TimelinePart() : found->second.entries_since(number);
+}
+
+std::vector<std::shared_ptr<const Moment>> Watcher::running() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<const Moment>> moments;
+    for (const auto& [process, watched] : watched_) {
+        if (watched.moment() && watched.is_running()) moments.push_back(watched.moment());
+    }
+    return moments;
+}
+
+std::uint64_t Watcher::rounds() const {
+    const std::lock_guard lock(mutex_);
+    return rounds_;
+}
+
+void Watcher::wait(std::uint64_t rounds, std::chrono::milliseconds at_most) const {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, at_most, [&] { return stopped_ || rounds_ > rounds; });
+}
+
+void Watcher::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopped_ = true;
+    }
+    changed_.notify_all();
+}
+
+}  // namespace tensorpool::command::serve

@@ -1,0 +1,28 @@
+#pragma once
+
+/// @file
+/// What `ls` shows.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tensorpool/process_snapshot.hpp>
+#include <tensorpool/statistics_reader.hpp>
+
+#include "common/units.hpp"
+
+namespace tensorpool::command {
+
+struct ListedProcess {
+    ObservedProcess process;
+    std::optional<ProcessSnapshot> snapshot;  ///< nothing where it cannot be read
+};
+
+/// A line for the titles, one for each process that can be read, then one for each that cannot,
+/// with the reason.
+std::string list_text(const std::vector<ListedProcess>& processes, Sizes sizes, std::size_t width);
+/// One JSON object, without the end of line.
+std::string list_json(const ListedProcess& process);
+
+}  // namespace tensorpool::command

@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "common/output.hpp"
+#include "common/pause.hpp"
+#include "common/process_age.hpp"
+#include "common/target.hpp"
+#include "options.hpp"
+#include "stat/stat_line.hpp"
+#include "subcommands.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct StatOptions {
+    Repetition repetition;
+    std::string pool;
+    bool devices = false;
+    bool planned = false;
+};
+
+/// Lines for the same screen get the titles once.
+constexpr std::uint64_t lines_per_title = 20;
+
+class Statistics {
+public:
+    Statistics(const Settings& settings, const StatOptions& options)
+        : settings_(settings), options_(options) {}
+
+    /// Until the process ends, which AttachError tells, or all lines are printed.
+    void follow(StatisticsReader& reader) {
+        if (options_.devices || options_.planned) return follow_tables(reader);
+        Clock::time_point next = Clock::now();
+        ProcessSnapshot older = take(reader);
+        print(since_start(older, process_age(reader.process())));
+        while (!is_done()) {
+            next += interval();
+            pause_until(next, reader);
+            ProcessSnapshot newer = take(reader);
+            print(compare(older, newer));
+            older = std::move(newer);
+        }
+    }
+    bool is_done() const noexcept {
+        return options_.repetition.times != 0 && lines_ >= options_.repetition.times;
+    }
+
+private:
+    void follow_tables(StatisticsReader& reader) {
+        Clock::time_point next = Clock::now();
+        for (;;) {
+            print(reader.snapshot());
+            if (is_done()) return;
+            next += interval();
+            pause_until(next, reader);
+        }
+    }
+    Clock::duration interval() const {
+        return std::chrono::duration_cast<Clock::duration>(
+            std::chrono::duration<double>(options_.repetition.interval));
+    }
+    ProcessSnapshot take(StatisticsReader& reader) const {
+        ProcessSnapshot snapshot = reader.snapshot();
+        if (options_.pool.empty()) return snapshot;
+        keep_pool(snapshot, options_.pool);
+        if (!snapshot.pools.empty()) return snapshot;
+        throw CommandError(
+            finding, fmt::format("process {} has no pool named {}; `tensorpool top --pid {}` shows "
+                                 "those it has",
+                                 snapshot.process, options_.pool, snapshot.process));
+    }
+    void print(const ProcessSnapshot& snapshot) {
+        const Sizes sizes = sizes_of(settings_);
+        const bool first = lines_ == 0;
+        if (options_.planned) {
+            print_line(settings_.json ? stat_planned_json(snapshot)
+                                      : stat_planned(snapshot, sizes, first));
+        } else {
+            print_line(settings_.json ? stat_devices_json(snapshot)
+                                      : stat_devices(snapshot, sizes, first));
+        }
+        ++lines_;
+    }
+    void print(const StatLook& look) {
+        const Sizes sizes = sizes_of(settings_);
+        if (settings_.json) {
+            print_line(stat_json(look));
+        } else {
+            if (lines_ % lines_per_title == 0) print_line(stat_titles(sizes));
+            print_line(stat_line(look, sizes));
+        }
+        ++lines_;
+    }
+
+    const Settings& settings_;
+    const StatOptions& options_;
+    std::uint64_t lines_ = 0;
+};
+
+int print_statistics(const Settings& settings, const StatOptions& options) {
+    Statistics statistics(settings, options);
+    while (!statistics.is_done()) {
+        StatisticsReader reader = attach_chosen(settings);
+        try {
+            statistics.follow(reader);
+        } catch (const AttachError& error) {
+            const CommandError told = to_command_error(error);
+            if (!settings.wait || told.code() != target_gone) throw told;
+            fmt::print(stderr, "tensorpool: {}; waiting for the next\n", told.what());
+        }
+    }
+    return success;
+}
+
+}  // namespace
+
+CLI::App* add_stat(CLI::App& app, Settings& settings) {
+    CLI::App* const command =
+        app.add_subcommand("stat", "Print a line of figures each second, as vmstat does");
+    const auto options = std::make_shared<StatOptions>();
+    add_target_options(*command, settings);
+    command->add_option("--pool", options->pool, "Only the pool of this name")->option_text("POOL");
+    command
+        ->add_flag("--devices", options->devices,
+                   "Device allocators, with PyTorch's words, instead")
+        ->excludes("--pool");
+    command->add_flag("--planned", options->planned, "Planned arenas, with their peaks, instead")
+        ->excludes("--pool")
+        ->excludes("--devices");
+    add_repetition_options(*command, options->repetition);
+    add_output_options(*command, settings);
+    command->footer(
+        "Examples:\n"
+        "  tensorpool stat --name train -i 5 -n 12   a minute, in steps of 5 s\n"
+        "  tensorpool stat --pid 4711 --json >log    all figures, to work on later\n"
+        "\n"
+        "The first line is an average since its start. Status 3: the process ended.");
+    settings.details["stat"] =
+        "The columns are: what callers hold (in use), what is committed (capacity), the peak of "
+        "what was in use, the part of the capacity that is in use (util), the part of the "
+        "allocations that a thread's own cache served (hits), allocations, deallocations and "
+        "minor page faults a second, and requests that could not be met since the beginning "
+        "(failures). Pools, arenas and scratches are added up; rates are those of pools.\n\n"
+        "With --devices there is a table for each allocator of device memory or of pinned memory. "
+        "Its second column is what torch.cuda.memory_stats() calls the same thing: now is its "
+        "current, total its allocated.\n\n"
+        "With --planned there is a row for each PlannedArena: BOUND is the most bytes that were "
+        "alive at once in what it learned, which no allocator could go below; POOL and PLAN are "
+        "the peaks of the pool and of the plan for the same requests, ABOVE what the plan exceeds "
+        "the "
+        "bound by. SERVED requests came from the plan, MISSED ones left it and went to the pool: "
+        "LARGE, DISORDER, UNKNOWN and BUSY (still in use) say why. HELD is the plan's memory, "
+        "FROM POOL what callers hold of the pool's through it.\n";
+    command->callback([&settings, options] {
+        settings.run = [&settings, options] { return print_statistics(settings, *options); };
+    });
+    return command;
+}
+
+}  // namespace tensorpool::command

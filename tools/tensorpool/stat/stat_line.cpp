@@ -1,0 +1,125 @@
+#include "stat/stat_line.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "common/device_words.hpp"
+#include "common/planned_table.hpp"
+#include "common/printable.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+/// Of sizes in bytes, which take more than a terminal's 80 columns.
+constexpr std::size_t table_width = 120;
+
+std::size_t size_width(Sizes sizes) {
+    return sizes == Sizes::bytes ? 14 : 9;
+}
+
+template <class Statistics>
+std::string list_json(const ProcessSnapshot& snapshot, const char* name,
+                      const std::vector<Statistics>& all) {
+    std::string text = fmt::format(R"({{"process":{},"time_unix_ns":{},"{}":[)", snapshot.process,
+                                   snapshot.time_unix_ns, name);
+    for (const Statistics& one : all) {
+        if (&one != &all.front()) text += ',';
+        text += to_json(one);
+    }
+    return text + "]}";
+}
+
+}  // namespace
+
+StatLook compare(const ProcessSnapshot& older, const ProcessSnapshot& newer) {
+    const ProcessRates rates = difference(older, newer);
+    return {newer.process, newer.time_unix_ns, rates.seconds, add_up(newer), add_up(rates)};
+}
+
+StatLook since_start(const ProcessSnapshot& snapshot, double age) {
+    StatLook look{snapshot.process, snapshot.time_unix_ns, age, add_up(snapshot), {}};
+    if (age <= 0) return look;
+    const auto rate = [&](std::uint64_t total) { return static_cast<double>(total) / age; };
+    look.rates.allocations = rate(look.totals.allocations);
+    look.rates.deallocations = rate(look.totals.deallocations);
+    look.rates.failures = rate(look.totals.failures);
+    look.rates.faults = rate(snapshot.minor_faults);
+    for (const PoolStatistics& pool : snapshot.pools) {
+        look.rates.allocated_bytes += rate(pool.allocated_bytes);
+    }
+    if (look.totals.allocations > 0) {
+        look.rates.hit_ratio = ratio(look.totals.cache_hits, look.totals.allocations);
+    }
+    return look;
+}
+
+std::string stat_titles(Sizes sizes) {
+    const std::size_t width = size_width(sizes);
+    return fmt::format("{:>{}} {:>{}} {:>{}} {:>6} {:>6} {:>8} {:>8} {:>8} {:>8}", "in use", width,
+                       "capacity", width, "peak", width, "util", "hits", "allocs/s", "frees/s",
+                       "faults/s", "failures");
+}
+
+std::string stat_line(const StatLook& look, Sizes sizes) {
+    const std::size_t width = size_width(sizes);
+    const auto rate = [&](double value) {
+        return look.seconds > 0 ? format_count(value) : std::string("-");
+    };
+    return fmt::format("{:>{}} {:>{}} {:>{}} {:>6} {:>6} {:>8} {:>8} {:>8} {:>8}",
+                       format_size(look.totals.in_use_bytes, sizes), width,
+                       format_size(look.totals.capacity_bytes, sizes), width,
+                       format_size(look.totals.peak_bytes, sizes), width,
+                       format_part(ratio(look.totals.in_use_bytes, look.totals.capacity_bytes)),
+                       look.seconds > 0 ? format_part(look.rates.hit_ratio) : "-",
+                       rate(look.rates.allocations), rate(look.rates.deallocations),
+                       rate(look.rates.faults),
+                       format_count(static_cast<double>(look.totals.failures)));
+}
+
+std::string stat_json(const StatLook& look) {
+    nlohmann::ordered_json json = {
+        {"process", look.process}, {"time_unix_ns", look.time_unix_ns}, {"seconds", look.seconds}};
+    for (const TotalMetric& metric : total_metrics) {
+        json[metric.name] = look.totals.*metric.value;
+    }
+    json["allocations_rate"] = look.rates.allocations;
+    json["deallocations_rate"] = look.rates.deallocations;
+    json["allocated_bytes_rate"] = look.rates.allocated_bytes;
+    json["minor_faults_rate"] = look.rates.faults;
+    json["hit_ratio"] = look.rates.hit_ratio;
+    return json.dump();
+}
+
+std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look) {
+    std::string text;
+    for (const DeviceStatistics& device : snapshot.devices) {
+        if (!first_look || !text.empty()) text += '\n';
+        text += fmt::format("{} on {}\n", printable(device.name), printable(device.device));
+        for (const std::string& line : lay_out(device_words_table(device, sizes), table_width)) {
+            text += line + '\n';
+        }
+    }
+    if (text.empty()) return "no allocator of device memory now";
+    text.pop_back();
+    return text;
+}
+
+std::string stat_devices_json(const ProcessSnapshot& snapshot) {
+    return list_json(snapshot, "devices", snapshot.devices);
+}
+
+std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look) {
+    if (snapshot.planned.empty()) return "no planned arena now";
+    std::string text = first_look ? "" : "\n";
+    for (const std::string& line : lay_out(planned_table(snapshot.planned, sizes), table_width)) {
+        text += line + '\n';
+    }
+    text.pop_back();
+    return text;
+}
+
+std::string stat_planned_json(const ProcessSnapshot& snapshot) {
+    return list_json(snapshot, "planned", snapshot.planned);
+}
+
+}  // namespace tensorpool::command

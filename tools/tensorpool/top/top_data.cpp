@@ -1,0 +1,63 @@
+#include "top/top_data.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "stat/totals.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+void see_pool(const PoolStatistics& pool, Highest& highest) {
+    highest.see(pool_key(pool.id), pool.in_use_bytes);
+    for (unsigned bucket = 0; bucket < pool.buckets.size(); ++bucket) {
+        highest.see(bucket_key(pool.id, bucket), pool.buckets[bucket].in_use_bytes);
+    }
+    highest.see(bucket_key(pool.id, detail::bucket_count), pool.large.in_use_bytes);
+}
+
+}  // namespace
+
+std::string process_key(std::uint64_t process) {
+    return fmt::format("process {}", process);
+}
+
+std::string pool_key(std::uint64_t pool) {
+    return fmt::format("pool {}", pool);
+}
+
+std::string bucket_key(std::uint64_t pool, unsigned bucket) {
+    return fmt::format("bucket {} {}", pool, bucket);
+}
+
+std::string arena_key(std::uint64_t arena) {
+    return fmt::format("arena {}", arena);
+}
+
+std::string device_key(std::uint64_t device) {
+    return fmt::format("device {}", device);
+}
+
+std::string thread_key(std::uint64_t thread, std::uint64_t pool) {
+    return fmt::format("thread {} {}", thread, pool);
+}
+
+void take_look(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest) {
+    highest.see(process_key(snapshot.process), add_up(snapshot).in_use_bytes);
+    for (const PoolStatistics& pool : snapshot.pools) see_pool(pool, highest);
+    for (const auto* const kind : {&snapshot.arenas, &snapshot.scratches}) {
+        for (const ArenaStatistics& arena : *kind) {
+            highest.see(arena_key(arena.id), arena.used_bytes);
+        }
+    }
+    for (const DeviceStatistics& device : snapshot.devices) {
+        highest.see(device_key(device.id), device.in_use_bytes);
+    }
+    for (const ThreadStatistics& thread : snapshot.threads) {
+        highest.see(thread_key(thread.thread, thread.pool), thread.parked_bytes);
+    }
+    watched.before = std::exchange(watched.now, std::move(snapshot));
+}
+
+}  // namespace tensorpool::command

@@ -1,0 +1,182 @@
+#include "top/top_screen.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/printable.hpp"
+#include "help/help_text.hpp"
+#include "stat/totals.hpp"
+#include "top/top_headline.hpp"
+#include "top/top_tables.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+using Lines = std::vector<ScreenLine>;
+
+constexpr std::array<const char*, view_count> view_names = {"pr[o]cs",  "[p]ools",   "[b]uckets",
+                                                            "[s]copes", "[t]hreads", "[a]renas",
+                                                            "p[l]ans",  "[d]evices", "[e]vents"};
+
+/// The views, each with its key, the present one in capitals.
+std::string tabs(const TopState& state) {
+    std::string text;
+    for (std::size_t view = 0; view < view_count; ++view) {
+        std::string name = view_names[view];
+        if (static_cast<std::size_t>(state.view) == view) {
+            std::erase_if(name, [](char c) { return c == '[' || c == ']'; });
+            std::ranges::transform(name, name.begin(),
+                                   [](char c) { return static_cast<char>(std::toupper(c)); });
+        }
+        text += (view == 0 ? "" : " ") + name;
+    }
+    return text;
+}
+
+void add_wrapped(Lines& lines, std::string_view text, std::size_t columns, Style style) {
+    for (std::string& line : wrap(text, columns)) lines.push_back({std::move(line), style});
+}
+
+/// What keeps the figures from being whole, or from being shown.
+Lines notes(const TopData& data, const TopState& state, std::size_t columns) {
+    Lines lines;
+    if (state.view == View::processes) {
+        for (const WatchedProcess& watched : data.processes) {
+            if (watched.now && !watched.ended) continue;
+            add_wrapped(lines, unreadable_text(watched), columns, Style::problem);
+        }
+        if (!data.awaited.empty() && !data.chosen) {
+            add_wrapped(lines, awaited_text(data), columns, Style::problem);
+        } else if (data.processes.empty()) {
+            add_wrapped(lines, nobody_text, columns, Style::problem);
+        }
+    } else if (!data.chosen) {
+        add_wrapped(lines, "No process is chosen: press o, and Enter on one of them.", columns,
+                    Style::problem);
+    } else {
+        for (const std::string& note : notes_of(data)) {
+            add_wrapped(lines, note, columns, Style::problem);
+        }
+    }
+    return lines;
+}
+
+std::string empty_text(const TopData& data, View view) {
+    switch (view) {
+        case View::pools:
+            if (data.chosen->now->arenas.empty() && data.chosen->now->scratches.empty()) {
+                return "This process has no pool now.";
+            }
+            return "This process has no pool now, but arenas: press a.";
+        case View::scopes:
+            return "No StatisticsScope has begun in this process.";
+        case View::threads:
+            return "No thread has used a pool.";
+        case View::arenas:
+            return "This process has no arena and no scratch now.";
+        case View::planned:
+            return "This process has no PlannedArena now.";
+        case View::devices:
+            return "This process has no allocator of device memory now.";
+        case View::events:
+            return "Nothing has happened yet.";
+        default:
+            return "";
+    }
+}
+
+/// The part of the table that holds the cursor, in at most `room` lines.
+Lines table_lines(const Table& table, const TopState& state, std::size_t columns,
+                  std::size_t room) {
+    std::vector<std::string> all = lay_out(table, columns);
+    Lines lines = {{all.front(), Style::header}};
+    if (table.rows.empty() || room < 2) return lines;
+    const std::size_t cursor = std::min(state.place().cursor, table.rows.size() - 1);
+    const std::size_t shown = room - 1;
+    const std::size_t first = cursor < shown ? 0 : cursor - shown + 1;
+    for (std::size_t row = first; row < std::min(first + shown, table.rows.size()); ++row) {
+        lines.push_back({all[row + 1], row == cursor ? Style::selected : Style::plain});
+    }
+    return lines;
+}
+
+std::string sorting_text(const TopData& data, const TopState& state, const Table& table) {
+    const Place& place = state.place();
+    if (state.device != 0) return device_text(data, state.device);
+    std::string text = fmt::format("by {}{}", table.columns[place.column].title,
+                                   place.inverted ? " (inverted)" : "");
+    const bool of_pool = state.view == View::buckets || state.view == View::threads;
+    if (of_pool) text += ", " + pool_text(data, state.pool);
+    if (!table.rows.empty()) {
+        text += fmt::format(", row {} of {}", std::min(place.cursor, table.rows.size() - 1) + 1,
+                            table.rows.size());
+    }
+    return text;
+}
+
+Lines help_screen() {
+    static constexpr std::array text = {
+        "o p b s t a     processes, pools, buckets, scopes, threads, arenas",
+        "l d e           plans (of PlannedArena), devices, events",
+        "Tab             the next of these views; Shift-Tab the one before",
+        "Up Down Home End PageUp PageDown    move the cursor",
+        "Enter           look into this process; of a pool: its buckets; of a device",
+        "                allocator: its figures beside PyTorch's words",
+        "Left Right      another pool, where buckets and threads are shown",
+        "< >             sort by another column;  i  the other way round",
+        "r               HIGHEST begins anew: the highest that this top has seen",
+        "u               sizes as numbers of bytes, or as KiB, MiB, GiB",
+        "Escape o        back to all processes",
+        "q Ctrl-C        quit",
+        "",
+        "IN USE    what callers hold          CAPACITY  what is committed",
+        "PEAK      the process's own          HIGHEST   since this top began, or r",
+        "UTIL      in use of the capacity     HITS      served by the thread's own cache",
+        "WASTE     of allocated bytes nobody asked for    PARKED  free in caches",
+        "FAIL      requests that could not be met",
+        "BOUND     most bytes alive at once   POOL, PLAN  peaks of either for the same"};
+    Lines lines = {{"Keys of tensorpool top", Style::title}, {"", Style::plain}};
+    for (const char* const line : text) lines.push_back({line, Style::plain});
+    return lines;
+}
+
+Lines body(const TopData& data, const TopState& state, ScreenSize size) {
+    Table table = table_of(data, state);
+    Lines lines = headline(data, state);
+    lines.push_back({tabs(state), Style::plain});
+    Lines below = notes(data, state, size.columns);
+    const bool has_snapshot = state.view == View::processes || (data.chosen && data.chosen->now);
+    if (has_snapshot) {
+        lines.push_back({sorting_text(data, state, table), Style::plain});
+        const std::size_t taken = lines.size() + std::min<std::size_t>(below.size(), 6) + 1;
+        const std::size_t room = size.rows > taken ? size.rows - taken : 2;
+        for (ScreenLine& line : table_lines(table, state, size.columns, room)) {
+            lines.push_back(std::move(line));
+        }
+        if (table.rows.empty() && !empty_text(data, state.view).empty()) {
+            below.insert(below.begin(), {empty_text(data, state.view), Style::plain});
+        }
+    }
+    for (ScreenLine& line : below) lines.push_back(std::move(line));
+    return lines;
+}
+
+}  // namespace
+
+std::vector<ScreenLine> draw(const TopData& data, const TopState& state, ScreenSize size) {
+    Lines lines = state.help ? help_screen() : body(data, state, size);
+    if (size.rows == 0) return {};
+    lines.resize(size.rows - 1);
+    lines.push_back({state.help ? "any key: back   q: quit"
+                                : "q quit  h help  Tab view  Enter look into  < > sort  i invert"
+                                  "  r reset highest",
+                     Style::keys});
+    for (ScreenLine& line : lines) {
+        if (columns_of(line.text) > size.columns) line.text = fit(line.text, size.columns);
+    }
+    return lines;
+}
+
+}  // namespace tensorpool::command

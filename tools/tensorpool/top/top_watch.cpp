@@ -1,0 +1,122 @@
+#include "top/top_watch.hpp"
+
+#include <algorithm>
+
+#include "common/target.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+constexpr std::size_t most_entries = 1024;
+
+std::vector<WatchedProcess>::iterator find(std::vector<WatchedProcess>& processes,
+                                           std::uint64_t number) {
+    return std::ranges::find_if(processes, [&](const WatchedProcess& watched) {
+        return watched.process.process == number;
+    });
+}
+
+}  // namespace
+
+TopWatch::TopWatch(const Settings& settings) {
+    data_.awaited = settings.name;
+    if (settings.process != 0) {
+        chosen_ = std::make_unique<StatisticsReader>(StatisticsReader::attach(settings.process));
+        data_.chosen = WatchedProcess{{settings.process, "", true, ""}, {}, {}, false};
+    }
+    look(true);
+}
+
+void TopWatch::look(bool all) {
+    if (all) look_at_all();
+    look_at_chosen();
+    const bool is_free = !data_.chosen || data_.chosen->ended;
+    if (is_free && !data_.awaited.empty()) look_for_awaited();
+}
+
+void TopWatch::choose(std::uint64_t process) {
+    data_.chosen.reset();
+    data_.entries.clear();
+    chosen_.reset();
+    last_entry_ = 0;
+    const auto found = find(data_.processes, process);
+    if (found == data_.processes.end()) return;
+    try {
+        chosen_ = std::make_unique<StatisticsReader>(StatisticsReader::attach(process));
+        data_.chosen = *found;
+        look_at_chosen();
+    } catch (const AttachError&) {
+        found->ended = true;  // the list shows it so until the next look
+    }
+}
+
+/// False when it can no longer be read.
+bool TopWatch::read(WatchedProcess& watched, StatisticsReader& reader) try {
+    take_look(watched, reader.snapshot(), data_.highest);
+    if (watched.process.name.empty()) watched.process.name = watched.now->process_name;
+    return true;
+} catch (const AttachError& error) {
+    watched.ended = true;
+    watched.process.problem = error.what();
+    return false;
+}
+
+void TopWatch::look_at_chosen() {
+    if (!data_.chosen || data_.chosen->ended) return;
+    const bool running = read(*data_.chosen, *chosen_);
+    try {
+        TimelinePart part = chosen_->entries_since(last_entry_);
+        last_entry_ = part.last;
+        data_.entries.insert(data_.entries.end(), part.entries.begin(), part.entries.end());
+    } catch (const AttachError&) {
+        // Damaged: the figures say so.
+    }
+    if (data_.entries.size() > most_entries) {
+        const auto surplus = static_cast<std::ptrdiff_t>(data_.entries.size() - most_entries);
+        data_.entries.erase(data_.entries.begin(), data_.entries.begin() + surplus);
+    }
+    if (!running) chosen_.reset();
+}
+
+void TopWatch::look_for_awaited() {
+    std::vector<ObservedProcess> found = find_by_name(StatisticsReader::list(), data_.awaited);
+    std::erase_if(found, [](const ObservedProcess& process) { return !process.readable; });
+    if (found.empty()) return;
+    // Of several the first time a person chooses; later the newest follows the one that ended.
+    if (found.size() > 1 && !data_.chosen) return;
+    if (find(data_.processes, found.back().process) == data_.processes.end()) look_at_all();
+    choose(found.back().process);
+}
+
+void TopWatch::look_at_all() {
+    std::vector<WatchedProcess> processes;
+    std::map<std::uint64_t, StatisticsReader> readers;
+    for (ObservedProcess& process : StatisticsReader::list()) {
+        const std::uint64_t number = process.process;
+        WatchedProcess watched{std::move(process), {}, {}, false};
+        if (watched.process.readable) {
+            const auto known = find(data_.processes, number);
+            if (known != data_.processes.end()) watched.now = std::move(known->now);
+            auto reader = readers_.extract(number);
+            try {
+                // One whose number went to another process is no longer running, and made anew.
+                if (reader.empty() || !reader.mapped().is_running()) {
+                    watched.now.reset();
+                    readers.emplace(number, StatisticsReader::attach(number));
+                } else {
+                    readers.insert(std::move(reader));
+                }
+                read(watched, readers.at(number));
+            } catch (const AttachError& error) {
+                watched.process.readable = false;
+                watched.process.problem = error.what();
+            }
+            if (watched.ended) continue;
+        }
+        processes.push_back(std::move(watched));
+    }
+    data_.processes = std::move(processes);
+    readers_ = std::move(readers);
+}
+
+}  // namespace tensorpool::command

@@ -1,0 +1,41 @@
+#pragma once
+
+/// @file
+/// Fills TopData from processes.
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include <tensorpool/statistics_reader.hpp>
+
+#include "common/settings.hpp"
+#include "top/top_data.hpp"
+
+namespace tensorpool::command {
+
+class TopWatch {
+public:
+    /// Follows the process of --pid; or the one of --name, and when it ends the next.
+    explicit TopWatch(const Settings& settings);
+
+    const TopData& data() const noexcept { return data_; }
+    /// Looks at the chosen process, and at all others too where `all` says so.
+    void look(bool all);
+    /// Shows this one; 0: none.
+    void choose(std::uint64_t process);
+    void reset_highest() { data_.highest.reset(); }
+
+private:
+    void look_at_all();
+    void look_at_chosen();
+    void look_for_awaited();
+    bool read(WatchedProcess& watched, StatisticsReader& reader);
+
+    TopData data_;
+    std::map<std::uint64_t, StatisticsReader> readers_;  ///< of data_.processes
+    std::unique_ptr<StatisticsReader> chosen_;
+    std::uint64_t last_entry_ = 0;
+};
+
+}  // namespace tensorpool::command
