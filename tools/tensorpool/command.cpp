@@ -1,5 +1,7 @@
 #include "command.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,13 +9,7 @@
 #include <string_view>
 
 #include "common/printable.hpp"
-#include "export/export.hpp"
 #include "help/help_text.hpp"
-#include "inspect/inspect.hpp"
-#include "plan/plan.hpp"
-#include "replay/replay.hpp"
-#include "run/run.hpp"
-#include "serve/serve.hpp"
 #include "subcommands.hpp"
 
 namespace tensorpool::command {

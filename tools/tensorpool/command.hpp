@@ -3,10 +3,13 @@
 /// @file
 /// The command line of `tensorpool`, declared once: help, manual and completion are made from it.
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "common/settings.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tensorpool::command {
 

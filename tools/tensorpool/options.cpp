@@ -1,5 +1,7 @@
 #include "options.hpp"
 
+#include <CLI/CLI.hpp>
+
 namespace tensorpool::command {
 
 CLI::Option* add_process_options(CLI::App& command, Settings& settings) {

@@ -3,10 +3,13 @@
 /// @file
 /// Options that several subcommands take.
 
-#include <CLI/CLI.hpp>
-
 #include "common/settings.hpp"
 #include "common/units.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace tensorpool::command {
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <CLI/CLI.hpp>
+
 #include "common/output.hpp"
 #include "doctor/diagnosis.hpp"
 #include "doctor/machine.hpp"

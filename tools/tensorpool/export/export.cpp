@@ -1,4 +1,6 @@
-#include "export/export.hpp"
+#include "subcommands.hpp"
+
+#include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>

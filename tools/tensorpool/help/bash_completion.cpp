@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "help/help_text.hpp"
 #include "help/manual_pages.hpp"
 

@@ -3,10 +3,14 @@
 /// @file
 /// Help as text, from what CLI11 was told.
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace tensorpool::command {
 

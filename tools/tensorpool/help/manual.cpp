@@ -1,4 +1,6 @@
 #include <fstream>
+
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 

@@ -1,5 +1,7 @@
 #include "help/manual_pages.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <fmt/format.h>
 
 #include <tensorpool/metrics.hpp>

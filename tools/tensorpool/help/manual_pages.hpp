@@ -3,10 +3,13 @@
 /// @file
 /// The manual and the completion, made from what CLI11 was told.
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "common/settings.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tensorpool::command {
 

@@ -1,4 +1,6 @@
-#include "inspect/inspect.hpp"
+#include "subcommands.hpp"
+
+#include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
 

@@ -3,11 +3,14 @@
 /// @file
 /// `tensorpool inspect FILE` where the file is a model.
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "common/settings.hpp"
 #include "model/estimate/estimation.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace tensorpool::command::model {
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "model/estimate/cache_type.hpp"
 #include "model/estimate/hyperparameters.hpp"
 #include "model/inspect_model.hpp"

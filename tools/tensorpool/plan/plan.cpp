@@ -1,4 +1,6 @@
-#include "plan/plan.hpp"
+#include "subcommands.hpp"
+
+#include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,6 @@
-#include "replay/replay.hpp"
+#include "subcommands.hpp"
+
+#include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,6 @@
-#include "serve/serve.hpp"
+#include "subcommands.hpp"
+
+#include <CLI/CLI.hpp>
 
 namespace tensorpool::command {
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include <tensorpool/statistics_reader.hpp>
 
 #include "common/output.hpp"

@@ -1,6 +1,7 @@
 #include "help/help_text.hpp"
 
 #include <gtest/gtest.h>
+#include <CLI/CLI.hpp>
 
 #include <sstream>
 
