@@ -23,7 +23,9 @@ enum class BlockState : std::uint8_t {
     leaving,   // a caller gave it back, and somebody is being told of it
     deferred,  // free once other streams have passed. Owner: the allocator's lock
     scalars,   // cut into scalars. Owner: the allocator's lock
-    taken,     // being mapped, or unmapped, by one thread
+    taken,     // out of the sets: being handed out, or given back, by one thread
+    mapping,   // addresses that one thread is mapping memory at
+    kept,      // taken, and the device did not take its memory back
     hole,      // addresses without memory
 };
 

@@ -52,7 +52,7 @@ BlockHeap::Place BlockHeap::take_place(Slab& slab, std::size_t bytes) {
         const bool hole = block->is(BlockState::hole);
         if (hole && block != place.last) place.missing += block->bytes;
         hole ? remove_hole(*block) : remove_free(*block);
-        block->link = hole ? block : nullptr;  // what it was, for `untake_place`
+        if (hole) block->set(BlockState::mapping);
         if (block == place.last) return place;
     }
 }
@@ -61,12 +61,13 @@ Block* BlockHeap::merge_place(const Place& place, std::size_t bytes) noexcept {
     Block& block = *place.first;
     count(*place.slab, place.missing, 0);
     Block* const end = place.last->next;
-    const bool mapped_last = place.last->link != nullptr;
+    const bool mapped_last = place.last->is(BlockState::mapping);
     const std::uint64_t tail_stamp = mapped_last ? idle_stamp : place.last->stamp;
     while (block.next != end) absorb_next(block);
     block.stamp = tail_stamp;
     give_tail(block, bytes, *place.spare);
     block.key = bytes;
+    block.set(BlockState::taken);
     map_.set(block);
     totals_.hold(block.bytes);
     return &block;
@@ -77,7 +78,7 @@ void BlockHeap::untake_place(const Place& place) noexcept {
     // From the end: what comes before a part is still taken when it is put back.
     for (Block* block = place.last;;) {
         Block* const before = block == place.first ? nullptr : block->previous;
-        if (block->link != nullptr) {
+        if (block->is(BlockState::mapping)) {
             make_hole(*block);
         } else {
             put_back(*block, block->stamp);

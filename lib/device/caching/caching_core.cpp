@@ -1,97 +1,371 @@
 #include "device/caching/caching_core.hpp"
 
-#include "device/caching/validate_caching.hpp"
+#include <algorithm>
+#include <string>
+
+#include "device/caching/failure_report.hpp"
+#include "device/caching/pressure.hpp"
 
 namespace tensorpool::device {
-namespace {
-
-std::size_t granule_bytes(const DeviceAbilities& abilities, const CachingOptions& options) {
-    const bool grows = options.expandable && abilities.virtual_memory && abilities.granularity != 0;
-    const bool plain = options.storage == StorageKind::private_storage;
-    return grows && plain ? base::align_up(slab_step, abilities.granularity) : 0;
-}
-
-}  // namespace
 
 CachingCore::CachingCore(Backend& backend, int device, const CachingOptions& options)
-    : backend_(backend),
-      device_(validated(backend, device, options)),
-      options_(options),
-      abilities_(backend.abilities(device)),
-      granule_(granule_bytes(abilities_, options)),
-      place_(options.name, DeviceStatistics::Kind::caching, {backend.type(), device}),
-      totals_(place_.totals()),
-      watch_(backend, {backend.type(), device}, options, place_),
-      heap_(totals_),
-      events_(backend, device),
-      deferred_(backend, device, events_, totals_),
-      reserved_(nullptr, 0) {
-    if (abilities_.late_free_size) (void)backend_.settle_memory(device_);
-    DeviceMemoryInfo info;
-    if (backend_.memory_info(device_, info) == DeviceStatus::ok) total_bytes_ = info.total_bytes;
-    const std::size_t recommended =
-        abilities_.recommended_bytes != 0 ? abilities_.recommended_bytes : total_bytes_;
-    hard_limit_ = static_cast<std::size_t>(static_cast<double>(recommended) * options.hard_limit);
-    soft_limit_ = static_cast<std::size_t>(static_cast<double>(recommended) * options.soft_limit);
-    detail::add(totals_.limit_bytes, hard_limit_);
-    detail::add(totals_.soft_limit_bytes, soft_limit_);
-    (void)cache_of(nullptr, 0);
-    set_gate();
+    : state_(backend, device, options) {
+    (void)caches_.of(nullptr, 0);
+    captures_.set_gate();
 }
 
 CachingCore::~CachingCore() {
-    (void)backend_.synchronize_device(device_);
-    for (const auto& cache : caches_) end_slabs(*cache);
-    end_slabs(reserved_);
+    (void)state_.backend.synchronize_device(state_.device);
+    for (const auto& cache : state_.caches) growth_.end_slabs(*cache);
+    growth_.end_slabs(captures_.reserved());
 }
 
-/// Gives back whatever lies in them. Records of blocks go with the heap.
-void CachingCore::end_slabs(StreamCache& cache) noexcept {
-    for (FreeSet& set : cache.memory.free) set.clear();
-    while (!cache.memory.slabs.empty()) {
-        Slab& slab = cache.memory.slabs.front();
-        cache.memory.slabs.pop_front();
-        if (slab.is_expandable()) {
-            end_range(slab);
-        } else {
-            (void)backend_.deallocate(device_, slab.base, slab.bytes, options_.storage);
+// Allocation -------------------------------------------------------------------------------------
+
+void* CachingCore::take_parked_unless_captured(std::size_t bytes, StreamHandle stream) noexcept {
+    if (state_.is_watched() || captures_.of(stream) != 0) return nullptr;
+    StreamCache* const cache = state_.streams.find(stream);
+    Block* const block = cache != nullptr ? cache->take(round_bytes(bytes), bytes) : nullptr;
+    return block != nullptr ? block->address : nullptr;
+}
+
+void* CachingCore::allocate_or_throw(std::size_t bytes, StreamHandle stream) {
+    DeviceAllocationFailure failure;
+    void* const block = allocate(bytes, stream, &failure);
+    if (block == nullptr && bytes != 0) refuse(failure);
+    return block;
+}
+
+void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
+                            DeviceAllocationFailure* failure) {
+    statistics::look_for_recorder();
+    if (bytes == 0) return nullptr;
+    const std::uint64_t capture = captures_.of(stream);
+    Lock lock(state_.mutex);
+    StreamCache& cache = caches_.of(stream, capture);
+    const Request request = request_of(bytes, cache);
+    const Outcome outcome = find(cache, request);
+    if (outcome.block == nullptr) {
+        DeviceAllocationFailure unwanted;
+        explain(outcome, request, failure != nullptr ? *failure : unwanted);
+        return nullptr;
+    }
+    const AllocatorWatch::Seen seen = {outcome.block->address, outcome.block->bytes, bytes, stream};
+    lock.unlock();
+    if (state_.is_watched()) state_.watch.handed_out(seen, outcome.memory);
+    return seen.address;
+}
+
+/// A block that is the caller's, and counted.
+Outcome CachingCore::find(StreamCache& cache, const Request& request) {
+    if (is_too_large(request.bytes)) {
+        return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::request);
+    }
+    Outcome outcome;
+    outcome.block = cache.take(request.rounded, request.bytes);
+    if (outcome.block != nullptr) return outcome;
+    outcome = obtain(cache, request);
+    if (outcome.block == nullptr) return outcome;
+    const std::lock_guard guard(cache);
+    cache.count_new(*outcome.block, request.bytes);
+    return outcome;
+}
+
+Request CachingCore::request_of(std::size_t bytes, const StreamCache& cache) const noexcept {
+    // Also without any slack a block serves what its slab was made for.
+    const std::size_t slack = std::max(state_.options.oversize_slack_bytes, slab_step);
+    Request request = {bytes, round_bytes(bytes), Pool::small, slack, false};
+    const bool alone =
+        !state_.is_expandable(cache) && request.rounded >= state_.options.oversize_bytes;
+    // A capture has one pool, so that what was reserved for it serves all sizes.
+    if (bytes > small_limit && cache.capture() == 0)
+        request.pool = alone ? Pool::oversize : Pool::large;
+    return request;
+}
+
+/// Also what the device can never have, for which no tables of granules are made. Managed storage
+/// may exceed the device: the rest of it lies on the host.
+bool CachingCore::is_too_large(std::size_t bytes) const noexcept {
+    const auto exceeds = [&](std::size_t limit) { return limit != 0 && bytes > limit; };
+    return bytes > most_bytes || exceeds(state_.options.max_allocation) ||
+           exceeds(state_.abilities.largest_allocation) ||
+           (state_.options.storage != StorageKind::managed && exceeds(state_.total_bytes));
+}
+
+/// A block out of the sets, from the device, or after others gave theirs back.
+Outcome CachingCore::obtain(StreamCache& cache, const Request& request) {
+    const auto pool = static_cast<std::size_t>(request.pool);
+    while (true) {
+        Outcome outcome;
+        outcome.block = free_.take(cache, request);
+        if (outcome.block != nullptr) return outcome;
+        // A callback may run in the middle of that very growth.
+        if (!cache.memory.growing[pool] || AllocatorWatch::is_telling()) break;
+        // What another thread is getting may do for both.
+        wait_unlocked(state_.grown, state_.mutex);
+    }
+    Request growth = request;
+    growth.repeats = cache.memory.growths.repeats(request.rounded);
+    const Outcome outcome = growth_.grow(cache, growth);
+    if (!outcome.lacks_memory()) return outcome;
+    return Pressure(state_, free_, growth_, reclaim_, cache, request).relieve(outcome);
+}
+
+void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream,
+                                   DeviceAllocationFailure* failure) {
+    const std::uint64_t capture = captures_.of(stream);
+    Lock lock(state_.mutex);
+    StreamCache& cache = caches_.of(stream, capture);
+    if (cache.memory.pages == nullptr) {
+        const Request request = request_of(small_grain, cache);
+        Outcome outcome;
+        open_page(cache, outcome, request);
+        if (outcome.block == nullptr) {
+            explain(outcome, request, *failure);
+            return nullptr;
         }
-        delete &slab;
     }
+    void* const address = scalars_.take(cache, bytes);
+    lock.unlock();
+    if (state_.is_watched()) {
+        state_.watch.handed_out({address, ScalarPage::place_bytes, bytes, stream},
+                                AllocatorWatch::Memory::recycled);
+    }
+    return address;
 }
 
-void CachingCore::end_range(Slab& slab) noexcept {
-    slab.holes.clear();
-    const std::size_t count = slab.bytes / slab.granule;
-    for (std::size_t i = 0; i < count; ++i) {
-        if (slab.granules[i] == nullptr) continue;
-        (void)backend_.unmap_memory(device_, slab.base + i * slab.granule, slab.granule);
-        (void)backend_.destroy_memory(device_, slab.granules[i]);
+void CachingCore::open_page(StreamCache& cache, Outcome& outcome, const Request& request) {
+    ScalarPage& page = scalars_.take_record();
+    try {
+        outcome = obtain(cache, request);
+    } catch (...) {
+        scalars_.give_record(page);
+        throw;
     }
-    (void)backend_.release_addresses(device_, slab.base, slab.bytes);
+    if (outcome.block == nullptr) return scalars_.give_record(page);
+    scalars_.open(cache, *outcome.block, page);
 }
 
-/// REQUIRES: the lock, or nobody else knows the allocator.
-void CachingCore::set_gate() noexcept {
-    const bool asks = abilities_.graph_capture &&
-                      (options_.captures == CaptureDetection::asked || announced_captures_ != 0);
-    const unsigned gate =
-        (watch_.wants_all() ? unsigned{watched} : 0U) | (asks ? unsigned{captures} : 0U);
-    gate_.store(gate, std::memory_order_relaxed);
+/// What is free is what the sets hold, and what streams have parked.
+void CachingCore::explain(const Outcome& outcome, const Request& request,
+                          DeviceAllocationFailure& failure) {
+    FailureReport report(failure, state_.options.name, device(), state_.place.figures(),
+                         state_.hard_limit);
+    for (const auto& cache : state_.caches) {
+        report.add_free(*cache);
+        report.add_holder(*cache);
+    }
+    DeviceMemoryInfo info;
+    if (state_.backend.memory_info(state_.device, info) == DeviceStatus::ok) {
+        failure.device_free = info.free_bytes;
+        failure.device_total = info.total_bytes;
+        const std::size_t known = info.free_bytes + failure.capacity;
+        failure.other_processes = info.total_bytes - std::min(info.total_bytes, known);
+    }
+    report.judge(request.bytes, outcome.status, outcome.cause, FailureReport::Room::certain);
+    detail::add(state_.totals.failures, 1);
+    state_.watch.refused(request.bytes);
+    state_.watch.write(report.entry(), request.bytes, report.limit());
+}
+
+void CachingCore::refuse(const DeviceAllocationFailure& failure) {
+    throw_failure(failure, state_.backend);
+}
+
+// Deallocation, and uses by other streams --------------------------------------------------------
+
+void CachingCore::deallocate(void* address) noexcept {
+    if (address == nullptr) return;
+    statistics::look_for_recorder();
+    Lock lock(state_.mutex);
+    Block* const block = end_use(address, lock);
+    if (block == nullptr) return;
+    StreamCache& home = *block->home.load(std::memory_order_relaxed);
+    if (!state_.deferred.is_empty()) free_.complete(captures_.of(home.stream()));
+    if (block->uses != nullptr) return state_.deferred.defer(*block);
+    // Under the allocator's lock it gets no other home.
+    StreamCache& still_home = *block->home.load(std::memory_order_relaxed);
+    const std::lock_guard guard(still_home);
+    still_home.park(*block);
+}
+
+/// The block is no caller's any more, and everybody who watches was told; nullptr for a scalar,
+/// which is freed.
+Block* CachingCore::end_use(void* address, Lock& lock) noexcept {
+    Block* const block = state_.heap.find(address);
+    if (block != nullptr && block->is(BlockState::scalars)) {
+        free_scalar(*block, address);
+        return nullptr;
+    }
+    if (block == nullptr || block->address != address)
+        fail_free(state_.options.name, device(), address, block);
+    {
+        StreamCache& home = *block->home.load(std::memory_order_relaxed);
+        const std::lock_guard guard(home);
+        if (!block->is(BlockState::in_use) && !block->is(BlockState::shared)) {
+            fail_free(state_.options.name, device(), address, block);
+        }
+        block->set(BlockState::leaving);
+        home.count_free(block->requested, block->bytes);
+    }
+    if (state_.is_watched()) {
+        const StreamHandle stream = block->home.load(std::memory_order_relaxed)->stream();
+        const bool deferred = block->uses != nullptr;
+        lock.unlock();
+        state_.watch.freed({block->address, block->bytes, block->requested, stream, deferred});
+        lock.lock();
+    }
+    return block;
+}
+
+void CachingCore::free_scalar(Block& block, void* address) noexcept {
+    if (!Scalars::has(block, address)) fail_free(state_.options.name, device(), address, &block);
+    if (state_.is_watched()) {
+        const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
+        const Unlocked unlocked(state_.mutex);
+        state_.watch.freed({address, ScalarPage::place_bytes, ScalarPage::place_bytes, stream});
+    }
+    scalars_.free(block, address);
+}
+
+/// Throws DeviceError where there is none.
+Block& CachingCore::block_in_use(void* address, const char* call) const {
+    Block* const block = state_.heap.find(address);
+    if (block != nullptr && block->is(BlockState::scalars) && Scalars::has(*block, address)) {
+        return *block;
+    }
+    const bool in_use = block != nullptr && block->address == address &&
+                        (block->is(BlockState::in_use) || block->is(BlockState::shared));
+    if (!in_use) throw_not_in_use(state_.options.name, device(), call, address);
+    return *block;
+}
+
+void CachingCore::record_use(void* address, StreamHandle stream) {
+    Lock lock(state_.mutex);
+    Block& block = block_in_use(address, "record_use");
+    StreamCache& home = *block.home.load(std::memory_order_relaxed);
+    if (home.stream() == stream) return;
+    const bool is_new = state_.deferred.add_use(block, caches_.of(stream, 0));
+    detail::add(state_.totals.cross_stream_uses, 1);
+    if (block.is(BlockState::scalars)) {
+        scalars_.close(block);
+        lock.unlock();
+        return state_.watch.used(
+            {address, ScalarPage::place_bytes, ScalarPage::place_bytes, stream});
+    }
+    {
+        const std::lock_guard guard(home);
+        block.set(BlockState::shared);
+    }
+    const AllocatorWatch::Seen seen = {block.address, block.bytes, block.requested, stream};
+    lock.unlock();
+    if (is_new) state_.watch.used(seen);
+}
+
+std::size_t CachingCore::usable_size(const void* address) const noexcept {
+    const Block* const block = state_.heap.find(address);
+    if (block == nullptr) return 0;
+    if (block->is(BlockState::scalars)) {
+        const Lock lock(state_.mutex);
+        return Scalars::has(*block, address) ? ScalarPage::place_bytes : 0;
+    }
+    const bool in_use = block->address == address &&
+                        (block->is(BlockState::in_use) || block->is(BlockState::shared));
+    return in_use ? block->bytes : 0;
+}
+
+bool CachingCore::is_used_on(const void* address, StreamHandle stream) const noexcept {
+    if (usable_size(address) == 0) return false;
+    const Lock lock(state_.mutex);
+    const Block& block = *state_.heap.find(address);
+    return block.home.load(std::memory_order_relaxed)->stream() == stream ||
+           DeferredFrees::has_use(block, stream);
+}
+
+// Streams, captures, callbacks -------------------------------------------------------------------
+
+std::size_t CachingCore::trim() noexcept try {
+    const Lock lock(state_.mutex);
+    free_.complete(0);
+    free_.flush_all();
+    return captures_.is_any_active() ? 0 : reclaim_.give_back(Reclaim::Which::all, most_bytes);
+} catch (...) {
+    return 0;  // no memory for the list of what to give back
+}
+
+void CachingCore::end_stream(StreamHandle stream) {
+    if (stream == nullptr) {
+        throw DeviceError(DeviceStatus::invalid_argument,
+                          "tensorpool: " + state_.options.name +
+                              ": end_stream: the default stream ends with its device");
+    }
+    const Lock lock(state_.mutex);
+    caches_.end_stream(stream);
+}
+
+void CachingCore::begin_capture() noexcept {
+    const Lock lock(state_.mutex);
+    captures_.begin();
+}
+
+void CachingCore::end_capture() noexcept {
+    const Lock lock(state_.mutex);
+    captures_.end();
+}
+
+bool CachingCore::reserve_for_capture(std::size_t bytes, DeviceAllocationFailure& failure) {
+    const Lock lock(state_.mutex);
+    const Request request = {bytes, base::align_up(bytes, slab_step), Pool::small, 0, false};
+    const Outcome outcome =
+        is_too_large(bytes) ? Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::request)
+                            : reserve(request);
+    if (outcome.status == DeviceStatus::ok) return true;
+    explain(outcome, request, failure);
+    return false;
+}
+
+Outcome CachingCore::reserve(const Request& request) {
+    Outcome outcome = growth_.reserve(request);
+    if (outcome.lacks_memory()) {
+        free_.complete(0);
+        free_.flush_all();
+        (void)reclaim_.give_back(Reclaim::Which::all, most_bytes);
+        reclaim_.settle_memory();
+        outcome = growth_.reserve(request);
+    }
+    if (outcome.lacks_memory()) {
+        (void)reclaim_.synchronize();
+        outcome = growth_.reserve(request);
+    }
+    return outcome;
+}
+
+void CachingCore::release_capture(std::uint64_t id) {
+    {
+        const Lock lock(state_.mutex);
+        if (!caches_.has_capture(id)) return;
+    }
+    const DeviceStatus status = state_.backend.synchronize_device(state_.device);
+    if (status != DeviceStatus::ok)
+        state_.throw_error(status, "release_capture", "the device could not be waited for");
+    const Lock lock(state_.mutex);
+    detail::add(state_.totals.synchronizations, 1);
+    free_.complete(0);
+    caches_.end_capture(id);
 }
 
 std::uint64_t CachingCore::add_callback(AllocatorCallback callback) {
-    const Lock lock(mutex_);
-    const std::uint64_t number = watch_.add(std::move(callback));
-    set_gate();
+    const Lock lock(state_.mutex);
+    const std::uint64_t number = state_.watch.add(std::move(callback));
+    captures_.set_gate();
     return number;
 }
 
 bool CachingCore::remove_callback(std::uint64_t number) noexcept {
     // Without the lock: what goes with the callback may be a block of this allocator.
-    const bool removed = watch_.remove(number);
-    const Lock lock(mutex_);
-    set_gate();
+    const bool removed = state_.watch.remove(number);
+    const Lock lock(state_.mutex);
+    captures_.set_gate();
     return removed;
 }
 

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cstdio>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
-#include "platform/fail.hpp"
+#include "device/caching/failure_report.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -45,19 +44,6 @@ unsigned number_of_thread() noexcept {
 bool is_in_use(const Block* block, const void* address) noexcept {
     return block != nullptr && block->address == address &&
            (block->is(BlockState::in_use) || block->is(BlockState::shared));
-}
-
-const char* state_text(BlockState state) noexcept {
-    switch (state) {
-        case BlockState::in_use:
-        case BlockState::shared:
-            return "begins elsewhere";
-        case BlockState::leaving:
-        case BlockState::deferred:
-            return "was freed already, and waits for streams";
-        default:
-            return "is free already";
-    }
 }
 
 }  // namespace
@@ -182,13 +168,14 @@ void PinnedCore::deallocate(void* address) noexcept {
     if (address == nullptr) return;
     statistics::look_for_recorder();
     Block* const block = heap_.find(address);
-    if (block == nullptr || block->address != address) refuse_free(address, block);
+    if (block == nullptr || block->address != address)
+        fail_free(options_.name, device(), address, block);
     statistics::record(TraceAction::deallocate, place_.id(), address, block->bytes);
     const Lock lock(mutex_);
     StreamCache& home = *block->home.load(std::memory_order_relaxed);
     {
         const std::lock_guard guard(home);
-        if (!is_in_use(block, address)) refuse_free(address, block);
+        if (!is_in_use(block, address)) fail_free(options_.name, device(), address, block);
         home.count_free(block->requested, block->bytes);
         if (block->uses == nullptr) return home.park(*block);
         block->set(BlockState::leaving);
@@ -256,21 +243,8 @@ void PinnedCore::forget(const StreamCache& queue) noexcept {
 /// Throws DeviceError where there is none.
 Block& PinnedCore::block_in_use(void* address, const char* call) const {
     Block* const block = heap_.find(address);
-    if (is_in_use(block, address)) return *block;
-    char text[160];
-    std::snprintf(text, sizeof text, "tensorpool: %.47s on %s: %s: %p is no block in use",
-                  options_.name.c_str(), to_string(device()).c_str(), call, address);
-    throw DeviceError(DeviceStatus::invalid_argument, text);
-}
-
-void PinnedCore::refuse_free(const void* address, const Block* block) const noexcept {
-    const std::string owner = options_.name + " on " + to_string(device());
-    if (block == nullptr) {
-        platform::fail("%s: deallocate: %p is no block of this allocator", owner.c_str(), address);
-    }
-    platform::fail("%s: deallocate: %p: the block of %zu B at %p %s", owner.c_str(), address,
-                   block->bytes, static_cast<const void*>(block->address),
-                   state_text(block->state.load(std::memory_order_relaxed)));
+    if (!is_in_use(block, address)) throw_not_in_use(options_.name, device(), call, address);
+    return *block;
 }
 
 }  // namespace tensorpool::device

@@ -89,7 +89,6 @@ private:
     void complete() noexcept;
     void flush() noexcept;
     Block& block_in_use(void* address, const char* call) const;
-    [[noreturn]] void refuse_free(const void* address, const Block* block) const noexcept;
     void forget(const StreamCache& queue) noexcept;
     void synchronize_stream(StreamHandle stream);
 
@@ -104,7 +103,6 @@ private:
     Slab* take_free_slab() noexcept;
     void explain(const Outcome& outcome, const Request& request,
                  DeviceAllocationFailure& failure) noexcept;
-    void count_holders(DeviceAllocationFailure& failure) const noexcept;
 
     Backend& backend_;
     const int device_;

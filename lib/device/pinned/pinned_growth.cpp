@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "device/caching/failure_report.hpp"
 #include "device/pinned/pinned_core.hpp"
 #include "platform/platform.hpp"
 #include "statistics/timeline/timeline.hpp"
@@ -149,76 +150,22 @@ std::size_t PinnedCore::give_back(Lock& lock) noexcept {
 
 // Why a request failed ---------------------------------------------------------------------------
 
-void PinnedCore::count_holders(DeviceAllocationFailure& failure) const noexcept {
-    constexpr std::size_t most = DeviceAllocationFailure::most_streams;
-    for (const auto& queue : queues_) {
-        const auto bytes = static_cast<std::size_t>(queue->memory.waiting_bytes);
-        if (bytes == 0) continue;
-        std::size_t at = failure.holder_count < most ? failure.holder_count++ : most - 1;
-        if (at == most - 1 && failure.holders[at].bytes >= bytes) continue;
-        failure.holders[at] = {queue->stream(), bytes};
-        for (; at > 0 && failure.holders[at - 1].bytes < failure.holders[at].bytes; --at) {
-            std::swap(failure.holders[at - 1], failure.holders[at]);
-        }
-    }
-}
-
-/// Under the lock, after all that was parked came into the sets. Of the device's memory, that of
-/// the machine stands there: it is what pinned memory comes from.
+/// Under the lock, after all that was parked came into the sets. Instead of the device's memory
+/// that of the machine is reported: pinned memory comes from it, as far as the system allows.
 void PinnedCore::explain(const Outcome& outcome, const Request& request,
                          DeviceAllocationFailure& failure) noexcept {
-    const DeviceStatistics figures = place_.figures();
-    failure = {};
-    failure.status = outcome.status;
-    failure.device = device();
-    options_.name.copy(failure.allocator, sizeof failure.allocator - 1);
-    failure.asked = request.bytes;
-    failure.in_use = static_cast<std::size_t>(figures.in_use_bytes);
-    failure.capacity = static_cast<std::size_t>(figures.capacity_bytes);
-    failure.free = static_cast<std::size_t>(figures.free_bytes);
-    failure.free_blocks = static_cast<std::size_t>(figures.free_blocks);
-    failure.held_back = static_cast<std::size_t>(figures.deferred_bytes);
-    failure.limit = options_.max_bytes;
-    for (const FreeSet& set : slabs_.memory.free) {
-        if (!set.empty())
-            failure.largest_free = std::max(failure.largest_free, set.rbegin()->bytes);
-    }
-    count_holders(failure);
+    FailureReport report(failure, options_.name, device(), place_.figures(), options_.max_bytes);
+    report.add_free(slabs_);
+    for (const auto& queue : queues_) report.add_holder(*queue);
     failure.device_total = platform::total_memory();
     failure.device_free = platform::available_memory();
-    std::size_t room = failure.device_free;
-    if (failure.limit != 0) {
-        room = std::min(room, failure.limit - std::min(failure.limit, failure.capacity));
-    }
-    failure.missing = request.bytes - std::min(request.bytes, std::max(room, failure.largest_free));
-    failure.cause = outcome.cause;
-    if (outcome.cause == Cause::limit && failure.free + room >= failure.asked) {
-        failure.cause = Cause::fragmentation;
-    } else if (outcome.cause == Cause::limit || outcome.cause == Cause::own_use) {
-        const std::size_t reachable = failure.free + failure.held_back + room;
-        if (failure.held_back != 0 && outcome.cause == Cause::limit && reachable >= failure.asked) {
-            failure.cause = Cause::held_back;
-        } else if (outcome.cause == Cause::own_use && failure.in_use == 0) {
-            failure.cause = Cause::device;  // the system gives none, whoever holds it
-        }
-    }
+    report.judge(request.bytes, outcome.status, outcome.cause, FailureReport::Room::unknown);
     detail::add(totals_.failures, 1);
-    const bool own = failure.cause == Cause::limit || failure.cause == Cause::request;
-    statistics::write_entry(own ? EntryKind::limit : EntryKind::failure,
-                            failure.cause == Cause::limit     ? LimitKind::capacity
-                            : failure.cause == Cause::request ? LimitKind::request
-                                                              : LimitKind::memory,
-                            request.bytes, options_.name);
+    statistics::write_entry(report.entry(), report.limit(), request.bytes, options_.name);
 }
 
 void PinnedCore::refuse(const DeviceAllocationFailure& failure) {
-    const bool memory =
-        failure.status == DeviceStatus::out_of_memory || failure.cause == Cause::capture;
-    if (memory) throw DeviceAllocationError(failure);
-    throw DeviceError(failure.status,
-                      "tensorpool: " + options_.name + " on " + to_string(device()) +
-                          ": allocate: " + std::to_string(failure.asked) +
-                          " B: " + to_string(failure.status) + ": " + backend_.last_error());
+    throw_failure(failure, backend_);
 }
 
 }  // namespace tensorpool::device

@@ -1,6 +1,4 @@
-#include "device/caching/caching_core.hpp"
-
-// Constants of up to 8 bytes: 64 of them in one small block.
+#include "device/caching/scalars.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -25,38 +23,7 @@ void unlink(StreamCache& cache, const ScalarPage& page) noexcept {
 
 }  // namespace
 
-void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream,
-                                   DeviceAllocationFailure* failure) {
-    const std::uint64_t capture = capture_of(stream);
-    Lock lock(mutex_);
-    StreamCache& cache = cache_of(stream, capture);
-    if (cache.memory.pages == nullptr) {
-        ScalarPage& page = scalars_.take();
-        const Request request = request_of(small_grain, cache);
-        Outcome outcome;
-        try {
-            outcome = obtain(cache, request, lock);
-        } catch (...) {
-            scalars_.give(page);
-            throw;
-        }
-        if (outcome.block == nullptr) {
-            scalars_.give(page);
-            explain(outcome, request, *failure);
-            return nullptr;
-        }
-        open_page(cache, *outcome.block, page);
-    }
-    void* const address = take_scalar(cache, bytes);
-    lock.unlock();
-    if (is_watched()) {
-        watch_.handed_out({address, ScalarPage::place_bytes, bytes, stream},
-                          AllocatorWatch::Memory::recycled);
-    }
-    return address;
-}
-
-void CachingCore::open_page(StreamCache& cache, Block& block, ScalarPage& page) noexcept {
+void Scalars::open(StreamCache& cache, Block& block, ScalarPage& page) noexcept {
     page.block = &block;
     page.used = 0;
     page.closed = false;
@@ -67,7 +34,7 @@ void CachingCore::open_page(StreamCache& cache, Block& block, ScalarPage& page) 
     block.set(BlockState::scalars);
 }
 
-void* CachingCore::take_scalar(StreamCache& cache, std::size_t bytes) noexcept {
+void* Scalars::take(StreamCache& cache, std::size_t bytes) noexcept {
     ScalarPage& page = *cache.memory.pages;
     const std::size_t place = page.lowest_free();
     page.used |= bit(place);
@@ -78,7 +45,7 @@ void* CachingCore::take_scalar(StreamCache& cache, std::size_t bytes) noexcept {
     return page.block->address + place * ScalarPage::place_bytes;
 }
 
-bool CachingCore::has_scalar(const Block& block, const void* address) noexcept {
+bool Scalars::has(const Block& block, const void* address) noexcept {
     const bool begins = base::is_aligned(
         static_cast<std::size_t>(static_cast<const std::byte*>(address) - block.address),
         ScalarPage::place_bytes);
@@ -86,14 +53,7 @@ bool CachingCore::has_scalar(const Block& block, const void* address) noexcept {
            (block.page->used & bit(place_of(block, address))) != 0;
 }
 
-void CachingCore::free_scalar(Block& block, void* address, Lock& lock) noexcept {
-    if (!has_scalar(block, address)) refuse_free(address, &block);
-    if (is_watched()) {
-        const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
-        lock.unlock();
-        watch_.freed({address, ScalarPage::place_bytes, ScalarPage::place_bytes, stream});
-        lock.lock();
-    }
+void Scalars::free(Block& block, void* address) noexcept {
     ScalarPage& page = *block.page;
     StreamCache& home = *block.home.load(std::memory_order_relaxed);
     const std::size_t place = place_of(block, address);
@@ -105,33 +65,31 @@ void CachingCore::free_scalar(Block& block, void* address, Lock& lock) noexcept 
     page.used &= ~bit(place);
     if (page.closed) {
         // No place is used again: `used` counts down to the end of the page.
-        if (page.used == 0) end_page(block);
+        if (page.used == 0) end(block);
     } else if (was_full) {
         page.next = home.memory.pages;
         home.memory.pages = &page;
     }
 }
 
-/// Another stream uses one of its scalars: it is all freed at once, as one block.
-void CachingCore::close_page(Block& block) noexcept {
+void Scalars::close(Block& block) noexcept {
     if (block.page->closed) return;
     block.page->closed = true;
     unlink(*block.home.load(std::memory_order_relaxed), *block.page);
 }
 
-/// The block goes as any other. REQUIRES: no scalar of it is in use, and it is in no list.
-void CachingCore::end_page(Block& block) noexcept {
-    scalars_.give(*block.page);
+/// The block goes like any other. REQUIRES: no scalar of it is in use, and it is in no list.
+void Scalars::end(Block& block) noexcept {
+    records_.give(*block.page);
     block.page = nullptr;
     block.set(BlockState::taken);
-    if (block.uses != nullptr) return deferred_.defer(block);
-    totals_.let_go(block.bytes);
+    if (block.uses != nullptr) return state_.deferred.defer(block);
+    state_.totals.let_go(block.bytes);
     const StreamCache& home = *block.home.load(std::memory_order_relaxed);
-    heap_.put_back(block, home.memory.marks.stamp());
+    state_.heap.put_back(block, home.memory.marks.stamp());
 }
 
-/// Pages without a scalar in use.
-void CachingCore::end_empty_pages(StreamCache& cache) noexcept {
+void Scalars::end_empty(StreamCache& cache) noexcept {
     for (ScalarPage** at = &cache.memory.pages; *at != nullptr;) {
         ScalarPage& page = **at;
         if (page.used != 0) {
@@ -139,7 +97,7 @@ void CachingCore::end_empty_pages(StreamCache& cache) noexcept {
             continue;
         }
         *at = page.next;
-        end_page(*page.block);
+        end(*page.block);
     }
 }
 

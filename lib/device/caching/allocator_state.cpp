@@ -1,0 +1,54 @@
+#include "device/caching/allocator_state.hpp"
+
+#include <string>
+
+#include "device/caching/validate_caching.hpp"
+
+namespace tensorpool::device {
+namespace {
+
+std::size_t granule_bytes(const DeviceAbilities& abilities, const CachingOptions& options) {
+    const bool grows = options.expandable && abilities.virtual_memory && abilities.granularity != 0;
+    const bool plain = options.storage == StorageKind::private_storage;
+    return grows && plain ? base::align_up(slab_step, abilities.granularity) : 0;
+}
+
+}  // namespace
+
+AllocatorState::AllocatorState(Backend& of_backend, int of_device, const CachingOptions& with)
+    : backend(of_backend),
+      device(validated(of_backend, of_device, with)),
+      options(with),
+      abilities(of_backend.abilities(of_device)),
+      granule(granule_bytes(abilities, with)),
+      place(with.name, DeviceStatistics::Kind::caching, {of_backend.type(), of_device}),
+      totals(place.totals()),
+      watch(of_backend, {of_backend.type(), of_device}, with, place),
+      heap(totals),
+      events(of_backend, of_device),
+      deferred(of_backend, of_device, events, totals) {
+    if (abilities.late_free_size) (void)backend.settle_memory(device);
+    DeviceMemoryInfo info;
+    if (backend.memory_info(device, info) == DeviceStatus::ok) total_bytes = info.total_bytes;
+    const std::size_t recommended =
+        abilities.recommended_bytes != 0 ? abilities.recommended_bytes : total_bytes;
+    hard_limit = static_cast<std::size_t>(static_cast<double>(recommended) * options.hard_limit);
+    soft_limit = static_cast<std::size_t>(static_cast<double>(recommended) * options.soft_limit);
+    detail::add(totals.limit_bytes, hard_limit);
+    detail::add(totals.soft_limit_bytes, soft_limit);
+}
+
+void AllocatorState::throw_error(DeviceStatus status, const char* call, const char* what) const {
+    throw DeviceError(status, "tensorpool: " + options.name + " on " + to_string(name_of_device()) +
+                                  ": " + call + ": " + what + ": " + to_string(status) + ": " +
+                                  backend.last_error());
+}
+
+std::size_t AllocatorState::goal(const Request& request, unsigned sixteenths) const noexcept {
+    const std::uint64_t held = totals.held_bytes.load(std::memory_order_relaxed) + request.rounded;
+    const std::uint64_t most =
+        std::max(held, totals.peak_held_bytes.load(std::memory_order_relaxed));
+    return static_cast<std::size_t>(most + most / 16 * sixteenths);
+}
+
+}  // namespace tensorpool::device

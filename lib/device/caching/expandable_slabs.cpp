@@ -1,0 +1,265 @@
+#include "device/caching/expandable_slabs.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace tensorpool::device {
+namespace {
+
+// How much more than the most that was ever in use at once is held before granules move instead, in
+// sixteenths: tests/device/caching/slabs_held_test.cpp, as for slab_goal_sixteenths of growth.cpp.
+constexpr unsigned granule_goal_sixteenths = 1;
+
+/// Address space for one stream and pool, of which there may be several: as much as the device
+/// has, and as much again, so that a run of addresses is found between blocks in use.
+std::size_t range_bytes(std::size_t total, Pool pool) noexcept {
+    return pool == Pool::small ? total / 4 : 2 * total;
+}
+
+}  // namespace
+
+/// What one request moves, maps and makes. Elements of granule tables under it are its own.
+struct ExpandableSlabs::Granules {
+    BlockHeap::Place place;
+    std::vector<Block*> moved;              // where they come from; those kept are still mapped
+    std::vector<MemoryHandle> handles;      // neither here nor there
+    const std::byte* mapped_end = nullptr;  // of the place, as far as it got
+    std::size_t fresh_bytes = 0;            // that may be made
+    std::size_t created_bytes = 0;
+    std::size_t destroyed_bytes = 0;
+};
+
+Outcome ExpandableSlabs::grow(StreamCache& cache, const Request& request) {
+    reclaim_.keep_soft_limit(request.rounded);
+    Outcome outcome;
+    for (const bool all : {false, true}) {
+        DeviceStatus status = DeviceStatus::ok;
+        const BlockHeap::Place place = find_place(cache, request, status);
+        if (place.first == nullptr) return Outcome::failed(status, Outcome::Cause::own_use);
+        outcome = map_place(place, request, all);
+        if (!outcome.lacks_memory()) break;
+    }
+    return outcome;
+}
+
+BlockHeap::Place ExpandableSlabs::find_place(StreamCache& cache, const Request& request,
+                                             DeviceStatus& status) {
+    for (Slab& slab : cache.memory.slabs) {
+        if (!slab.is_expandable() || slab.pool != request.pool) continue;
+        const BlockHeap::Place place = state_.heap.take_place(slab, request.rounded);
+        if (place.first != nullptr) return place;
+    }
+    Slab* slab = take_empty_range(cache, request);
+    if (slab == nullptr) slab = add_range(cache, request, status);
+    return slab != nullptr ? state_.heap.take_place(*slab, request.rounded) : BlockHeap::Place{};
+}
+
+/// One of another stream in which nothing is mapped: streams that come and end would take more
+/// addresses each time.
+Slab* ExpandableSlabs::take_empty_range(StreamCache& cache, const Request& request) noexcept {
+    for (const auto& other : state_.caches) {
+        for (Slab& slab : other->memory.slabs) {
+            const bool fits = slab.pool == request.pool && slab.bytes >= request.rounded;
+            if (!fits || !slab.is_empty_range()) continue;
+            state_.heap.move_range(slab, cache);
+            return &slab;
+        }
+    }
+    return nullptr;
+}
+
+Slab* ExpandableSlabs::add_range(StreamCache& cache, const Request& request, DeviceStatus& status) {
+    const std::size_t least = base::align_up(request.rounded, state_.granule);
+    std::size_t bytes = std::max(
+        least, base::align_up(range_bytes(state_.total_bytes, request.pool), state_.granule));
+    void* address = nullptr;
+    {
+        const Unlocked unlocked(state_.mutex);
+        status = reserve_addresses(least, bytes, address);
+    }
+    if (status != DeviceStatus::ok) return nullptr;
+    try {
+        return &state_.heap.add_expandable(cache, request.pool, static_cast<std::byte*>(address),
+                                           bytes, state_.granule);
+    } catch (...) {
+        (void)state_.backend.release_addresses(state_.device, address, bytes);
+        throw;
+    }
+}
+
+/// Half as many addresses as long as the device refuses, down to what the request needs.
+DeviceStatus ExpandableSlabs::reserve_addresses(std::size_t least, std::size_t& bytes,
+                                                void*& address) noexcept {
+    while (true) {
+        const DeviceStatus status =
+            state_.backend.reserve_addresses(state_.device, bytes, &address);
+        if (status == DeviceStatus::ok || bytes == least) return status;
+        bytes = std::max(least, base::align_up(bytes / 2, state_.granule));
+    }
+}
+
+Outcome ExpandableSlabs::map_place(const BlockHeap::Place& place, const Request& request,
+                                   bool all) {
+    Granules granules;
+    granules.place = place;
+    const std::size_t wanted = bytes_to_move(place.missing, request, all);
+    try {
+        granules.handles.reserve(place.missing / state_.granule);
+        granules.moved = reclaim_.take_idle_granules(*place.slab->home, wanted);
+    } catch (...) {
+        state_.heap.untake_place(place);  // nothing was moved
+        throw;
+    }
+    std::size_t moved = 0;
+    for (const Block* block : granules.moved) moved += block->bytes;
+    granules.fresh_bytes = place.missing - moved;
+    if (!state_.may_grow(granules.fresh_bytes)) {
+        for (Block* block : granules.moved) state_.heap.put_back(*block, block->stamp);
+        state_.heap.untake_place(place);
+        return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::limit);
+    }
+    state_.growing_bytes += granules.fresh_bytes;
+    DeviceStatus status = DeviceStatus::ok;
+    {
+        const Unlocked unlocked(state_.mutex);
+        status = move(granules);
+    }
+    state_.growing_bytes -= granules.fresh_bytes;
+    settle(granules);
+    if (status != DeviceStatus::ok) {
+        state_.heap.untake_place(place);
+        return Outcome::failed(status, Outcome::cause_of(status));
+    }
+    Outcome outcome;
+    outcome.block = state_.heap.merge_place(place, request.rounded);
+    outcome.memory = AllocatorWatch::Memory::fresh;
+    return outcome;
+}
+
+/// Of what is missing, what is to come from free blocks: all that would exceed the goal or the
+/// limit.
+std::size_t ExpandableSlabs::bytes_to_move(std::size_t missing, const Request& request,
+                                           bool all) const noexcept {
+    if (all) return missing;
+    const std::size_t held = state_.capacity();
+    std::size_t most = request.repeats ? most_bytes : state_.goal(request, granule_goal_sixteenths);
+    if (state_.hard_limit != 0) most = std::min(most, state_.hard_limit);
+    const std::size_t fresh = most > held ? base::align_down(most - held, state_.granule) : 0;
+    return missing - std::min(missing, fresh);
+}
+
+/// Without the lock. Where it fails, memory that was moved or made goes back to the device.
+DeviceStatus ExpandableSlabs::move(Granules& granules) noexcept {
+    unmap(granules);
+    DeviceStatus status = create_missing(granules);
+    if (status == DeviceStatus::ok) status = map_missing(granules);
+    if (status != DeviceStatus::ok) undo(granules);
+    return status;
+}
+
+void ExpandableSlabs::unmap(Granules& granules) noexcept {
+    for (Block* const block : granules.moved) {
+        const DeviceStatus status =
+            state_.backend.unmap_memory(state_.device, block->address, block->bytes);
+        if (status != DeviceStatus::ok) {
+            block->set(BlockState::kept);
+            continue;
+        }
+        state_.watch.losing(block->address, block->bytes);
+        for (std::byte* at = block->address; at != block->end(); at += state_.granule) {
+            MemoryHandle& granule = block->slab->granule_at(at);
+            granules.handles.push_back(granule);
+            granule = nullptr;
+        }
+    }
+}
+
+DeviceStatus ExpandableSlabs::create_missing(Granules& granules) noexcept {
+    const std::size_t needed = granules.place.missing / state_.granule;
+    while (granules.handles.size() < needed) {
+        // Not instead of what could not be unmapped: the limit would not hold.
+        if (granules.created_bytes == granules.fresh_bytes) return DeviceStatus::out_of_memory;
+        MemoryHandle handle = nullptr;
+        const DeviceStatus status =
+            state_.backend.create_memory(state_.device, state_.granule, &handle);
+        if (status != DeviceStatus::ok) return status;
+        granules.handles.push_back(handle);  // there is room
+        granules.created_bytes += state_.granule;
+    }
+    return DeviceStatus::ok;
+}
+
+DeviceStatus ExpandableSlabs::map_missing(Granules& granules) noexcept {
+    const BlockHeap::Place& place = granules.place;
+    const std::byte* const end = place.last->end();
+    for (Block* block = place.first; block->address < end; block = block->next) {
+        if (!block->is(BlockState::mapping)) continue;  // a free one, mapped already
+        for (std::byte* at = block->address; at != block->end(); at += state_.granule) {
+            const MemoryHandle handle = granules.handles.back();
+            const DeviceStatus status =
+                state_.backend.map_memory(state_.device, at, state_.granule, handle);
+            if (status != DeviceStatus::ok) return status;
+            state_.watch.gained(at, state_.granule);
+            place.slab->granule_at(at) = handle;
+            granules.handles.pop_back();
+            granules.mapped_end = at + state_.granule;
+        }
+        if (block == place.last) break;
+    }
+    return DeviceStatus::ok;
+}
+
+void ExpandableSlabs::undo(Granules& granules) noexcept {
+    const BlockHeap::Place& place = granules.place;
+    for (Block* block = place.first;; block = block->next) {
+        for (std::byte* at = block->address; block->is(BlockState::mapping) && at != block->end();
+             at += state_.granule) {
+            if (at >= granules.mapped_end) break;
+            state_.watch.losing(at, state_.granule);
+            (void)state_.backend.unmap_memory(state_.device, at, state_.granule);
+            granules.handles.push_back(place.slab->granule_at(at));
+            place.slab->granule_at(at) = nullptr;
+        }
+        if (block == place.last) break;
+    }
+    for (const MemoryHandle handle : granules.handles) {
+        (void)state_.backend.destroy_memory(state_.device, handle);
+    }
+    const std::size_t destroyed = granules.handles.size() * state_.granule;
+    granules.destroyed_bytes = destroyed - std::min(destroyed, granules.created_bytes);
+    granules.created_bytes = 0;
+}
+
+/// Counts, and makes holes where granules were taken from.
+void ExpandableSlabs::settle(const Granules& granules) noexcept {
+    for (Block* const block : granules.moved) {
+        if (block->is(BlockState::kept)) {
+            state_.heap.put_back(*block, block->stamp);
+        } else {
+            state_.heap.unmapped(*block);
+        }
+    }
+    if (granules.created_bytes != 0) {
+        state_.totals.count_growth(granules.created_bytes);
+        state_.watch.write(EntryKind::growth, granules.created_bytes);
+    }
+    if (granules.destroyed_bytes != 0) {
+        state_.totals.count_give_back(granules.destroyed_bytes);
+        state_.watch.write(EntryKind::give_back, granules.destroyed_bytes);
+    }
+    state_.place.note_capacity();
+}
+
+void ExpandableSlabs::end(Slab& slab) noexcept {
+    slab.holes.clear();
+    const std::size_t count = slab.bytes / slab.granule;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (slab.granules[i] == nullptr) continue;
+        (void)state_.backend.unmap_memory(state_.device, slab.base + i * slab.granule,
+                                          slab.granule);
+        (void)state_.backend.destroy_memory(state_.device, slab.granules[i]);
+    }
+    (void)state_.backend.release_addresses(state_.device, slab.base, slab.bytes);
+}
+
+}  // namespace tensorpool::device

@@ -1,0 +1,149 @@
+#include "device/caching/failure_report.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "device/caching/stream_cache.hpp"
+#include "platform/fail.hpp"
+
+namespace tensorpool::device {
+namespace {
+
+using Cause = FailureReport::Cause;
+
+/// Of an allocator that would need more than `room` from its device.
+Cause cause_of_shortage(const DeviceAllocationFailure& failure, std::size_t room) noexcept {
+    if (failure.free + room >= failure.asked) return Cause::fragmentation;
+    const std::size_t lacking = failure.asked - failure.free - room;
+    if (failure.held_back >= lacking) return Cause::held_back;
+    const bool others = failure.other_processes >= lacking &&
+                        failure.other_processes > failure.in_use + failure.captured;
+    return others ? Cause::other_processes : Cause::own_use;
+}
+
+const char* state_text(BlockState state) noexcept {
+    switch (state) {
+        case BlockState::free:
+        case BlockState::parked:
+        case BlockState::taken:
+        case BlockState::mapping:
+        case BlockState::kept:
+        case BlockState::hole:
+            return "is free already";
+        case BlockState::leaving:
+        case BlockState::deferred:
+            return "was freed already, and waits for streams";
+        case BlockState::scalars:
+            return "holds scalars, none of which begins there or is in use";
+        case BlockState::in_use:
+        case BlockState::shared:
+            return "begins elsewhere";
+    }
+    return "?";
+}
+
+}  // namespace
+
+FailureReport::FailureReport(DeviceAllocationFailure& failure, const std::string& allocator,
+                             Device device, const DeviceStatistics& statistics,
+                             std::size_t limit) noexcept
+    : failure_(failure) {
+    failure = {};
+    failure.device = device;
+    allocator.copy(failure.allocator, sizeof failure.allocator - 1);
+    failure.in_use = static_cast<std::size_t>(statistics.in_use_bytes);
+    failure.capacity = static_cast<std::size_t>(statistics.capacity_bytes);
+    failure.free = static_cast<std::size_t>(statistics.free_bytes);
+    failure.free_blocks = static_cast<std::size_t>(statistics.free_blocks);
+    failure.held_back = static_cast<std::size_t>(statistics.deferred_bytes);
+    failure.captured = static_cast<std::size_t>(statistics.captured_bytes);
+    failure.limit = limit;
+}
+
+void FailureReport::add_free(const StreamCache& cache) noexcept {
+    for (const FreeSet& set : cache.memory.free) {
+        if (!set.empty())
+            failure_.largest_free = std::max(failure_.largest_free, set.rbegin()->bytes);
+    }
+}
+
+/// Those that hold most stay, the largest first.
+void FailureReport::add_holder(const StreamCache& cache) noexcept {
+    constexpr std::size_t most = DeviceAllocationFailure::most_streams;
+    const auto bytes = static_cast<std::size_t>(cache.memory.waiting_bytes);
+    if (bytes == 0) return;
+    std::size_t at = failure_.holder_count < most ? failure_.holder_count++ : most - 1;
+    if (at == most - 1 && failure_.holders[at].bytes >= bytes) return;
+    failure_.holders[at] = {cache.stream(), bytes};
+    for (; at > 0 && failure_.holders[at - 1].bytes < failure_.holders[at].bytes; --at) {
+        std::swap(failure_.holders[at - 1], failure_.holders[at]);
+    }
+}
+
+void FailureReport::judge(std::size_t asked, DeviceStatus status, Cause cause,
+                          Room certainty) noexcept {
+    failure_.asked = asked;
+    failure_.status = status;
+    failure_.cause = cause;
+    std::size_t room = failure_.device_free;
+    if (failure_.limit != 0) {
+        room = std::min(room, failure_.limit - std::min(failure_.limit, failure_.capacity));
+    }
+    failure_.missing = asked - std::min(asked, std::max(room, failure_.largest_free));
+    if (cause == Cause::limit) {
+        const Cause shortage = cause_of_shortage(failure_, room);
+        const bool is_ours = shortage == Cause::fragmentation || shortage == Cause::held_back;
+        if (is_ours) failure_.cause = shortage;
+    } else if (cause == Cause::own_use) {
+        const bool is_memory = status == DeviceStatus::out_of_memory;
+        // A device that has nothing for an allocator that holds nothing: the shortage is not its.
+        const bool is_its = certainty == Room::certain || failure_.in_use != 0;
+        if (!is_memory || !is_its) {
+            failure_.cause = Cause::device;
+        } else if (certainty == Room::certain) {
+            failure_.cause = cause_of_shortage(failure_, room);
+        }
+    }
+}
+
+EntryKind FailureReport::entry() const noexcept {
+    const bool own = failure_.cause == Cause::limit || failure_.cause == Cause::request;
+    return own ? EntryKind::limit : EntryKind::failure;
+}
+
+LimitKind FailureReport::limit() const noexcept {
+    if (failure_.cause == Cause::limit) return LimitKind::capacity;
+    return failure_.cause == Cause::request ? LimitKind::request : LimitKind::memory;
+}
+
+void throw_failure(const DeviceAllocationFailure& failure, Backend& backend) {
+    const bool is_memory =
+        failure.status == DeviceStatus::out_of_memory || failure.cause == Cause::capture;
+    if (is_memory) throw DeviceAllocationError(failure);
+    throw DeviceError(failure.status, "tensorpool: " + std::string(failure.allocator) + " on " +
+                                          to_string(failure.device) +
+                                          ": allocate: " + std::to_string(failure.asked) + " B: " +
+                                          to_string(failure.status) + ": " + backend.last_error());
+}
+
+void fail_free(const std::string& allocator, Device device, const void* address,
+               const Block* block) noexcept {
+    const std::string owner = allocator + " on " + to_string(device);
+    if (block == nullptr) {
+        platform::fail("%s: deallocate: %p is no block of this allocator", owner.c_str(), address);
+    }
+    platform::fail("%s: deallocate: %p: the block of %zu B at %p %s", owner.c_str(), address,
+                   block->bytes, static_cast<const void*>(block->address),
+                   state_text(block->state.load(std::memory_order_relaxed)));
+}
+
+void throw_not_in_use(const std::string& allocator, Device device, const char* call,
+                      const void* address) {
+    char text[160];
+    std::snprintf(text, sizeof text, "tensorpool: %.47s on %s: %s: %p is no block in use",
+                  allocator.c_str(), to_string(device).c_str(), call, address);
+    throw DeviceError(DeviceStatus::invalid_argument, text);
+}
+
+}  // namespace tensorpool::device

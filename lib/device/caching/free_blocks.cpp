@@ -1,0 +1,62 @@
+#include "device/caching/free_blocks.hpp"
+
+namespace tensorpool::device {
+
+Block* FreeBlocks::take(StreamCache& cache, const Request& request) {
+    complete(cache.capture());
+    put_back(cache, cache.take_all());
+    Block* block = state_.heap.take_best(cache, request);
+    // The other kind of a large block: whole, if it is not much too large, or part of a slab.
+    if (block == nullptr && request.pool != Pool::small) {
+        Request other = request;
+        other.pool = request.pool == Pool::large ? Pool::oversize : Pool::large;
+        block = state_.heap.take_best(cache, other);
+    }
+    if (block != nullptr) detail::add(state_.totals.free_hits, 1);
+    return block;
+}
+
+void FreeBlocks::complete(std::uint64_t capture) noexcept {
+    if (state_.deferred.is_empty() || capture != 0) return;
+    state_.deferred.begin();
+    for (const auto& stream : state_.caches) {
+        while (Block* const block = state_.deferred.next(*stream)) {
+            StreamCache& home = *block->home.load(std::memory_order_relaxed);
+            // Under the lock, so that no other thread gets the block before; the backend does not
+            // call back.
+            state_.watch.reusable({block->address, block->bytes, block->requested, home.stream()});
+            state_.heap.put_back(*block, home.memory.marks.stamp());
+        }
+    }
+}
+
+std::size_t FreeBlocks::put_back(StreamCache& cache, Block* block) noexcept {
+    std::size_t bytes = 0;
+    while (block != nullptr) {
+        Block& parked = *block;
+        block = parked.link;
+        bytes += parked.bytes;
+        state_.totals.let_go(parked.bytes);
+        state_.heap.put_back(parked, cache.memory.marks.stamp());
+    }
+    return bytes;
+}
+
+std::size_t FreeBlocks::flush_all() noexcept {
+    std::size_t bytes = 0;
+    for (const auto& cache : state_.caches) {
+        scalars_.end_empty(*cache);
+        bytes += put_back(*cache, cache->take_all());
+    }
+    return bytes;
+}
+
+std::size_t FreeBlocks::bytes() const noexcept {
+    std::size_t bytes = 0;
+    for (const auto& cache : state_.caches) {
+        for (const Slab& slab : cache->memory.slabs) bytes += slab.free_bytes;
+    }
+    return bytes;
+}
+
+}  // namespace tensorpool::device

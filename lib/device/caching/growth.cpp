@@ -1,0 +1,124 @@
+#include "device/caching/growth.hpp"
+
+#include <algorithm>
+
+namespace tensorpool::device {
+namespace {
+
+// How much more than the most that was ever in use at once is held before free slabs are given back
+// for a new one, in sixteenths: tests/device/caching/slabs_held_test.cpp.
+constexpr unsigned slab_goal_sixteenths = 3;
+
+std::size_t preferred_bytes(const Request& request) noexcept {
+    static_assert(small_slab_bytes == slab_step);  // what a small request needs; captures need more
+    const std::size_t needed = base::align_up(request.rounded, slab_step);
+    return request.pool == Pool::large ? std::max(needed, large_slab_bytes) : needed;
+}
+
+/// A stream's growth in one pool, over when this goes, also when an exception ends it.
+class Growing {
+public:
+    Growing(bool& flag, std::condition_variable& grown) : flag_(flag), grown_(grown) {
+        flag_ = true;
+    }
+    ~Growing() {
+        flag_ = false;
+        grown_.notify_all();
+    }
+    Growing(const Growing&) = delete;
+    Growing& operator=(const Growing&) = delete;
+
+private:
+    bool& flag_;
+    std::condition_variable& grown_;
+};
+
+}  // namespace
+
+Outcome Growth::grow(StreamCache& cache, const Request& request) {
+    const Growing growing(cache.memory.growing[static_cast<std::size_t>(request.pool)],
+                          state_.grown);
+    return state_.is_expandable(cache) ? expandable_.grow(cache, request)
+                                       : grow_by_slab(cache, request);
+}
+
+Outcome Growth::grow_by_slab(StreamCache& cache, const Request& request) {
+    Outcome outcome;
+    if (cache.capture() != 0 && captures_.take_reserved(cache, request)) {
+        outcome.block = state_.heap.take_best(cache, request);
+        return outcome;
+    }
+    const std::size_t preferred = preferred_bytes(request);
+    const std::size_t least = base::align_up(request.rounded, slab_step);
+    outcome = grow_by_bytes(cache, request, preferred);
+    return outcome.lacks_memory() && least < preferred ? grow_by_bytes(cache, request, least)
+                                                       : outcome;
+}
+
+Outcome Growth::grow_by_bytes(StreamCache& cache, const Request& request, std::size_t bytes) {
+    if (cache.capture() == 0) {
+        reclaim_.keep_soft_limit(bytes);
+        const std::size_t capacity = state_.capacity() + bytes;
+        const std::size_t wanted = state_.goal(request, slab_goal_sixteenths);
+        if (capacity > wanted && !request.repeats)
+            (void)reclaim_.give_back(Reclaim::Which::whole_slabs, capacity - wanted);
+    }
+    Outcome outcome = add_slab(cache, request.pool, bytes);
+    if (outcome.status != DeviceStatus::ok) return outcome;
+    outcome.block = state_.heap.take_best(cache, request);
+    outcome.memory = AllocatorWatch::Memory::fresh;
+    return outcome;
+}
+
+Outcome Growth::reserve(const Request& request) {
+    return add_slab(captures_.reserved(), Pool::small, request.rounded);
+}
+
+Outcome Growth::add_slab(StreamCache& cache, Pool pool, std::size_t bytes) {
+    if (!state_.may_grow(bytes)) {
+        return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::limit);
+    }
+    state_.growing_bytes += bytes;
+    void* memory = nullptr;
+    DeviceStatus status = DeviceStatus::ok;
+    {
+        const Unlocked unlocked(state_.mutex);
+        status = state_.backend.allocate(state_.device, bytes, state_.options.storage, &memory);
+    }
+    state_.growing_bytes -= bytes;
+    if (status == DeviceStatus::ok) keep_slab(cache, pool, memory, bytes);
+    return Outcome::failed(status, Outcome::cause_of(status));
+}
+
+/// Memory that has just come. Throws std::bad_alloc; then it went back.
+void Growth::keep_slab(StreamCache& cache, Pool pool, void* memory, std::size_t bytes) {
+    try {
+        state_.heap.add_slab(cache, pool, static_cast<std::byte*>(memory), bytes);
+    } catch (...) {
+        const Unlocked unlocked(state_.mutex);
+        (void)state_.backend.deallocate(state_.device, memory, bytes, state_.options.storage);
+        throw;
+    }
+    state_.totals.count_growth(bytes);
+    state_.place.note_capacity();
+    state_.watch.gained(memory, bytes);
+    if (captures_.has_slabs_of(cache)) detail::add(state_.totals.captured_bytes, bytes);
+    state_.watch.write(EntryKind::growth, bytes);
+}
+
+void Growth::end_slabs(StreamCache& cache) noexcept {
+    for (FreeSet& set : cache.memory.free) set.clear();
+    while (!cache.memory.slabs.empty()) {
+        Slab& slab = cache.memory.slabs.front();
+        cache.memory.slabs.pop_front();
+        if (slab.is_expandable()) {
+            expandable_.end(slab);
+        } else {
+            (void)state_.backend.deallocate(state_.device, slab.base, slab.bytes,
+                                            state_.options.storage);
+        }
+        delete &slab;
+    }
+}
+
+}  // namespace tensorpool::device

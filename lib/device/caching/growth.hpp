@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+
+#include "device/caching/captures.hpp"
+#include "device/caching/expandable_slabs.hpp"
+#include "device/caching/reclaim.hpp"
+
+namespace tensorpool::device {
+
+/// More memory from the device for one request: granules of expandable slabs, or slabs that stay as
+/// large as they are made.
+class Growth {
+public:
+    Growth(AllocatorState& state, Reclaim& reclaim, Captures& captures) noexcept
+        : state_(state), reclaim_(reclaim), captures_(captures), expandable_(state, reclaim) {}
+
+    /// A block out of memory that is new. Throws std::bad_alloc.
+    Outcome grow(StreamCache& cache, const Request& request);
+    /// A slab for captures to come; its outcome has no block.
+    Outcome reserve(const Request& request);
+    /// Gives back whatever lies in the slabs of a stream, as the allocator ends. Records of blocks
+    /// go with the heap.
+    void end_slabs(StreamCache& cache) noexcept;
+
+private:
+    Outcome grow_by_slab(StreamCache& cache, const Request& request);
+    Outcome grow_by_bytes(StreamCache& cache, const Request& request, std::size_t bytes);
+    Outcome add_slab(StreamCache& cache, Pool pool, std::size_t bytes);
+    void keep_slab(StreamCache& cache, Pool pool, void* memory, std::size_t bytes);
+
+    AllocatorState& state_;
+    Reclaim& reclaim_;
+    Captures& captures_;
+    ExpandableSlabs expandable_;
+};
+
+}  // namespace tensorpool::device

@@ -1,0 +1,240 @@
+#include "device/caching/reclaim.hpp"
+
+#include <algorithm>
+
+namespace tensorpool::device {
+namespace {
+
+std::size_t index(const Block& block) noexcept {
+    return static_cast<std::size_t>(block.slab->pool);
+}
+
+/// Chances to be used that a free block has missed.
+std::uint64_t age(const Block* block) noexcept {
+    const StreamCache& cache = *block->home.load(std::memory_order_relaxed);
+    return cache.memory.searches[index(*block)] - block->born;
+}
+
+bool has_granules(const Block& block) noexcept {
+    const Slab& slab = *block.slab;
+    const auto begin = static_cast<std::size_t>(block.address - slab.base);
+    return base::align_up(begin, slab.granule) <
+           base::align_down(begin + block.bytes, slab.granule);
+}
+
+std::uint64_t mean_age(const std::vector<Block*>& blocks) noexcept {
+    std::uint64_t sum = 0;
+    for (const Block* block : blocks) sum += age(block);
+    return blocks.empty() ? 0 : sum / blocks.size();
+}
+
+}  // namespace
+
+/// Queries how far the stream has come, and leaves a mark in it if it is still at work.
+void Reclaim::look_at_marks(StreamCache& cache) noexcept {
+    StreamMarks& marks = cache.memory.marks;
+    CaptureState state;
+    (void)state_.backend.capture_state(state_.device, cache.stream(), state);
+    if (state.capturing) return;  // no query is allowed, and an event would be part of the graph
+    if (state_.backend.query_stream(state_.device, cache.stream()) == DeviceStatus::ok) {
+        if (marks.is_waiting()) state_.events.give(marks.reach());
+        return marks.pass_all();
+    }
+    if (marks.is_waiting()) {
+        if (state_.backend.query_event(state_.device, marks.event()) != DeviceStatus::ok) return;
+        state_.events.give(marks.reach());
+    }
+    leave_mark(cache);
+}
+
+void Reclaim::leave_mark(StreamCache& cache) noexcept try {
+    const EventHandle event = state_.events.take();
+    if (event == nullptr) return;
+    if (state_.backend.record_event(state_.device, event, cache.stream()) == DeviceStatus::ok) {
+        detail::add(state_.totals.events, 1);
+        cache.memory.marks.wait_for(event);
+    } else {
+        state_.events.give(event);
+    }
+} catch (...) {
+    return;  // no memory for it: left the next time
+}
+
+/// Free blocks that can go back, or that granules of can.
+void Reclaim::collect_idle(StreamCache& cache, Which which, std::vector<Block*>& found) const {
+    for (FreeSet& set : cache.memory.free) {
+        for (auto block = set.rbegin(); block != set.rend(); ++block) {
+            const Slab& slab = *block->slab;
+            const bool whole = !slab.is_expandable() && block->bytes == slab.bytes;
+            const bool part = slab.is_expandable() && which != Which::whole_slabs &&
+                              block->bytes >= slab.granule && has_granules(*block);
+            if ((whole || part) && cache.memory.marks.has_passed(block->stamp))
+                found.push_back(&*block);
+        }
+    }
+}
+
+std::size_t Reclaim::give_back(Which which, std::size_t bytes) {
+    std::vector<Block*> found;
+    for (const auto& cache : state_.caches) {
+        if (cache->capture() != 0 || cache->memory.slabs.empty()) continue;
+        look_at_marks(*cache);
+        collect_idle(*cache, which, found);
+    }
+    if (which == Which::aged) {
+        const std::uint64_t mean = mean_age(found);
+        std::erase_if(found, [&](const Block* block) { return age(block) < mean; });
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Block* one, const Block* other) { return age(one) > age(other); });
+    take_out(found, bytes);
+    return give_back(found);
+}
+
+std::vector<Block*> Reclaim::take_idle_granules(StreamCache& first, std::size_t bytes) {
+    std::vector<Block*> found;
+    if (bytes == 0) return found;
+    const auto collect = [&](StreamCache& cache) {
+        if (cache.capture() != 0 || cache.memory.slabs.empty()) return;
+        look_at_marks(cache);
+        collect_idle(cache, Which::all, found);
+    };
+    collect(first);
+    for (const auto& cache : state_.caches) {
+        if (cache.get() != &first) collect(*cache);
+    }
+    std::erase_if(found, [](const Block* block) { return !block->slab->is_expandable(); });
+    take_out(found, bytes);
+    return found;
+}
+
+/// Takes free blocks, or their whole granules, out of the sets until there are `bytes`; the rest of
+/// the list goes.
+void Reclaim::take_out(std::vector<Block*>& blocks, std::size_t bytes) noexcept {
+    std::size_t sum = 0;
+    std::size_t count = 0;
+    try {
+        for (; count < blocks.size() && sum < bytes; ++count) {
+            Block*& block = blocks[count];
+            if (block->slab->is_expandable()) {
+                block = state_.heap.take_granules(*block, bytes - sum);
+            } else {
+                state_.heap.take_out(*block);
+            }
+            sum += block->bytes;
+        }
+    } catch (...) {
+        // no memory for a record: what was taken so far has to do
+    }
+    blocks.resize(count);
+}
+
+/// REQUIRES: taken blocks, whole slabs or whole granules.
+std::size_t Reclaim::give_back(std::vector<Block*>& blocks) noexcept {
+    if (blocks.empty()) return 0;
+    ++state_.returns;
+    {
+        const Unlocked unlocked(state_.mutex);
+        for (Block* const block : blocks) return_to_device(*block);
+    }
+    if (--state_.returns == 0) state_.grown.notify_all();
+    const std::size_t bytes = settle(blocks);
+    if (bytes == 0) return 0;
+    state_.totals.count_give_back(bytes);
+    state_.place.note_capacity();
+    state_.watch.write(EntryKind::give_back, bytes);
+    return bytes;
+}
+
+/// The blocks that are gone end; their bytes.
+std::size_t Reclaim::settle(const std::vector<Block*>& blocks) noexcept {
+    std::size_t bytes = 0;
+    for (Block* const block : blocks) {
+        if (block->is(BlockState::kept)) {
+            state_.heap.put_back(*block, block->stamp);
+            continue;
+        }
+        bytes += block->bytes;
+        if (block->slab->is_expandable()) {
+            state_.heap.unmapped(*block);
+        } else {
+            state_.heap.remove_slab(*block->slab);
+        }
+    }
+    return bytes;
+}
+
+/// Without the lock. A block that the device did not take is marked kept.
+void Reclaim::return_to_device(Block& block) noexcept {
+    const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
+    if (state_.is_watched()) state_.watch.released(block.address, block.bytes, stream);
+    DeviceStatus status = DeviceStatus::ok;
+    if (block.slab->is_expandable()) {
+        status = unmap(block);
+    } else {
+        state_.watch.losing(block.address, block.bytes);
+        status = state_.backend.deallocate(state_.device, block.address, block.bytes,
+                                           state_.options.storage);
+        if (status != DeviceStatus::ok) state_.watch.gained(block.address, block.bytes);
+    }
+    if (status != DeviceStatus::ok) block.set(BlockState::kept);
+}
+
+DeviceStatus Reclaim::unmap(Block& block) noexcept {
+    const DeviceStatus status =
+        state_.backend.unmap_memory(state_.device, block.address, block.bytes);
+    if (status != DeviceStatus::ok) return status;
+    state_.watch.losing(block.address, block.bytes);
+    for (std::byte* at = block.address; at != block.end(); at += block.slab->granule) {
+        MemoryHandle& granule = block.slab->granule_at(at);
+        (void)state_.backend.destroy_memory(state_.device, granule);
+        granule = nullptr;
+    }
+    return DeviceStatus::ok;
+}
+
+void Reclaim::keep_soft_limit(std::size_t growth) {
+    const std::size_t capacity = state_.capacity() + growth;
+    if (state_.soft_limit == 0 || capacity <= state_.soft_limit) return;
+    const std::size_t bytes = give_back(Which::aged, capacity - state_.soft_limit);
+    if (bytes != 0) state_.watch.write(EntryKind::aged, bytes);
+}
+
+std::size_t Reclaim::synchronize() noexcept try {
+    if (captures_.is_any_active()) return 0;
+    std::vector<std::uint64_t> stamps;
+    stamps.reserve(state_.caches.size());
+    for (const auto& cache : state_.caches) stamps.push_back(cache->memory.marks.begin_wait());
+    DeviceStatus status = DeviceStatus::ok;
+    {
+        const Unlocked unlocked(state_.mutex);
+        status = state_.backend.synchronize_device(state_.device);
+        if (status == DeviceStatus::ok && state_.abilities.late_free_size) {
+            (void)state_.backend.settle_memory(state_.device);
+        }
+    }
+    detail::add(state_.totals.synchronizations, 1);
+    if (status != DeviceStatus::ok) return 0;
+    // New ones may have come in the meantime: at the end, with marks of their own.
+    for (std::size_t i = 0; i < stamps.size(); ++i) {
+        state_.caches[i]->memory.marks.pass(stamps[i]);
+    }
+    free_.complete(0);
+    free_.flush_all();
+    return give_back(Which::all, most_bytes);
+} catch (...) {
+    return 0;  // no memory for a list
+}
+
+void Reclaim::wait_for_returns() {
+    if (AllocatorWatch::is_telling()) return;
+    wait_unlocked(state_.grown, state_.mutex, [this] { return state_.returns == 0; });
+}
+
+void Reclaim::settle_memory() noexcept {
+    if (!state_.abilities.late_free_size) return;
+    const Unlocked unlocked(state_.mutex);
+    (void)state_.backend.settle_memory(state_.device);
+}
+
+}  // namespace tensorpool::device

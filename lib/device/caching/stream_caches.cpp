@@ -1,0 +1,150 @@
+#include "device/caching/stream_caches.hpp"
+
+#include <algorithm>
+
+namespace tensorpool::device {
+namespace {
+
+// Of a cache whose capture was released. No capture has it: ids count up.
+constexpr std::uint64_t no_capture = ~std::uint64_t{0};
+
+void synchronize(const AllocatorState& state, StreamHandle stream) {
+    const DeviceStatus status = state.backend.synchronize_stream(state.device, stream);
+    if (status != DeviceStatus::ok)
+        state.throw_error(status, "end_stream", "the stream could not be waited for");
+}
+
+}  // namespace
+
+StreamCache& StreamCaches::of(StreamHandle stream, std::uint64_t capture) {
+    if (capture != 0) {
+        for (const auto& cache : state_.caches) {
+            if (cache->capture() == capture && cache->stream() == stream) return *cache;
+        }
+        return make(stream, capture);
+    }
+    StreamCache* const known = state_.streams.find(stream);
+    if (known == nullptr) {
+        StreamCache& cache = make(stream, 0);
+        state_.streams.add(stream, cache);
+        return cache;
+    }
+    if (known->memory.ended) {  // another stream got its handle
+        statistics::DeviceStreamCounters& counters = state_.place.add_stream(stream);
+        const std::lock_guard guard(*known);
+        known->set_counters(&counters);
+        known->memory.ended = false;
+    }
+    return *known;
+}
+
+StreamCache& StreamCaches::make(StreamHandle stream, std::uint64_t capture) {
+    const bool again = !spare_.empty() && capture != 0;
+    if (!again) {
+        spare_.reserve(state_.caches.size() + 1);  // so that it can be spared
+        state_.caches.push_back(std::make_unique<StreamCache>(stream, no_capture));
+        spare_.push_back(state_.caches.back().get());
+    }
+    StreamCache& cache = *spare_.back();
+    statistics::DeviceStreamCounters& counters = state_.place.add_stream(stream);
+    spare_.pop_back();
+    const std::lock_guard guard(cache);
+    cache.begin_again(stream, capture);
+    cache.set_counters(&counters);
+    cache.memory.ended = false;
+    return cache;
+}
+
+/// All blocks of one are the other's: free ones, those in use, and those that wait.
+void StreamCaches::move_all(StreamCache& from, StreamCache& to) noexcept {
+    scalars_.end_empty(from);
+    const std::lock_guard first(from);
+    const std::lock_guard second(to);
+    // With the lock that is kept: until the blocks are the other's, callers may park some.
+    free_.put_back(from, from.take_parked());
+    state_.heap.move_slabs(from, to);
+    while (from.memory.pages != nullptr) {
+        ScalarPage& page = *from.memory.pages;
+        from.memory.pages = page.next;
+        page.next = to.memory.pages;
+        to.memory.pages = &page;
+    }
+}
+
+/// Its counters go on with another stream.
+void StreamCaches::retire(StreamCache& cache) noexcept {
+    if (cache.memory.marks.is_waiting()) state_.events.give(cache.memory.marks.reach());
+    const std::lock_guard guard(cache);
+    cache.memory.ended = true;
+    state_.place.end_stream(*cache.counters());
+    cache.set_counters(nullptr);
+}
+
+void StreamCaches::end_stream(StreamHandle stream) {
+    {
+        const Unlocked unlocked(state_.mutex);
+        synchronize(state_, stream);
+    }
+    end_captures_of(stream);
+    StreamCache* const cache = state_.streams.find(stream);
+    if (cache == nullptr || cache->memory.ended) return;
+    detail::add(state_.totals.synchronizations, 1);
+    wait_for_uses(*cache, stream);
+    forget_uses_by(*cache);
+    move_all(*cache, of(nullptr, 0));
+    retire(*cache);
+}
+
+void StreamCaches::wait_for_uses(StreamCache& cache, StreamHandle stream) {
+    free_.complete(0);
+    while (cache.memory.first_use != nullptr) {  // a block was freed since
+        {
+            const Unlocked unlocked(state_.mutex);
+            synchronize(state_, stream);
+        }
+        free_.complete(0);
+    }
+}
+
+void StreamCaches::forget_uses_by(const StreamCache& cache) noexcept {
+    for (const auto& other : state_.caches) {
+        for (const Slab& slab : other->memory.slabs) {
+            for (Block* block = slab.first; block != nullptr; block = block->next) {
+                state_.deferred.forget_uses(*block, cache);
+            }
+        }
+    }
+}
+
+/// What graphs hold that were captured in it goes to the default stream one day: the handle leads
+/// nowhere then, or to another stream.
+void StreamCaches::end_captures_of(StreamHandle stream) noexcept {
+    for (const auto& cache : state_.caches) {
+        if (cache->capture() == 0 || cache->stream() != stream) continue;
+        const std::lock_guard guard(*cache);
+        cache->begin_again(nullptr, cache->capture());
+    }
+}
+
+bool StreamCaches::has_capture(std::uint64_t id) const noexcept {
+    return id != 0 && std::any_of(state_.caches.begin(), state_.caches.end(),
+                                  [&](const auto& cache) { return cache->capture() == id; });
+}
+
+void StreamCaches::end_capture(std::uint64_t id) {
+    spare_.reserve(state_.caches.size() + 1);
+    for (std::size_t i = 0; i < state_.caches.size(); ++i) {  // `of` may add some
+        StreamCache& cache = *state_.caches[i];
+        if (cache.capture() != id) continue;
+        StreamCache& to = of(cache.stream(), 0);
+        for (const Slab& slab : cache.memory.slabs) {
+            detail::add(state_.totals.captured_bytes, 0 - slab.held_bytes);
+        }
+        move_all(cache, to);
+        retire(cache);
+        cache.begin_again(nullptr, no_capture);
+        spare_.push_back(&cache);
+    }
+}
+
+}  // namespace tensorpool::device
