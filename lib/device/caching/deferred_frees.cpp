@@ -1,5 +1,7 @@
 #include "device/caching/deferred_frees.hpp"
 
+#include "device/stream_progress.hpp"
+
 namespace tensorpool::device {
 
 bool DeferredFrees::add_use(Block& block, StreamCache& stream) {
@@ -65,9 +67,7 @@ void DeferredFrees::queue(StreamUse& use) noexcept {
 }
 
 bool DeferredFrees::is_captured(const StreamCache& stream) const noexcept {
-    CaptureState state;
-    return backend_.capture_state(device_, stream.stream(), state) == DeviceStatus::ok &&
-           state.capturing;
+    return device::is_captured(backend_, device_, stream.stream());
 }
 
 void DeferredFrees::begin() noexcept {
@@ -106,10 +106,8 @@ Block* DeferredFrees::next(StreamCache& stream) noexcept {
 bool DeferredFrees::has_passed(const StreamUse& use) noexcept {
     // A stream that is captured may not be asked.
     if (use.event == nullptr && is_captured(*use.stream)) return false;
-    const DeviceStatus status = use.event != nullptr
-                                    ? backend_.query_event(device_, use.event)
-                                    : backend_.query_stream(device_, use.stream->stream());
-    return status == DeviceStatus::ok;
+    return is_done(use.event != nullptr ? backend_.query_event(device_, use.event)
+                                        : backend_.query_stream(device_, use.stream->stream()));
 }
 
 void DeferredFrees::forget_uses(Block& block, const StreamCache& stream) noexcept {

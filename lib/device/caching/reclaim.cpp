@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "device/stream_progress.hpp"
+
 namespace tensorpool::device {
 namespace {
 
@@ -33,15 +35,13 @@ std::uint64_t mean_age(const std::vector<Block*>& blocks) noexcept {
 /// Queries how far the stream has come, and leaves a mark in it if it is still at work.
 void Reclaim::look_at_marks(StreamCache& cache) noexcept {
     StreamMarks& marks = cache.memory.marks;
-    CaptureState state;
-    (void)state_.backend.capture_state(state_.device, cache.stream(), state);
-    if (state.capturing) return;  // no query is allowed, and an event would be part of the graph
-    if (state_.backend.query_stream(state_.device, cache.stream()) == DeviceStatus::ok) {
+    if (is_captured(state_.backend, state_.device, cache.stream())) return;
+    if (is_done(state_.backend.query_stream(state_.device, cache.stream()))) {
         if (marks.is_waiting()) state_.events.give(marks.reach());
         return marks.pass_all();
     }
     if (marks.is_waiting()) {
-        if (state_.backend.query_event(state_.device, marks.event()) != DeviceStatus::ok) return;
+        if (!is_done(state_.backend.query_event(state_.device, marks.event()))) return;
         state_.events.give(marks.reach());
     }
     leave_mark(cache);

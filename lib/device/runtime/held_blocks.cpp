@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "device/stream_progress.hpp"
+
 namespace tensorpool::device {
 
 HeldBlocks::HeldBlocks(Backend& backend, int device, void* owner, Give give) noexcept
@@ -22,15 +24,12 @@ HeldBlocks::~HeldBlocks() {
 }
 
 bool HeldBlocks::is_captured(StreamHandle stream) noexcept {
-    if (!captures_) return false;
-    CaptureState state;
-    return backend_.capture_state(device_, stream, state) == DeviceStatus::ok && state.capturing;
+    return captures_ && device::is_captured(backend_, device_, stream);
 }
 
 bool HeldBlocks::is_busy(StreamHandle stream) noexcept {
     if (is_captured(stream)) return true;
-    const DeviceStatus status = backend_.query_stream(device_, stream);
-    return status == DeviceStatus::not_ready || status == DeviceStatus::in_capture;
+    return !is_done(backend_.query_stream(device_, stream));
 }
 
 std::size_t HeldBlocks::hold(void* memory, std::size_t bytes,
@@ -159,10 +158,8 @@ bool HeldBlocks::has_passed(Queue& queue, EventHandle& event) noexcept {
         if (is_captured(queue.stream)) return false;
         event = record(queue.stream);
     }
-    const DeviceStatus status = event != nullptr
-                                    ? backend_.query_event(device_, event)
-                                    : backend_.synchronize_stream(device_, queue.stream);
-    return status != DeviceStatus::not_ready && status != DeviceStatus::in_capture;
+    return is_done(event != nullptr ? backend_.query_event(device_, event)
+                                    : backend_.synchronize_stream(device_, queue.stream));
 }
 
 // One of its streams has passed; its bytes where that was the last.
