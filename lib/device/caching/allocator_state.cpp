@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "device/caching/validate_caching.hpp"
-
 namespace tensorpool::device {
 namespace {
 

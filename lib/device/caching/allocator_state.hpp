@@ -13,11 +13,11 @@
 #include <tensorpool/device/device_allocation_error.hpp>
 
 #include "device/caching/allocator_watch.hpp"
-#include "device/caching/block_heap.hpp"
-#include "device/caching/deferred_frees.hpp"
-#include "device/caching/event_pool.hpp"
-#include "device/caching/stream_cache.hpp"
-#include "device/caching/stream_table.hpp"
+#include "device/caching/blocks/block_heap.hpp"
+#include "device/caching/streams/deferred_frees.hpp"
+#include "device/caching/streams/event_pool.hpp"
+#include "device/caching/streams/stream_cache.hpp"
+#include "device/caching/streams/stream_table.hpp"
 #include "device/device_place.hpp"
 #include "statistics/recorder_hooks.hpp"
 
@@ -44,6 +44,10 @@ struct Outcome {
         return block == nullptr && status == DeviceStatus::out_of_memory;
     }
 };
+
+/// The device's index. Throws std::invalid_argument, which names the allocator, the option, what
+/// was found and what was expected.
+int validated(Backend& backend, int device, const CachingOptions& options);
 
 /// What the parts of one caching allocator share: its device, limits and counters, and the blocks
 /// under its lock. It decides nothing; the parts do.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "device/caching/size_rules.hpp"
+#include "device/caching/blocks/size_rules.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/timeline/timeline.hpp"
 

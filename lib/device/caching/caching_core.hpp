@@ -5,12 +5,12 @@
 #include <mutex>
 
 #include "device/caching/allocator_state.hpp"
-#include "device/caching/captures.hpp"
 #include "device/caching/free_blocks.hpp"
 #include "device/caching/growth.hpp"
 #include "device/caching/reclaim.hpp"
 #include "device/caching/scalars.hpp"
-#include "device/caching/stream_caches.hpp"
+#include "device/caching/streams/captures.hpp"
+#include "device/caching/streams/stream_caches.hpp"
 
 namespace tensorpool::device {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "device/caching/stream_cache.hpp"
+#include "device/caching/streams/stream_cache.hpp"
 #include "platform/fail.hpp"
 
 namespace tensorpool::device {

@@ -7,7 +7,7 @@
 #include <tensorpool/device_statistics.hpp>
 #include <tensorpool/timeline.hpp>
 
-#include "device/caching/block.hpp"
+#include "device/caching/blocks/block.hpp"
 #include "statistics/segment/limit_kind.hpp"
 
 namespace tensorpool::device {

@@ -2,9 +2,9 @@
 
 #include <cstddef>
 
-#include "device/caching/captures.hpp"
 #include "device/caching/expandable_slabs.hpp"
 #include "device/caching/reclaim.hpp"
+#include "device/caching/streams/captures.hpp"
 
 namespace tensorpool::device {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "device/caching/allocator_state.hpp"
-#include "device/caching/captures.hpp"
 #include "device/caching/free_blocks.hpp"
+#include "device/caching/streams/captures.hpp"
 
 namespace tensorpool::device {
 

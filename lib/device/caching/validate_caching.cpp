@@ -1,9 +1,7 @@
-#include "device/caching/validate_caching.hpp"
-
 #include <stdexcept>
 #include <string>
 
-#include "device/caching/size_rules.hpp"
+#include "device/caching/allocator_state.hpp"
 
 namespace tensorpool::device {
 namespace {

@@ -9,11 +9,11 @@
 #include <tensorpool/device/device_allocation_error.hpp>
 #include <tensorpool/device/pinned_options.hpp>
 
-#include "device/caching/block_heap.hpp"
-#include "device/caching/deferred_frees.hpp"
-#include "device/caching/event_pool.hpp"
-#include "device/caching/stream_cache.hpp"
-#include "device/caching/stream_table.hpp"
+#include "device/caching/blocks/block_heap.hpp"
+#include "device/caching/streams/deferred_frees.hpp"
+#include "device/caching/streams/event_pool.hpp"
+#include "device/caching/streams/stream_cache.hpp"
+#include "device/caching/streams/stream_table.hpp"
 #include "device/device_place.hpp"
 #include "device/pinned/pinned_sizes.hpp"
 #include "statistics/recorder_hooks.hpp"

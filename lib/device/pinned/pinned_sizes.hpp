@@ -5,8 +5,8 @@
 #include <cstddef>
 
 #include "base/alignment.hpp"
-#include "device/caching/block_heap.hpp"
-#include "device/caching/size_rules.hpp"
+#include "device/caching/blocks/block_heap.hpp"
+#include "device/caching/blocks/size_rules.hpp"
 
 /// What sizes blocks and slabs of pinned memory have. All bytes.
 namespace tensorpool::device {

@@ -1,4 +1,4 @@
-#include "device/caching/growth_history.hpp"
+#include "device/caching/blocks/growth_history.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "device/caching/block.hpp"
+#include "device/caching/blocks/block.hpp"
 
 namespace tensorpool::device {
 

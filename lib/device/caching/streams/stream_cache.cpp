@@ -1,4 +1,4 @@
-#include "device/caching/stream_cache.hpp"
+#include "device/caching/streams/stream_cache.hpp"
 
 namespace tensorpool::device {
 

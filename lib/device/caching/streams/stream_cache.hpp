@@ -8,11 +8,11 @@
 
 #include <tensorpool/device/backend.hpp>
 
-#include "device/caching/block.hpp"
-#include "device/caching/growth_history.hpp"
-#include "device/caching/slab.hpp"
-#include "device/caching/spin_lock.hpp"
-#include "device/caching/stream_marks.hpp"
+#include "device/caching/blocks/block.hpp"
+#include "device/caching/blocks/growth_history.hpp"
+#include "device/caching/blocks/slab.hpp"
+#include "device/caching/streams/spin_lock.hpp"
+#include "device/caching/streams/stream_marks.hpp"
 #include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {

@@ -1,4 +1,4 @@
-#include "device/caching/captures.hpp"
+#include "device/caching/streams/captures.hpp"
 
 #include <algorithm>
 

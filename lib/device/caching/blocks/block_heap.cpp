@@ -1,4 +1,4 @@
-#include "device/caching/block_heap.hpp"
+#include "device/caching/blocks/block_heap.hpp"
 
 #include <algorithm>
 #include <memory>

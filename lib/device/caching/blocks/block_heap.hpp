@@ -2,11 +2,11 @@
 
 #include <cstddef>
 
-#include "device/caching/block.hpp"
-#include "device/caching/block_map.hpp"
-#include "device/caching/record_pool.hpp"
-#include "device/caching/slab.hpp"
-#include "device/caching/stream_cache.hpp"
+#include "device/caching/blocks/block.hpp"
+#include "device/caching/blocks/block_map.hpp"
+#include "device/caching/blocks/record_pool.hpp"
+#include "device/caching/blocks/slab.hpp"
+#include "device/caching/streams/stream_cache.hpp"
 #include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {

@@ -1,4 +1,4 @@
-#include "device/caching/event_pool.hpp"
+#include "device/caching/streams/event_pool.hpp"
 
 namespace tensorpool::device {
 

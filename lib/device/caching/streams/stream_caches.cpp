@@ -1,4 +1,4 @@
-#include "device/caching/stream_caches.hpp"
+#include "device/caching/streams/stream_caches.hpp"
 
 #include <algorithm>
 

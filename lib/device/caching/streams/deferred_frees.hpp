@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/caching/block.hpp"
-#include "device/caching/event_pool.hpp"
-#include "device/caching/record_pool.hpp"
-#include "device/caching/stream_cache.hpp"
+#include "device/caching/blocks/block.hpp"
+#include "device/caching/blocks/record_pool.hpp"
+#include "device/caching/streams/event_pool.hpp"
+#include "device/caching/streams/stream_cache.hpp"
 #include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {

@@ -6,7 +6,7 @@
 
 #include <boost/intrusive/set.hpp>
 
-#include "device/caching/size_rules.hpp"
+#include "device/caching/blocks/size_rules.hpp"
 
 namespace tensorpool::device {
 

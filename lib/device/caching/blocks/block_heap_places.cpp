@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "device/caching/block_heap.hpp"
+#include "device/caching/blocks/block_heap.hpp"
 
 // Parts of expandable slabs: where memory is to be mapped, and what can be unmapped.
 

@@ -1,4 +1,4 @@
-#include "device/caching/deferred_frees.hpp"
+#include "device/caching/streams/deferred_frees.hpp"
 
 #include "device/stream_progress.hpp"
 

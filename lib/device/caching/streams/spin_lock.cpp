@@ -1,4 +1,4 @@
-#include "device/caching/spin_lock.hpp"
+#include "device/caching/streams/spin_lock.hpp"
 
 #include <thread>
 

@@ -7,7 +7,7 @@
 
 #include <tensorpool/device/backend.hpp>
 
-#include "device/caching/block.hpp"
+#include "device/caching/blocks/block.hpp"
 
 namespace tensorpool::device {
 

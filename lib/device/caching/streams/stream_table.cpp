@@ -1,4 +1,4 @@
-#include "device/caching/stream_table.hpp"
+#include "device/caching/streams/stream_table.hpp"
 
 namespace tensorpool::device {
 namespace {

@@ -1,4 +1,4 @@
-#include "device/caching/block_map.hpp"
+#include "device/caching/blocks/block_map.hpp"
 
 namespace tensorpool::device {
 
