@@ -31,7 +31,7 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
     : arena_(arena),
       options_(validated(std::move(options))),
       kind_(kind),
-      record(options_.name, kind, 0),
+      record(arena::make_record(options_.name, kind, 0)),
       id_(record->id.load(std::memory_order_relaxed)) {
     arena.top_ = &record->used;
     statistics::report_at_exit_where_wanted();
@@ -43,7 +43,7 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
 
 ArenaState::~ArenaState() {
     statistics::snapshot_sources().leave(*this);
-    if (!record.has_place()) {
+    if (!record.is_in_segment()) {
         const std::lock_guard guard(mutex);
         record.leave();
     }
@@ -137,7 +137,7 @@ void ArenaState::note(EntryKind kind, std::size_t bytes) noexcept {
 }
 
 void ArenaState::fold_record() noexcept {
-    if (record.has_place()) return;
+    if (record.is_in_segment()) return;
     const std::lock_guard guard(mutex);
     record.fold();
 }

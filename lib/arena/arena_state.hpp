@@ -9,9 +9,9 @@
 #include <tensorpool/timeline.hpp>
 
 #include "arena/arena_memory.hpp"
+#include "arena/arena_record.hpp"
 #include "arena/cancelled_claims.hpp"
 #include "arena/object_register.hpp"
-#include "arena/record_holder.hpp"
 #include "arena/release_history.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
@@ -92,7 +92,7 @@ public:
     std::mutex mutex;  ///< growth, and what becomes of pending claims
     /// Counts growths and cancellations, for who waits for one.
     std::atomic<std::uint32_t> changes = 0;
-    arena::RecordHolder record;
+    arena::OwnedArenaRecord record;
     statistics::ArenaTotals& totals = record->totals;
     arena::ArenaMemory memory{totals};
     arena::ReleaseHistory history;

@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/segment/folded_words.hpp"
-#include "statistics/segment/name.hpp"
-#include "statistics/segment/segment.hpp"
+#include "statistics/segment/owned_record.hpp"
 #include "statistics/sums/device_statistics.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 
@@ -20,8 +18,8 @@ using statistics::DeviceStreamRecord;
 using statistics::DeviceSums;
 using statistics::DeviceTotals;
 using statistics::FoldedWords;
+using statistics::OwnedRecord;
 using statistics::segment;
-using statistics::Segment;
 using statistics::words_of;
 
 namespace {
@@ -54,7 +52,6 @@ struct DevicePlace::State final : statistics::SnapshotSource {
     Stream* find_ended() const noexcept;
     Stream& make_stream(std::uint64_t number);
     void fold() noexcept;
-    void unfold() noexcept;
 
     /// Calls `function` with each stream. Acquire pairs with the release of `make_stream`.
     template <class Function>
@@ -64,41 +61,32 @@ struct DevicePlace::State final : statistics::SnapshotSource {
     }
 
     std::string name;
-    DeviceRecord* record;
-    std::unique_ptr<DeviceRecord> own;  // null: the record has a place
-    bool is_counted = false;            // as left out
+    OwnedRecord<DeviceRecord> record;
     std::uint64_t id;
-    FoldedWords<words_of<DeviceTotals>> totals_folded;
     std::atomic<Stream*> streams = nullptr;
     std::uint64_t last_number = 0;  // of a stream
 };
 
 DevicePlace::State::State(std::string_view wanted, DeviceStatistics::Kind kind, Device device)
     : name(wanted.substr(0, sizeof DeviceStatistics::name - 1)),
-      record(segment().add_device(name, static_cast<std::uint64_t>(kind), to_string(device))) {
-    if (record == nullptr) {
-        own.reset(new DeviceRecord{});
-        record = own.get();
-        statistics::store_name(record->name, name);
-        statistics::store_text(record->device, to_string(device));
-        record->kind.store(static_cast<std::uint64_t>(kind), std::memory_order_relaxed);
-        record->id.store(segment().next_id(), std::memory_order_relaxed);
-        is_counted = segment().header() != nullptr;
-        if (is_counted) segment().count_left_out(Segment::Kind::devices, true);
-    }
-    id = record->id.load(std::memory_order_relaxed);
-}
+      record(OwnedRecord<DeviceRecord>(name,
+                                       [&](DeviceRecord& made) {
+                                           made.kind.store(static_cast<std::uint64_t>(kind),
+                                                           std::memory_order_relaxed);
+                                           statistics::store_text(made.device, to_string(device));
+                                       })
+                 .or_throw()),
+      id(record->id.load(std::memory_order_relaxed)) {}
 
+// Streams of an allocator without a record in the segment are not looked for there, nor counted.
 DevicePlace::State::~State() {
-    unfold();
     for (Stream* stream = streams.load(std::memory_order_relaxed); stream != nullptr;) {
-        if (stream->place != nullptr) segment().remove_device_stream(*stream->place);
+        if (stream->place != nullptr) {
+            segment().remove(*stream->place);
+        } else if (record.is_in_segment()) {
+            segment().count_left_out<DeviceStreamRecord>(false);
+        }
         delete std::exchange(stream, stream->next);
-    }
-    if (own == nullptr) {
-        segment().remove_device(*record);
-    } else if (is_counted) {
-        segment().count_left_out(Segment::Kind::devices, false);
     }
 }
 
@@ -119,39 +107,26 @@ Stream* DevicePlace::State::find_ended() const noexcept {
 
 Stream& DevicePlace::State::make_stream(std::uint64_t number) {
     auto* const stream = new Stream;
-    if (own == nullptr) {
-        stream->place = segment().add_device_stream(*record, number);
-        if (stream->place == nullptr) {
-            segment().count_left_out(Segment::Kind::device_streams, true);
-        }
+    if (record.is_in_segment()) {
+        stream->place = segment().add<DeviceStreamRecord>("", [&](DeviceStreamRecord& made) {
+            made.device.store(id, std::memory_order_relaxed);
+            made.stream.store(number, std::memory_order_relaxed);
+        });
+        if (stream->place == nullptr) segment().count_left_out<DeviceStreamRecord>(true);
     }
     stream->next = streams.load(std::memory_order_relaxed);
     streams.store(stream, std::memory_order_release);
     return *stream;
 }
 
-// Streams without a place under the allocator, where that has one; else all of it under `other`.
+// Streams without a record in the segment into the allocator's, and that, if it has none there
+// either, into `other`.
 void DevicePlace::State::fold() noexcept {
-    DeviceRecord* const into = own == nullptr ? record : segment().other_device();
-    if (into == nullptr) return;
-    if (own != nullptr) totals_folded.fold(as_words(own->totals), as_words(into->totals));
     for_each_stream([&](Stream& stream) {
         if (stream.place != nullptr) return;
-        stream.folded.fold(as_words(stream.own.counters), as_words(into->left_out));
+        stream.folded.fold(as_words(stream.own.counters), as_words(record->left_out));
     });
-}
-
-void DevicePlace::State::unfold() noexcept {
-    DeviceRecord* const other = segment().other_device();
-    for_each_stream([&](Stream& stream) {
-        if (stream.place != nullptr) return;
-        if (own == nullptr) {
-            segment().count_left_out(Segment::Kind::device_streams, false);
-        } else if (other != nullptr) {
-            stream.folded.unfold(as_words(other->left_out));
-        }
-    });
-    if (own != nullptr && other != nullptr) totals_folded.unfold(as_words(other->totals));
+    record.fold();
 }
 
 DevicePlace::DevicePlace(std::string_view name, DeviceStatistics::Kind kind, Device device)

@@ -77,13 +77,16 @@ Pool* Pool::make(const PoolOptions& options) {
 
 Pool* Pool::make(const PoolOptions& given, unsigned number) {
     PoolOptions options = with_short_name(given);
-    statistics::PoolPlace place(options.name, options.max_capacity);
-    if (!place) return nullptr;
+    statistics::OwnedRecord<statistics::PoolRecord> record(
+        options.name, [limit = options.max_capacity](statistics::PoolRecord& made) {
+            made.limit_bytes.store(limit, std::memory_order_relaxed);
+        });
+    if (!record) return nullptr;
     const std::size_t bytes = platform::whole_pages(sizeof(Pool));
     void* const memory = platform::map(bytes, platform::page_bytes());
     if (memory == nullptr) return nullptr;
     try {
-        return new (memory) Pool(std::move(options), number, std::move(place));
+        return new (memory) Pool(std::move(options), number, std::move(record));
     } catch (...) {
         platform::unmap(memory, bytes);
         throw;
@@ -98,17 +101,18 @@ void Pool::destroy(Pool& pool) noexcept {
     blocks::thread_registry().give_back_number(number);
 }
 
-Pool::Pool(PoolOptions&& options, unsigned number, statistics::PoolPlace&& place) noexcept
+Pool::Pool(PoolOptions&& options, unsigned number,
+           statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : options_(std::move(options)),
-      place_(std::move(place)),
+      record_(std::move(record)),
       heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
-            place_.totals()),
-      large_(heap_, place_.totals()),
+            record_->totals),
+      large_(heap_, record_->totals),
       buckets_(options_.name.c_str(),
                options_.checks == Checks::off ? blocks::BucketSet::Caching::on
                                               : blocks::BucketSet::Caching::off,
-               options_.checks == Checks::full, heap_, records_, slots_, place_.totals()) {
-    records_.count_in(place_.totals().record_bytes);
+               options_.checks == Checks::full, heap_, records_, slots_, record_->totals) {
+    records_.count_in(record_->totals.record_bytes);
     blocks::thread_registry().enter(buckets_);
     statistics::snapshot_sources().enter(*this);
 }
@@ -119,7 +123,7 @@ Pool::~Pool() {
 }
 
 std::uint64_t Pool::id() const noexcept {
-    return place_.record().id.load(std::memory_order_relaxed);
+    return record_->id.load(std::memory_order_relaxed);
 }
 
 unsigned Pool::table_number() const noexcept {

@@ -14,7 +14,7 @@
 #include "pages/page_heap.hpp"
 #include "pages/record_arena.hpp"
 #include "statistics/segment/counter_slots.hpp"
-#include "statistics/segment/pool_place.hpp"
+#include "statistics/segment/owned_record.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
@@ -63,7 +63,8 @@ public:
     unsigned table_number() const noexcept;
 
 private:
-    Pool(PoolOptions&& options, unsigned number, statistics::PoolPlace&& place) noexcept;
+    Pool(PoolOptions&& options, unsigned number,
+         statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept;
     ~Pool();
 
     // pool.cpp
@@ -116,8 +117,8 @@ private:
     bool checked() const noexcept { return options_.checks != Checks::off; }
 
     PoolOptions options_;
-    statistics::PoolPlace place_;
-    statistics::CounterSlots slots_{place_};
+    statistics::OwnedRecord<statistics::PoolRecord> record_;
+    statistics::CounterSlots slots_{record_};
     pages::RecordArena records_;
     pages::PageHeap heap_;
     pages::LargeBlocks large_;

@@ -91,7 +91,7 @@ void Pool::hold(blocks::Cache* cache, std::size_t bytes) noexcept {
     if (cache != nullptr && bytes <= blocks::Cache::most_credit_bytes) {
         cache->charge(bytes);
     } else {
-        place_.totals().hold(bytes);
+        record_->totals.hold(bytes);
     }
 }
 
@@ -99,7 +99,7 @@ void Pool::let_go(blocks::Cache* cache, std::size_t bytes) noexcept {
     if (cache != nullptr && bytes <= blocks::Cache::most_credit_bytes) {
         cache->refund(bytes);
     } else {
-        place_.totals().let_go(bytes);
+        record_->totals.let_go(bytes);
     }
 }
 

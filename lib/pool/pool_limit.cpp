@@ -13,7 +13,7 @@ void Pool::set_max_capacity(std::size_t bytes) noexcept {
         // One lock for both: what is published is what holds, whoever sets it last.
         const std::lock_guard guard(heap_);
         heap_.limit_capacity(bytes);
-        place_.record().limit_bytes.store(bytes, std::memory_order_relaxed);
+        record_->limit_bytes.store(bytes, std::memory_order_relaxed);
     }
     if (bytes == 0 || capacity() <= bytes) return;
     pages::Changes changes;
@@ -24,7 +24,7 @@ void Pool::set_max_capacity(std::size_t bytes) noexcept {
 
 // Relaxed: a figure.
 std::size_t Pool::max_capacity() const noexcept {
-    return place_.record().limit_bytes.load(std::memory_order_relaxed);
+    return record_->limit_bytes.load(std::memory_order_relaxed);
 }
 
 }  // namespace abi_1

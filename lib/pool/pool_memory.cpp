@@ -54,7 +54,7 @@ void Pool::keep_to_retention(Changes& changes) noexcept {
 
 void Pool::tell(const Changes& changes) noexcept {
     if ((changes.grown | changes.given_back) == 0) return;
-    place_.fold(slots_);
+    slots_.fold();
     record_capacity();
     if (changes.grown != 0) {
         write_entry(EntryKind::growth, LimitKind::none, changes.grown, options_.name);
@@ -69,8 +69,8 @@ void Pool::tell(const Changes& changes) noexcept {
 void Pool::count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept {
     const LimitKind limit = statistics::limit_kind(refusal);
     // Relaxed: a figure.
-    place_.totals().failures[static_cast<unsigned>(limit)].fetch_add(1, std::memory_order_relaxed);
-    place_.fold(slots_);
+    record_->totals.failures[static_cast<unsigned>(limit)].fetch_add(1, std::memory_order_relaxed);
+    slots_.fold();
     write_entry(statistics::refusal_kind(limit), limit, bytes, options_.name);
     tell(PoolEvent::Kind::failure, bytes, refusal.limit);
 }

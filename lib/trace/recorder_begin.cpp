@@ -53,9 +53,9 @@ TraceProcess describe_process(std::uint64_t stack_interval, bool from_start) noe
 void name_scopes(Rings& rings) noexcept {
     const auto* const header = statistics::segment().header();
     if (header == nullptr) return;
-    const auto* const scopes = reinterpret_cast<const statistics::ScopeRecord*>(
-        reinterpret_cast<const std::byte*>(header) + statistics::scopes_offset);
-    const std::size_t used = header->scopes.used.load(std::memory_order_acquire);
+    const auto* const scopes = statistics::records_in<statistics::ScopeRecord>(*header);
+    const std::size_t used =
+        header->region<statistics::ScopeRecord>().used.load(std::memory_order_acquire);
     for (std::size_t i = 1; i < used; ++i) {
         char name[statistics::Name::bytes];
         statistics::load_name(scopes[i].name, name);

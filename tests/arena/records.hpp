@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "statistics/add_records.hpp"
 #include "statistics/segment/folded_words.hpp"
 #include "statistics/segment/segment.hpp"
 
@@ -16,8 +17,9 @@ inline std::span<statistics::ArenaRecord> arena_places() {
     statistics::SegmentHeader* const header = statistics::segment().header();
     if (header == nullptr) return {};
     auto* const begin = reinterpret_cast<std::byte*>(header);
-    return {reinterpret_cast<statistics::ArenaRecord*>(begin + header->arenas.offset),
-            header->arenas.used};
+    return {reinterpret_cast<statistics::ArenaRecord*>(
+                begin + header->region<statistics::ArenaRecord>().offset),
+            header->region<statistics::ArenaRecord>().used};
 }
 
 /// The record with this number; nullptr where there is none.
@@ -35,7 +37,7 @@ inline std::size_t arena_records() {
 }
 
 inline std::uint64_t arenas_left_out() {
-    return statistics::segment().header()->arenas.left_out;
+    return statistics::segment().header()->region<statistics::ArenaRecord>().left_out;
 }
 
 /// Whether any word of the record is an address within 4 GiB of this one.
@@ -53,13 +55,13 @@ inline bool tells_address(const statistics::ArenaRecord& record, const void* add
 class NoArenaPlaces {
 public:
     NoArenaPlaces() {
-        while (auto* const filler = statistics::segment().add_arena("filler", 0, 0)) {
+        while (auto* const filler = add_arena(statistics::segment(), "filler", 0, 0)) {
             fillers_.push_back(filler);
         }
     }
     ~NoArenaPlaces() {
         for (statistics::ArenaRecord* const filler : fillers_) {
-            statistics::segment().remove_arena(*filler);
+            statistics::segment().remove(*filler);
         }
     }
     NoArenaPlaces(const NoArenaPlaces&) = delete;
@@ -71,7 +73,7 @@ private:
 
 /// Whether nothing is added up under `other`.
 inline bool other_arena_is_empty() {
-    const statistics::ArenaRecord& other = *statistics::segment().other_arena();
+    const statistics::ArenaRecord& other = *statistics::segment().other<statistics::ArenaRecord>();
     const auto* const totals = statistics::as_words(other.totals);
     for (std::size_t i = 0; i < statistics::words_of<statistics::ArenaTotals>; ++i) {
         if (totals[i] != 0) return false;

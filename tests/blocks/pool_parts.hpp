@@ -118,8 +118,8 @@ private:
     Number number_;
 
 public:
-    statistics::PoolPlace place{"parts", 0};
-    statistics::PoolTotals& totals = place.totals();
+    statistics::OwnedRecord<statistics::PoolRecord> place = statistics::own_pool("parts", 0);
+    statistics::PoolTotals& totals = place->totals;
     statistics::CounterSlots slots{place};
     pages::RecordArena records;
     pages::PageHeap heap;

@@ -11,6 +11,7 @@
 
 #include <tensorpool/snapshot.hpp>
 
+#include "statistics/add_records.hpp"
 #include "statistics/segment/folded_words.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/segment_image.hpp"
@@ -40,7 +41,7 @@ statistics::SegmentImage image() {
 }
 
 const DeviceRecord* record_of(std::uint64_t id) {
-    for (const DeviceRecord& record : image().devices()) {
+    for (const DeviceRecord& record : image().records<statistics::DeviceRecord>()) {
         if (record.id == id) return &record;
     }
     return nullptr;
@@ -48,29 +49,29 @@ const DeviceRecord* record_of(std::uint64_t id) {
 
 std::vector<const DeviceStreamRecord*> streams_of(std::uint64_t device) {
     std::vector<const DeviceStreamRecord*> found;
-    for (const DeviceStreamRecord& record : image().device_streams()) {
+    for (const DeviceStreamRecord& record : image().records<statistics::DeviceStreamRecord>()) {
         if (record.id != 0 && record.device == device) found.push_back(&record);
     }
     return found;
 }
 
 std::uint64_t devices_left_out() {
-    return segment().header()->devices.left_out;
+    return segment().header()->region<statistics::DeviceRecord>().left_out;
 }
 std::uint64_t streams_left_out() {
-    return segment().header()->device_streams.left_out;
+    return segment().header()->region<statistics::DeviceStreamRecord>().left_out;
 }
 
 /// While it lives, all places of devices are taken.
 class NoDevicePlaces {
 public:
     NoDevicePlaces() {
-        while (auto* const filler = segment().add_device("filler", 0, "")) {
+        while (auto* const filler = add_device(segment(), "filler", 0, "")) {
             fillers_.push_back(filler);
         }
     }
     ~NoDevicePlaces() {
-        for (DeviceRecord* const filler : fillers_) segment().remove_device(*filler);
+        for (DeviceRecord* const filler : fillers_) segment().remove(*filler);
     }
     NoDevicePlaces(const NoDevicePlaces&) = delete;
     NoDevicePlaces& operator=(const NoDevicePlaces&) = delete;
@@ -83,14 +84,14 @@ private:
 class NoStreamPlaces {
 public:
     NoStreamPlaces() {
-        DeviceRecord* const device = segment().add_device("filler", 0, "");
-        while (auto* const filler = segment().add_device_stream(*device, 0)) {
+        DeviceRecord* const device = add_device(segment(), "filler", 0, "");
+        while (auto* const filler = add_device_stream(segment(), *device, 0)) {
             fillers_.push_back(filler);
         }
-        segment().remove_device(*device);
+        segment().remove(*device);
     }
     ~NoStreamPlaces() {
-        for (DeviceStreamRecord* const filler : fillers_) segment().remove_device_stream(*filler);
+        for (DeviceStreamRecord* const filler : fillers_) segment().remove(*filler);
     }
     NoStreamPlaces(const NoStreamPlaces&) = delete;
     NoStreamPlaces& operator=(const NoStreamPlaces&) = delete;
@@ -100,7 +101,7 @@ private:
 };
 
 bool other_device_is_empty() {
-    const DeviceRecord& other = *segment().other_device();
+    const DeviceRecord& other = *segment().other<statistics::DeviceRecord>();
     const auto* const totals = statistics::as_words(other.totals);
     const auto* const left_out = statistics::as_words(other.left_out);
     for (std::size_t i = 0; i < statistics::words_of<statistics::DeviceTotals>; ++i) {
@@ -191,7 +192,7 @@ TEST(DevicePlace, StandsInSnapshotsWhileItLives) {
 
 TEST(DevicePlace, WithoutAPlaceIsAddedUpUnderOther) {
     const NoDevicePlaces no_places;
-    const DeviceRecord& other = *segment().other_device();
+    const DeviceRecord& other = *segment().other<statistics::DeviceRecord>();
     {
         DevicePlace one("one", Kind::caching, cuda_1);
         DevicePlace two("two", Kind::caching, cuda_1);

@@ -18,6 +18,7 @@
 
 #include "platform/platform.hpp"
 #include "pool/fill.hpp"
+#include "statistics/add_records.hpp"
 #include "statistics/segment/segment.hpp"
 #include "support/child_process.hpp"
 #include "support/file_tree.hpp"
@@ -74,8 +75,8 @@ std::vector<std::uint64_t> threads_of(std::uint64_t pool) {
     std::vector<std::uint64_t> threads;
     statistics::SegmentHeader* const header = statistics::segment().header();
     const auto* const slots = reinterpret_cast<const statistics::SlotRecord*>(
-        reinterpret_cast<const std::byte*>(header) + statistics::slots_offset);
-    for (std::size_t i = 0; i < header->slots.used; ++i) {
+        reinterpret_cast<const std::byte*>(header) + statistics::offset_of<statistics::SlotRecord>);
+    for (std::size_t i = 0; i < header->region<statistics::SlotRecord>().used; ++i) {
         if (slots[i].pool == pool && slots[i].thread != 0) threads.push_back(slots[i].thread);
     }
     return threads;
@@ -321,13 +322,14 @@ TEST(SharedSegmentFork, GrandchildPartsFromItsParentToo) {
 TEST(SharedSegmentFork, ChildMakesAndEndsPoolsAsIfItWereTheFirst) {
     MemoryPool pool;
     use(pool);
-    const std::uint64_t used = statistics::segment().header()->pools.used;
+    const std::uint64_t used =
+        statistics::segment().header()->region<statistics::PoolRecord>().used;
     EXPECT_TRUE(holds_in_child([&] {
         std::vector<MemoryPool> pools(5);
         for (MemoryPool& one : pools) use(one);
-        return statistics::segment().header()->pools.used >= used;
+        return statistics::segment().header()->region<statistics::PoolRecord>().used >= used;
     }));
-    EXPECT_EQ(statistics::segment().header()->pools.used, used);
+    EXPECT_EQ(statistics::segment().header()->region<statistics::PoolRecord>().used, used);
     MemoryPool after;
     use(after);
 }
@@ -363,7 +365,7 @@ public:
         frees_.join();
         put(nullptr);
         for (statistics::SlotRecord* const slot : between_them_) {
-            statistics::segment().remove_slot(*slot);
+            statistics::segment().remove(*slot);
         }
     }
     Exchange(const Exchange&) = delete;
@@ -378,7 +380,7 @@ private:
     void put_slots_between() {
         const statistics::PoolRecord nobody{};
         for (statistics::SlotRecord*& slot : between_them_) {
-            slot = statistics::segment().add_slot(nobody);
+            slot = add_slot(statistics::segment(), nobody);
         }
     }
 

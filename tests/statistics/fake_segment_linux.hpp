@@ -41,66 +41,56 @@ public:
     FakeSegment& operator=(const FakeSegment&) = delete;
 
     statistics::SegmentHeader& header() { return *static_cast<statistics::SegmentHeader*>(base_); }
-    statistics::PoolRecord& pool(std::size_t place) {
-        return at<statistics::PoolRecord>(statistics::pools_offset, place);
-    }
-    statistics::ArenaRecord& arena(std::size_t place) {
-        return at<statistics::ArenaRecord>(statistics::arenas_offset, place);
-    }
+    statistics::PoolRecord& pool(std::size_t place) { return at<statistics::PoolRecord>(place); }
+    statistics::ArenaRecord& arena(std::size_t place) { return at<statistics::ArenaRecord>(place); }
     statistics::DeviceRecord& device(std::size_t place) {
-        return at<statistics::DeviceRecord>(statistics::devices_offset, place);
+        return at<statistics::DeviceRecord>(place);
     }
     statistics::DeviceStreamRecord& device_stream(std::size_t place) {
-        return at<statistics::DeviceStreamRecord>(statistics::device_streams_offset, place);
+        return at<statistics::DeviceStreamRecord>(place);
     }
     statistics::PlannedRecord& planned(std::size_t place) {
-        return at<statistics::PlannedRecord>(statistics::planned_offset, place);
+        return at<statistics::PlannedRecord>(place);
     }
-    statistics::SlotRecord& slot(std::size_t place) {
-        return at<statistics::SlotRecord>(statistics::slots_offset, place);
-    }
-    statistics::ScopeRecord& scope(std::size_t place) {
-        return at<statistics::ScopeRecord>(statistics::scopes_offset, place);
-    }
-    statistics::EntryRecord& entry(std::size_t place) {
-        return at<statistics::EntryRecord>(statistics::timeline_offset, place);
-    }
+    statistics::SlotRecord& slot(std::size_t place) { return at<statistics::SlotRecord>(place); }
+    statistics::ScopeRecord& scope(std::size_t place) { return at<statistics::ScopeRecord>(place); }
+    statistics::EntryRecord& entry(std::size_t place) { return at<statistics::EntryRecord>(place); }
 
     statistics::PoolRecord& add_pool(const char* name, std::uint64_t id) {
-        const auto place = header().pools.used.fetch_add(1);
+        const auto place = header().region<statistics::PoolRecord>().used.fetch_add(1);
         put(pool(place).id, id);
         statistics::store_name(pool(place).name, name);
         return pool(place);
     }
     statistics::SlotRecord& add_slot(std::uint64_t pool_id, std::uint64_t thread) {
-        const auto place = header().slots.used.fetch_add(1);
+        const auto place = header().region<statistics::SlotRecord>().used.fetch_add(1);
         put(slot(place).pool, pool_id);
         put(slot(place).thread, thread);
         return slot(place);
     }
     statistics::ArenaRecord& add_arena(const char* name, std::uint64_t id, std::uint64_t kind) {
-        const auto place = header().arenas.used.fetch_add(1);
+        const auto place = header().region<statistics::ArenaRecord>().used.fetch_add(1);
         put(arena(place).id, id);
         put(arena(place).kind, kind);
         statistics::store_name(arena(place).name, name);
         return arena(place);
     }
     statistics::DeviceRecord& add_device(const char* name, std::uint64_t id) {
-        const auto place = header().devices.used.fetch_add(1);
+        const auto place = header().region<statistics::DeviceRecord>().used.fetch_add(1);
         put(device(place).id, id);
         statistics::store_name(device(place).name, name);
         statistics::store_text(device(place).device, "cuda:0");
         return device(place);
     }
     statistics::DeviceStreamRecord& add_device_stream(std::uint64_t device_id) {
-        const auto place = header().device_streams.used.fetch_add(1);
+        const auto place = header().region<statistics::DeviceStreamRecord>().used.fetch_add(1);
         put(device_stream(place).id, 1000 + place);
         put(device_stream(place).device, device_id);
         return device_stream(place);
     }
 
     statistics::PlannedRecord& add_planned(const char* name, std::uint64_t id) {
-        const auto place = header().planned.used.fetch_add(1);
+        const auto place = header().region<statistics::PlannedRecord>().used.fetch_add(1);
         put(planned(place).id, id);
         statistics::store_name(planned(place).name, name);
         return planned(place);
@@ -118,16 +108,8 @@ public:
 
 private:
     template <class Record>
-    Record& at(std::size_t offset, std::size_t place) {
-        return reinterpret_cast<Record*>(static_cast<char*>(base_) + offset)[place];
-    }
-
-    static void describe(statistics::Region& region, std::size_t offset, std::size_t record_bytes,
-                         std::size_t places, std::size_t used) {
-        put(region.offset, offset);
-        put(region.record_bytes, record_bytes);
-        put(region.places, places);
-        put(region.used, used);
+    Record& at(std::size_t place) {
+        return statistics::records_in<Record>(header())[place];
     }
 
     void describe() {
@@ -135,15 +117,13 @@ private:
         put(header().version, segment_version);
         put(header().bytes, segment_bytes);
         put(header().header_bytes, header_bytes);
-        describe(header().timeline, timeline_offset, sizeof(EntryRecord), entry_count, 0);
-        describe(header().scopes, scopes_offset, sizeof(ScopeRecord), scope_count, 1);
-        describe(header().pools, pools_offset, sizeof(PoolRecord), pool_count, 1);
-        describe(header().arenas, arenas_offset, sizeof(ArenaRecord), arena_count, 1);
-        describe(header().devices, devices_offset, sizeof(DeviceRecord), device_count, 1);
-        describe(header().device_streams, device_streams_offset, sizeof(DeviceStreamRecord),
-                 device_stream_count, 1);
-        describe(header().planned, planned_offset, sizeof(PlannedRecord), planned_count, 1);
-        describe(header().slots, slots_offset, sizeof(SlotRecord), slot_count, 0);
+        for_each_kind([this]<class Record>(const RecordKind<Record>& kind) {
+            Region& region = header().region<Record>();
+            put(region.offset, offset_of<Record>);
+            put(region.record_bytes, sizeof(Record));
+            put(region.places, kind.count);
+            put(region.used, kind.first == First::record ? 0 : 1);
+        });
         put(header().process, static_cast<std::uint64_t>(getpid()));
         store_name(header().process_name, "fake");
         store_name(header().library_version, "1.2.3");

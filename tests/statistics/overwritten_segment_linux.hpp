@@ -99,10 +99,12 @@ private:
     void check(ProcessSnapshot& snapshot) {
         using namespace statistics;
         sources_.steady(snapshot.pools);
-        if (snapshot.pools.size() > pool_count || snapshot.scopes.size() > scope_count ||
-            snapshot.arenas.size() + snapshot.scratches.size() > arena_count ||
-            snapshot.devices.size() > device_count || snapshot.planned.size() > planned_count ||
-            snapshot.threads.size() > slot_count + pool_count) {
+        if (snapshot.pools.size() > count_of<PoolRecord> ||
+            snapshot.scopes.size() > count_of<ScopeRecord> ||
+            snapshot.arenas.size() + snapshot.scratches.size() > count_of<ArenaRecord> ||
+            snapshot.devices.size() > count_of<DeviceRecord> ||
+            snapshot.planned.size() > count_of<PlannedRecord> ||
+            snapshot.threads.size() > count_of<SlotRecord> + count_of<PoolRecord>) {
             throw std::logic_error("more figures than places");
         }
         for (const DeviceStatistics& device : snapshot.devices) check(device);

@@ -30,7 +30,8 @@ constexpr std::size_t most_slack = std::size_t{4} << 20;
 }  // namespace
 
 ScratchState::ScratchState(Scratch& scratch, std::string name)
-    : record(name, ArenaStatistics::Kind::scratch, platform::current_thread_id()),
+    : record(
+          arena::make_record(name, ArenaStatistics::Kind::scratch, platform::current_thread_id())),
       number(record->id.load(std::memory_order_relaxed)),
       scratch_(scratch),
       name_(std::move(name)) {
@@ -41,7 +42,7 @@ ScratchState::ScratchState(Scratch& scratch, std::string name)
 }
 
 ScratchState::~ScratchState() {
-    if (!record.has_place()) {
+    if (!record.is_in_segment()) {
         const std::lock_guard guard(arena::scratch_registry());
         record.leave();
     }
@@ -240,7 +241,7 @@ void ScratchState::note_changes() noexcept {
 }
 
 void ScratchState::fold_record() noexcept {
-    if (record.has_place()) return;
+    if (record.is_in_segment()) return;
     const std::lock_guard guard(arena::scratch_registry());
     record.fold();
 }

@@ -9,7 +9,7 @@
 
 #include <tensorpool/scratch.hpp>
 
-#include "arena/record_holder.hpp"
+#include "arena/arena_record.hpp"
 #include "arena/release_history.hpp"
 #include "arena/scratch/scratch_chunks.hpp"
 #include "arena/scratch/scratch_operators.hpp"
@@ -60,7 +60,7 @@ public:
     /// Counts that a request was not met, and puts it on the timeline.
     void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
 
-    arena::RecordHolder record;
+    arena::OwnedArenaRecord record;
     /// Of no other scratch of the process, one that is gone included; never 0.
     const std::uint64_t number;
     /// The number of no scope, for what is allocated outside of any.

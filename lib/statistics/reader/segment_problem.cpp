@@ -1,7 +1,5 @@
 #include "statistics/reader/segment_problem.hpp"
 
-#include <algorithm>
-
 namespace tensorpool::statistics {
 namespace {
 
@@ -9,23 +7,15 @@ std::uint64_t read(const Counter& counter) noexcept {
     return counter.load(std::memory_order_relaxed);
 }
 
-bool fits(const Region& region, std::size_t offset, std::size_t record_bytes,
-          std::size_t places) noexcept {
-    return read(region.offset) == offset && read(region.record_bytes) == record_bytes &&
-           read(region.places) == places && read(region.used) <= places;
-}
-
 bool has_our_layout(const SegmentHeader& header) noexcept {
-    return read(header.bytes) == segment_bytes && read(header.header_bytes) == header_bytes &&
-           fits(header.timeline, timeline_offset, sizeof(EntryRecord), entry_count) &&
-           fits(header.scopes, scopes_offset, sizeof(ScopeRecord), scope_count) &&
-           fits(header.pools, pools_offset, sizeof(PoolRecord), pool_count) &&
-           fits(header.arenas, arenas_offset, sizeof(ArenaRecord), arena_count) &&
-           fits(header.devices, devices_offset, sizeof(DeviceRecord), device_count) &&
-           fits(header.device_streams, device_streams_offset, sizeof(DeviceStreamRecord),
-                device_stream_count) &&
-           fits(header.planned, planned_offset, sizeof(PlannedRecord), planned_count) &&
-           fits(header.slots, slots_offset, sizeof(SlotRecord), slot_count);
+    bool fits = read(header.bytes) == segment_bytes && read(header.header_bytes) == header_bytes;
+    for_each_kind([&]<class Record>(const RecordKind<Record>& kind) {
+        const Region& region = header.region<Record>();
+        fits = fits && read(region.offset) == offset_of<Record> &&
+               read(region.record_bytes) == sizeof(Record) && read(region.places) == kind.count &&
+               read(region.used) <= kind.count;
+    });
+    return fits;
 }
 
 SegmentProblem cut_short(std::uint64_t bytes) {

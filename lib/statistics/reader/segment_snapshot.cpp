@@ -36,21 +36,23 @@ bool is_taken(std::size_t place, const Counter& id, bool other_is_used) noexcept
 
 void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentImage& later) {
     SlotsByPool slots(later);
-    for (std::size_t place = 0; place < later.pools().size(); ++place) {
-        const PoolRecord& pool = later.pools()[place];
+    for (std::size_t place = 0; place < later.records<PoolRecord>().size(); ++place) {
+        const PoolRecord& pool = later.records<PoolRecord>()[place];
         if (place != 0 && read(pool.id) == 0) continue;
         const PoolSlots its = slots.take(read(pool.id));
         PoolSums sums;
-        if (place < earlier.pools().size()) {
-            sums.add_frees(earlier.pools()[place].shared);
-            sums.add_frees(earlier.pools()[place].left_out);
+        if (place < earlier.records<PoolRecord>().size()) {
+            sums.add_frees(earlier.records<PoolRecord>()[place].shared);
+            sums.add_frees(earlier.records<PoolRecord>()[place].left_out);
         }
         for (const std::size_t slot : its) {
-            if (slot < earlier.slots().size()) sums.add_frees(earlier.slots()[slot].counters);
+            if (slot < earlier.records<SlotRecord>().size())
+                sums.add_frees(earlier.records<SlotRecord>()[slot].counters);
         }
         sums.add_allocations(pool.shared);
         sums.add_allocations(pool.left_out);
-        for (const std::size_t slot : its) sums.add_allocations(later.slots()[slot].counters);
+        for (const std::size_t slot : its)
+            sums.add_allocations(later.records<SlotRecord>()[slot].counters);
         PoolStatistics figures = sums.with(pool);
         const bool used = to.left_out.pools + figures.capacity_bytes + figures.allocations != 0;
         if (!is_taken(place, pool.id, used)) continue;
@@ -64,8 +66,8 @@ void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentIm
 }
 
 void add_arenas(ProcessSnapshot& to, const SegmentImage& later) {
-    for (std::size_t place = 0; place < later.arenas().size(); ++place) {
-        const ArenaRecord& arena = later.arenas()[place];
+    for (std::size_t place = 0; place < later.records<ArenaRecord>().size(); ++place) {
+        const ArenaRecord& arena = later.records<ArenaRecord>()[place];
         ArenaStatistics figures = figures_of(arena);
         const bool used = to.left_out.arenas + figures.capacity_bytes != 0;
         if (!is_taken(place, arena.id, used)) continue;
@@ -81,22 +83,23 @@ void add_arenas(ProcessSnapshot& to, const SegmentImage& later) {
 DeviceSums sums_of(std::size_t place, const SegmentImage& earlier,
                    const SegmentImage& later) noexcept {
     DeviceSums sums;
-    const std::uint64_t id = read(later.devices()[place].id);
+    const std::uint64_t id = read(later.records<DeviceRecord>()[place].id);
     const auto for_each_stream = [id](const SegmentImage& image, auto function) {
-        for (const DeviceStreamRecord& stream : image.device_streams()) {
+        for (const DeviceStreamRecord& stream : image.records<DeviceStreamRecord>()) {
             if (id != 0 && read(stream.device) == id) function(stream.counters);
         }
     };
     for_each_stream(earlier, [&](const auto& counters) { sums.add_frees(counters); });
-    if (place < earlier.devices().size()) sums.add_frees(earlier.devices()[place].left_out);
+    if (place < earlier.records<DeviceRecord>().size())
+        sums.add_frees(earlier.records<DeviceRecord>()[place].left_out);
     for_each_stream(later, [&](const auto& counters) { sums.add_allocations(counters); });
-    sums.add_allocations(later.devices()[place].left_out);
+    sums.add_allocations(later.records<DeviceRecord>()[place].left_out);
     return sums;
 }
 
 void add_devices(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentImage& later) {
-    for (std::size_t place = 0; place < later.devices().size(); ++place) {
-        const DeviceRecord& device = later.devices()[place];
+    for (std::size_t place = 0; place < later.records<DeviceRecord>().size(); ++place) {
+        const DeviceRecord& device = later.records<DeviceRecord>()[place];
         if (place != 0 && read(device.id) == 0) continue;
         DeviceStatistics figures = sums_of(place, earlier, later).with(device);
         const bool used = to.left_out.devices + figures.capacity_bytes != 0;
@@ -108,8 +111,8 @@ void add_devices(ProcessSnapshot& to, const SegmentImage& earlier, const Segment
 }
 
 void add_planned(ProcessSnapshot& to, const SegmentImage& later) {
-    for (std::size_t place = 0; place < later.planned().size(); ++place) {
-        const PlannedRecord& planned = later.planned()[place];
+    for (std::size_t place = 0; place < later.records<PlannedRecord>().size(); ++place) {
+        const PlannedRecord& planned = later.records<PlannedRecord>()[place];
         PlannedArenaStatistics figures = figures_of(planned);
         const bool used = to.left_out.planned + figures.capacity_bytes != 0;
         if (!is_taken(place, planned.id, used)) continue;
@@ -141,13 +144,13 @@ void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
     to.failed_leaks = failed(CheckKind::leak);
     to.failed_threads = failed(CheckKind::thread);
     to.failed_scope_orders = failed(CheckKind::scope_order);
-    to.left_out = {.pools = read(header.pools.left_out),
-                   .arenas = read(header.arenas.left_out),
-                   .devices = read(header.devices.left_out),
-                   .device_streams = read(header.device_streams.left_out),
-                   .planned = read(header.planned.left_out),
-                   .slots = read(header.slots.left_out),
-                   .scopes = read(header.scopes.left_out)};
+    to.left_out = {.pools = read(header.region<PoolRecord>().left_out),
+                   .arenas = read(header.region<ArenaRecord>().left_out),
+                   .devices = read(header.region<DeviceRecord>().left_out),
+                   .device_streams = read(header.region<DeviceStreamRecord>().left_out),
+                   .planned = read(header.region<PlannedRecord>().left_out),
+                   .slots = read(header.region<SlotRecord>().left_out),
+                   .scopes = read(header.region<ScopeRecord>().left_out)};
 }
 
 std::uint64_t committed_bytes_of(const ProcessSnapshot& snapshot) noexcept {
@@ -179,12 +182,13 @@ ProcessSnapshot figures_in(const SegmentView& view) {
 std::vector<ScopeStatistics> scopes_in(const SegmentImage& image) {
     std::vector<ScopeStatistics> scopes;
     const auto add = [&](std::size_t place) {
-        const ScopeStatistics figures = figures_of(image.scopes()[place]);
+        const ScopeStatistics figures = figures_of(image.records<ScopeRecord>()[place]);
         const bool used = figures.calls + figures.open + figures.out_of_order != 0;
-        if (is_taken(place, image.scopes()[place].id, used)) scopes.push_back(figures);
+        if (is_taken(place, image.records<ScopeRecord>()[place].id, used))
+            scopes.push_back(figures);
     };
-    for (std::size_t place = 1; place < image.scopes().size(); ++place) add(place);
-    if (!image.scopes().empty()) add(0);
+    for (std::size_t place = 1; place < image.records<ScopeRecord>().size(); ++place) add(place);
+    if (!image.records<ScopeRecord>().empty()) add(0);
     return scopes;
 }
 

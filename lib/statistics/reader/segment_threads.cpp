@@ -25,8 +25,8 @@ void add(ThreadStatistics& thread, const detail::ThreadCounters& counted) noexce
 
 SlotsByPool::SlotsByPool(const SegmentImage& image) {
     std::vector<std::pair<std::uint64_t, std::size_t>> found;
-    for (std::size_t place = 0; place < image.slots().size(); ++place) {
-        const std::uint64_t pool = read(image.slots()[place].pool);
+    for (std::size_t place = 0; place < image.records<SlotRecord>().size(); ++place) {
+        const std::uint64_t pool = read(image.records<SlotRecord>()[place].pool);
         if (pool != 0) found.emplace_back(pool, place);
     }
     std::sort(found.begin(), found.end());
@@ -52,7 +52,7 @@ void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& ima
     add(others, pool.shared);
     add(others, pool.left_out);
     for (const std::size_t place : slots) {
-        const SlotRecord& slot = image.slots()[place];
+        const SlotRecord& slot = image.records<SlotRecord>()[place];
         ThreadStatistics thread;
         thread.thread = read(slot.thread);
         thread.pool = others.pool;

@@ -99,16 +99,12 @@ std::optional<SegmentProblem> SegmentView::copy(void* to, SegmentImage& image) c
     if (!copy_header(to)) return was_cut;
     if (auto problem = problem_of(image.header())) return problem;
     image.count();
-    const auto copy_used = [&](std::size_t offset, std::size_t bytes) {
-        return file_.read(offset, static_cast<std::byte*>(to) + offset, bytes) == bytes;
-    };
-    const bool whole = copy_used(scopes_offset, image.scopes().size_bytes()) &&
-                       copy_used(pools_offset, image.pools().size_bytes()) &&
-                       copy_used(arenas_offset, image.arenas().size_bytes()) &&
-                       copy_used(devices_offset, image.devices().size_bytes()) &&
-                       copy_used(device_streams_offset, image.device_streams().size_bytes()) &&
-                       copy_used(planned_offset, image.planned().size_bytes()) &&
-                       copy_used(slots_offset, image.slots().size_bytes());
+    bool whole = true;
+    for_each_kind([&]<class Record>(const RecordKind<Record>&) {
+        const std::size_t bytes = image.records<Record>().size_bytes();
+        auto* const records = static_cast<std::byte*>(to) + offset_of<Record>;
+        whole = whole && file_.read(offset_of<Record>, records, bytes) == bytes;
+    });
     return whole ? std::nullopt : std::optional(was_cut);
 }
 
@@ -117,8 +113,8 @@ std::optional<SegmentProblem> SegmentView::refresh_timeline() {
     for (void* const copy : copies_) {
         if (!copy_header(copy)) return was_cut;
         const std::size_t bytes = entry_count * sizeof(EntryRecord);
-        auto* const entries = static_cast<std::byte*>(copy) + timeline_offset;
-        if (file_.read(timeline_offset, entries, bytes) != bytes) return was_cut;
+        auto* const entries = static_cast<std::byte*>(copy) + offset_of<EntryRecord>;
+        if (file_.read(offset_of<EntryRecord>, entries, bytes) != bytes) return was_cut;
     }
     drop_rewritten_entries();
     return problem_of(later_.header());

@@ -179,14 +179,12 @@ ScopeStatistics statistics_of(const Counted& so_far) noexcept {
 }
 
 /// The peaks of which the timeline was told, by the place of the name.
-constinit std::atomic<std::uint64_t> told_peaks[scope_count] = {};
+constinit std::atomic<std::uint64_t> told_peaks[count_of<ScopeRecord>] = {};
 
 // A peak that creeps up with every call must not fill the timeline: it is told when it rose by more
 // than a sixteenth.
 void tell_peak(const ScopeRecord& record, std::uint64_t peak, std::string_view name) noexcept {
-    const auto offset = reinterpret_cast<const std::byte*>(&record) -
-                        reinterpret_cast<const std::byte*>(segment().header());
-    const auto place = (static_cast<std::size_t>(offset) - scopes_offset) / sizeof(ScopeRecord);
+    const auto place = &record - records_in<ScopeRecord>(*segment().header());
     // Relaxed: whoever raises it tells.
     std::uint64_t told = told_peaks[place].load(std::memory_order_relaxed);
     while (peak > told + told / 16) {

@@ -45,10 +45,10 @@ CounterSlots::~CounterSlots() {
          slot = slot->next) {
         end(slot->of_thread);
         if (slot->record != nullptr) {
-            segment().remove_slot(*slot->record);
+            segment().remove(*slot->record);
         } else {
             platform::unmap(slot->counters, platform::whole_pages(sizeof(Alone)));
-            segment().count_left_out(Segment::Kind::slots, false);
+            segment().count_left_out<SlotRecord>(false);
         }
     }
     while (chunks_ != nullptr) {
@@ -66,7 +66,7 @@ CounterSlot* CounterSlots::take() noexcept {
     if (slot->record != nullptr) {
         slot->record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
     }
-    detail::add(place_.record().threads, 1);
+    detail::add(pool_->threads, 1);
     begin(slot->of_thread, *slot->counters);
     return slot;
 }
@@ -83,7 +83,7 @@ void CounterSlots::give_back(CounterSlot& slot) noexcept {
     slot.taken = false;
     if (slot.record != nullptr) slot.record->thread.store(0, std::memory_order_relaxed);
     fold(slot);
-    detail::add(place_.record().threads, ~std::uint64_t{0});
+    detail::add(pool_->threads, ~std::uint64_t{0});
 }
 
 CounterSlot* CounterSlots::add() noexcept {
@@ -105,13 +105,17 @@ bool CounterSlots::add_chunk() noexcept {
         platform::map(platform::whole_pages(sizeof(Chunk)), platform::page_bytes());
     if (memory == nullptr) return false;
     chunks_ = new (memory) Chunk{.next = chunks_, .used = 0, .slots = {}};
-    place_.totals().record_bytes.fetch_add(platform::whole_pages(sizeof(Chunk)),
-                                           std::memory_order_relaxed);
+    pool_->totals.record_bytes.fetch_add(platform::whole_pages(sizeof(Chunk)),
+                                         std::memory_order_relaxed);
     return true;
 }
 
 void CounterSlots::give_place(CounterSlot& slot) noexcept {
-    if (place_.is_in_segment()) slot.record = segment().add_slot(place_.record());
+    if (pool_.is_in_segment()) {
+        slot.record = segment().add<SlotRecord>("", [this](SlotRecord& record) {
+            record.pool.store(read(pool_->id), std::memory_order_relaxed);
+        });
+    }
     std::size_t bytes = sizeof(SlotRecord);
     if (slot.record != nullptr) {
         slot.counters = &slot.record->counters;
@@ -120,21 +124,35 @@ void CounterSlots::give_place(CounterSlot& slot) noexcept {
         void* const memory = platform::map(bytes, platform::page_bytes());
         if (memory == nullptr) return;
         slot.counters = &(new (memory) Alone{})->counters;
-        segment().count_left_out(Segment::Kind::slots, true);
+        segment().count_left_out<SlotRecord>(true);
     }
-    place_.totals().record_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    pool_->totals.record_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-// The slots of a pool without a place are added up with the pool.
+// The slots of a pool without a record in the segment are summed with the pool.
 void CounterSlots::fold_slow(const CounterSlot& slot) noexcept {
-    if (!place_.is_in_segment()) return;
+    if (!pool_.is_in_segment()) return;
     Alone& alone = reinterpret_cast<Alone&>(*slot.counters);
-    alone.folded.fold(as_words(alone.counters), as_words(place_.record().left_out));
+    alone.folded.fold(as_words(alone.counters), as_words(pool_->left_out));
+}
+
+// Into the pool's private copy; `shared` is summed as it is.
+void CounterSlots::sum_slots() noexcept {
+    detail::ThreadCounters sums{};
+    for_each([&](const detail::ThreadCounters& thread) {
+        if (&thread == &pool_->shared) return;
+        for (std::size_t i = 0; i < words_of<detail::ThreadCounters>; ++i) {
+            detail::add(as_words(sums)[i], read(as_words(thread)[i]));
+        }
+    });
+    for (std::size_t i = 0; i < words_of<detail::ThreadCounters>; ++i) {
+        as_words(pool_->left_out)[i].store(read(as_words(sums)[i]), std::memory_order_relaxed);
+    }
 }
 
 PoolStatistics CounterSlots::statistics() const noexcept {
     return figures_of(
-        place_.record(), [this](auto function) { for_each(function); }, [] {});
+        *pool_, [this](auto function) { for_each(function); }, [] {});
 }
 
 std::uint64_t CounterSlots::in_use_bytes() const noexcept {
@@ -178,11 +196,11 @@ std::uint64_t CounterSlots::deallocations() const noexcept {
 void CounterSlots::lock() noexcept {
     mutex_.lock();
     shared_mutex_.lock();
-    place_.lock();
+    pool_.lock();
 }
 
 void CounterSlots::unlock() noexcept {
-    place_.unlock();
+    pool_.unlock();
     shared_mutex_.unlock();
     mutex_.unlock();
 }

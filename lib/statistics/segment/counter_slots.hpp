@@ -7,7 +7,7 @@
 #include <tensorpool/statistics.hpp>
 
 #include "statistics/scopes/thread_slots.hpp"
-#include "statistics/segment/pool_place.hpp"
+#include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::statistics {
 
@@ -24,7 +24,7 @@ struct CounterSlot {
 /// One pool's slots. Slots are added, never removed before the pool goes. Thread-safe.
 class CounterSlots {
 public:
-    explicit CounterSlots(PoolPlace& place) noexcept : place_(place) {}
+    explicit CounterSlots(OwnedRecord<PoolRecord>& pool) noexcept : pool_(pool) {}
     CounterSlots(const CounterSlots&) = delete;
     CounterSlots& operator=(const CounterSlots&) = delete;
     ~CounterSlots();
@@ -38,15 +38,19 @@ public:
         if (slot.record == nullptr) [[unlikely]]
             fold_slow(slot);
     }
+    /// Any thread's: sums a pool without a record in the segment into `other`. Cheap for any other.
+    void fold() noexcept {
+        pool_.fold([this] { sum_slots(); });
+    }
 
     /// The counters of threads without a slot. Their writer holds `shared_mutex`.
-    detail::ThreadCounters& shared() noexcept { return place_.record().shared; }
+    detail::ThreadCounters& shared() noexcept { return pool_->shared; }
     std::mutex& shared_mutex() noexcept { return shared_mutex_; }
 
     /// Calls `function` with the counters of each slot, and with those that are shared.
     template <class Function>
     void for_each(Function function) const noexcept {
-        function(place_.record().shared);
+        function(pool_->shared);
         for (const CounterSlot* slot = first_.load(std::memory_order_acquire); slot != nullptr;
              slot = slot->next) {
             function(*slot->counters);
@@ -61,7 +65,7 @@ public:
     std::uint64_t deallocations() const noexcept;
     /// Threads that have a slot now.
     std::uint64_t taken_count() const noexcept {
-        return place_.record().threads.load(std::memory_order_relaxed);
+        return pool_->threads.load(std::memory_order_relaxed);
     }
 
     void lock() noexcept;
@@ -75,8 +79,9 @@ private:
     bool add_chunk() noexcept;
     void give_place(CounterSlot& slot) noexcept;
     void fold_slow(const CounterSlot& slot) noexcept;
+    void sum_slots() noexcept;
 
-    PoolPlace& place_;
+    OwnedRecord<PoolRecord>& pool_;
     std::mutex mutex_;
     std::mutex shared_mutex_;
     // Slots are pushed with release and walked with acquire: who finds one finds it zeroed.

@@ -3,17 +3,17 @@
 #include <string>
 
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/segment/folded_words.hpp"
-#include "statistics/segment/name.hpp"
-#include "statistics/segment/segment.hpp"
+#include "statistics/segment/owned_record.hpp"
 #include "statistics/sums/planned_statistics.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::statistics {
 
 struct PlannedPlace::Source final : SnapshotSource {
-    explicit Source(std::string_view name);
-    ~Source();
+    explicit Source(std::string_view wanted)
+        : name(wanted.substr(0, sizeof PlannedArenaStatistics::name - 1)),
+          record(OwnedRecord<PlannedRecord>(name, [](PlannedRecord&) {}).or_throw()),
+          id(record->id.load(std::memory_order_relaxed)) {}
 
     void add_to(Snapshot& snapshot) const override {
         snapshot.planned.push_back(figures_of(*record));
@@ -22,46 +22,11 @@ struct PlannedPlace::Source final : SnapshotSource {
     std::size_t capacity() const noexcept override {
         return record->totals.capacity_bytes.load(std::memory_order_relaxed);
     }
-    void fold() noexcept;
 
     std::string name;
-    PlannedRecord* record;
-    std::unique_ptr<PlannedRecord> own;  // null: the record has a place
-    bool is_counted = false;             // as left out
+    OwnedRecord<PlannedRecord> record;
     std::uint64_t id;
-    FoldedWords<words_of<PlannedTotals>> folded;
 };
-
-PlannedPlace::Source::Source(std::string_view wanted)
-    : name(wanted.substr(0, sizeof PlannedArenaStatistics::name - 1)),
-      record(segment().add_planned(name)) {
-    if (record == nullptr) {
-        own.reset(new PlannedRecord{});
-        record = own.get();
-        store_name(record->name, name);
-        record->id.store(segment().next_id(), std::memory_order_relaxed);
-        is_counted = segment().header() != nullptr;
-        if (is_counted) segment().count_left_out(Segment::Kind::planned, true);
-    }
-    id = record->id.load(std::memory_order_relaxed);
-}
-
-PlannedPlace::Source::~Source() {
-    if (own == nullptr) {
-        segment().remove_planned(*record);
-        return;
-    }
-    if (PlannedRecord* const other = segment().other_planned()) {
-        folded.unfold(as_words(other->totals));
-    }
-    if (is_counted) segment().count_left_out(Segment::Kind::planned, false);
-}
-
-void PlannedPlace::Source::fold() noexcept {
-    if (own == nullptr) return;
-    PlannedRecord* const other = segment().other_planned();
-    if (other != nullptr) folded.fold(as_words(own->totals), as_words(other->totals));
-}
 
 PlannedPlace::PlannedPlace(std::string_view name)
     : source_(std::make_unique<Source>(name)), totals_(&source_->record->totals) {
@@ -83,11 +48,11 @@ void PlannedPlace::set_state(PlannedArenaStatistics::State state) noexcept {
 }
 
 void PlannedPlace::note_iteration() noexcept {
-    source_->fold();
+    source_->record.fold();
 }
 
 void PlannedPlace::note_capacity() noexcept {
-    source_->fold();
+    source_->record.fold();
     source_->record_capacity();
 }
 

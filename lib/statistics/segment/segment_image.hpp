@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
@@ -17,48 +18,28 @@ public:
     const SegmentHeader& header() const noexcept {
         return *reinterpret_cast<const SegmentHeader*>(base_);
     }
-    /// Takes from the header how much is in use: never more than there are places.
-    void count() noexcept;
+    /// Takes from the header how much is in use: never more than there are records. Acquire: what a
+    /// record held when it came into use is seen.
+    void count() noexcept {
+        for_each_kind([this]<class Record>(const RecordKind<Record>& kind) {
+            const Counter& used = header().region<Record>().used;
+            used_[index_of<Record>] = static_cast<std::size_t>(
+                std::min<std::uint64_t>(used.load(std::memory_order_acquire), kind.count));
+        });
+    }
 
     std::span<const EntryRecord> timeline() const noexcept {
-        return {at<EntryRecord>(timeline_offset), entry_count};
+        return {records_in<EntryRecord>(header()), entry_count};
     }
-    std::span<const ScopeRecord> scopes() const noexcept {
-        return {at<ScopeRecord>(scopes_offset), scopes_};
-    }
-    std::span<const PoolRecord> pools() const noexcept {
-        return {at<PoolRecord>(pools_offset), pools_};
-    }
-    std::span<const ArenaRecord> arenas() const noexcept {
-        return {at<ArenaRecord>(arenas_offset), arenas_};
-    }
-    std::span<const DeviceRecord> devices() const noexcept {
-        return {at<DeviceRecord>(devices_offset), devices_};
-    }
-    std::span<const DeviceStreamRecord> device_streams() const noexcept {
-        return {at<DeviceStreamRecord>(device_streams_offset), device_streams_};
-    }
-    std::span<const PlannedRecord> planned() const noexcept {
-        return {at<PlannedRecord>(planned_offset), planned_};
-    }
-    std::span<const SlotRecord> slots() const noexcept {
-        return {at<SlotRecord>(slots_offset), slots_};
+    /// Those in use.
+    template <class Record>
+    std::span<const Record> records() const noexcept {
+        return {records_in<Record>(header()), used_[index_of<Record>]};
     }
 
 private:
-    template <class Record>
-    const Record* at(std::size_t offset) const noexcept {
-        return reinterpret_cast<const Record*>(base_ + offset);
-    }
-
     const std::byte* base_ = nullptr;
-    std::size_t scopes_ = 0;
-    std::size_t pools_ = 0;
-    std::size_t arenas_ = 0;
-    std::size_t devices_ = 0;
-    std::size_t device_streams_ = 0;
-    std::size_t planned_ = 0;
-    std::size_t slots_ = 0;
+    std::size_t used_[kind_count] = {};
 };
 
 }  // namespace tensorpool::statistics

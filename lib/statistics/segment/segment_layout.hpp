@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
+#include <type_traits>
 
 #include <tensorpool/detail/counters.hpp>
 
@@ -17,11 +19,11 @@
 ///     header | timeline | scopes | pools | arenas and scratches | devices | their streams |
 ///     planned arenas | slots of threads
 ///
-/// A place that is taken has a number above 0 in `id`, which nothing else of its kind ever had.
-/// Structure (which places are taken, and by whom) changes between two additions to `epoch`, which
-/// is odd meanwhile; figures change at any time. Places at and above a kind's `used` were never
-/// taken, and what has no place is counted in `left_out` and added up in place 0, whose name is
-/// `other`.
+/// A record in use has a number above 0 in `id`, which nothing else of its kind ever had. Structure
+/// (which records are in use, and what for) changes between two additions to `epoch`, which is odd
+/// meanwhile; counters change at any time. Records at and above a kind's `used` were never in use.
+/// Objects without a record are counted in `left_out` and summed into the kind's first record,
+/// whose name is `other`.
 ///
 /// The child of a fork has a copy of all of it. A device's driver does not follow a fork: what the
 /// copy tells of a device's allocators is what they held at that moment, in the parent's memory,
@@ -76,7 +78,7 @@ struct alignas(64) PoolRecord {
     Counter threads;      // that have a slot now
     PoolTotals totals;
     detail::ThreadCounters shared;  // of calls of threads without a slot; its writer holds a lock
-    // Of threads whose slots have no place: added up here for readers from outside only, now and
+    // Of threads whose slots have no record: summed here for readers from outside only, now and
     // then. The process itself has the slots.
     detail::ThreadCounters left_out;
 };
@@ -104,7 +106,7 @@ struct alignas(64) DeviceRecord {
     Counter kind;       // a DeviceStatistics::Kind
     Counter device[2];  // its text, such as "cuda:0": 15 bytes, then zeros
     DeviceTotals totals;
-    // Of streams whose counters have no place: added up here now and then, for readers from outside
+    // Of streams whose counters have no record: summed here now and then, for readers from outside
     // only.
     DeviceStreamCounters left_out;
 };
@@ -116,6 +118,13 @@ struct alignas(64) DeviceStreamRecord {
     Counter device;  // the allocator's id
     Counter stream;  // that counts in it: 0 for the default stream, others as they came, from 1
     Counter spare[5];
+
+    static constexpr bool counts_frees(std::size_t word) noexcept {
+        const std::size_t at = word * sizeof(Counter);
+        return at == offsetof(DeviceStreamCounters, deallocations) ||
+               at == offsetof(DeviceStreamCounters, deallocated_bytes) ||
+               at == offsetof(DeviceStreamCounters, deallocated_requested_bytes);
+    }
 };
 
 /// One arena that serves a plan.
@@ -124,6 +133,21 @@ struct alignas(64) PlannedRecord {
     Name name;
     Counter state;  // a PlannedArenaStatistics::State
     PlannedTotals totals;
+
+    /// Or what is part of another word in the same way.
+    static constexpr bool counts_frees(std::size_t word) noexcept {
+        const std::size_t at = word * sizeof(Counter);
+        const auto is = [at](std::size_t counter) {
+            return at == offsetof(PlannedRecord, totals) + counter;
+        };
+        return is(offsetof(PlannedTotals, freed_bytes)) ||
+               is(offsetof(PlannedTotals, pool_freed_bytes)) ||
+               is(offsetof(PlannedTotals, freed_elsewhere_bytes)) ||
+               is(offsetof(PlannedTotals, pool_freed_elsewhere_bytes)) ||
+               is(offsetof(PlannedTotals, too_large)) ||
+               is(offsetof(PlannedTotals, out_of_order)) || is(offsetof(PlannedTotals, unknown)) ||
+               is(offsetof(PlannedTotals, still_in_use));
+    }
 };
 
 /// The counters of one thread for one pool. Cumulative: when its thread ends, the next one goes on
@@ -134,16 +158,79 @@ struct alignas(64) SlotRecord {
     Counter thread;  // that counts in it now; 0: none
     Counter next;    // of one that is no pool's: 1 + the place of the next such one, 0 for none
     Counter spare[5];
+
+    static constexpr bool counts_frees(std::size_t word) noexcept {
+        using detail::BucketCounters;
+        using detail::LargeCounters;
+        const std::size_t at = word * sizeof(Counter);
+        const std::size_t of_bucket = at % sizeof(BucketCounters);
+        if (at < sizeof(BucketCounters) * detail::bucket_count) {
+            return of_bucket == offsetof(BucketCounters, deallocations) ||
+                   of_bucket == offsetof(BucketCounters, returned);
+        }
+        return at < sizeof(detail::ThreadCounters) &&
+               (of_bucket == offsetof(LargeCounters, deallocations) ||
+                of_bucket == offsetof(LargeCounters, deallocated_bytes));
+    }
 };
 
-inline constexpr std::size_t entry_count = 512;
-inline constexpr std::size_t scope_count = 65;
-inline constexpr std::size_t pool_count = 1024;
-inline constexpr std::size_t arena_count = 4096;
-inline constexpr std::size_t device_count = 256;
-inline constexpr std::size_t device_stream_count = 1024;
-inline constexpr std::size_t planned_count = 256;
-inline constexpr std::size_t slot_count = 12288;
+/// What the first record of a kind stands for.
+enum class First : unsigned char {
+    record,       // one like any other
+    other,        // `other`, which sums up the records that found no room
+    other_later,  // `other`, from the first addition on: programs without any have no page of it
+};
+
+/// One kind of record: how many there are, and where they lie.
+template <class T>
+struct RecordKind {
+    using Record = T;
+    std::size_t count;
+    First first = First::other;
+    std::size_t shift = 0;  // from the beginning of a page
+};
+
+/// All kinds, in the order in which they lie in the segment. A new one takes its record type and an
+/// entry at the end. A record type may have
+///   `id` and `name`: set by Segment::add; a record without a number above 0 in `id` is free;
+///   `next`: links the free records, which then need no search;
+///   `totals`: from there on its words are summed into `other` where a record found no room;
+///   `counts_frees(word)`: says which words are copied before all others when a process forks.
+inline constexpr std::tuple record_kinds{
+    RecordKind<EntryRecord>{.count = 512, .first = First::record},
+    RecordKind<ScopeRecord>{.count = 65},
+    RecordKind<PoolRecord>{.count = 1024},
+    RecordKind<ArenaRecord>{.count = 4096},
+    RecordKind<DeviceRecord>{.count = 256},
+    RecordKind<DeviceStreamRecord>{.count = 1024},
+    RecordKind<PlannedRecord>{.count = 256, .first = First::other_later},
+    // Not at the beginning of a page, where a thread's table and its caches begin: a load waits for
+    // a store to the same offset in another page, and a pair of calls took a third longer
+    // (perf/pair.cpp).
+    RecordKind<SlotRecord>{.count = 12288, .first = First::record, .shift = 256},
+};
+inline constexpr std::size_t kind_count = std::tuple_size_v<decltype(record_kinds)>;
+
+/// Calls `function` with each kind, in their order.
+template <class Function>
+constexpr void for_each_kind(Function function) {
+    std::apply([&](const auto&... kind) { (function(kind), ...); }, record_kinds);
+}
+
+template <class Record>
+inline constexpr RecordKind<Record> kind_of = std::get<RecordKind<Record>>(record_kinds);
+template <class Record>
+inline constexpr std::size_t count_of = kind_of<Record>.count;
+template <class Record>
+inline constexpr std::size_t index_of = [] {
+    std::size_t next = 0;
+    std::size_t found = 0;
+    for_each_kind([&]<class Other>(const RecordKind<Other>&) {
+        if constexpr (std::is_same_v<Record, Other>) found = next;
+        ++next;
+    });
+    return found;
+}();
 
 /// How much of a kind there is.
 struct Region {
@@ -169,42 +256,56 @@ struct alignas(64) SegmentHeader {
     Counter epoch;
     Counter entries;           // of the timeline, lost ones included
     Counter failed_checks[4];  // by CheckKind
-    Region timeline;
-    Region scopes;
-    Region pools;
-    Region arenas;
-    Region devices;
-    Region device_streams;
-    Region planned;
-    Region slots;
+    Region regions[kind_count];
+
+    template <class Record>
+    Region& region() noexcept {
+        return regions[index_of<Record>];
+    }
+    template <class Record>
+    const Region& region() const noexcept {
+        return regions[index_of<Record>];
+    }
 };
 
 constexpr std::size_t header_bytes = 4096;
 static_assert(sizeof(SegmentHeader) <= header_bytes);
 
-inline constexpr std::size_t timeline_offset = header_bytes;
-inline constexpr std::size_t scopes_offset = timeline_offset + entry_count * sizeof(EntryRecord);
-inline constexpr std::size_t pools_offset =
-    (scopes_offset + scope_count * sizeof(ScopeRecord) + 4095) / 4096 * 4096;
-inline constexpr std::size_t arenas_offset =
-    (pools_offset + pool_count * sizeof(PoolRecord) + 4095) / 4096 * 4096;
-inline constexpr std::size_t devices_offset =
-    (arenas_offset + arena_count * sizeof(ArenaRecord) + 4095) / 4096 * 4096;
-inline constexpr std::size_t device_streams_offset =
-    (devices_offset + device_count * sizeof(DeviceRecord) + 4095) / 4096 * 4096;
-inline constexpr std::size_t planned_offset =
-    (device_streams_offset + device_stream_count * sizeof(DeviceStreamRecord) + 4095) / 4096 * 4096;
-// Not at the beginning of a page, where a thread's table and its caches begin: a load waits for a
-// store to the same place in another page, and a pair of calls took a third longer
-// (perf/pair.cpp).
-inline constexpr std::size_t slots_offset =
-    (planned_offset + planned_count * sizeof(PlannedRecord) + 4095) / 4096 * 4096 + 256;
-static_assert(slots_offset + slot_count * sizeof(SlotRecord) <= segment_bytes);
+/// Where the records of a kind begin in the segment.
+template <class Record>
+inline constexpr std::size_t offset_of = [] {
+    std::size_t end = header_bytes;
+    std::size_t found = 0;
+    for_each_kind([&]<class Other>(const RecordKind<Other>& kind) {
+        const std::size_t begin = (end + 4095) / 4096 * 4096 + kind.shift;
+        if constexpr (std::is_same_v<Record, Other>) found = begin;
+        end = begin + kind.count * sizeof(Other);
+    });
+    return found;
+}();
+
+template <class Record>
+Record* records_in(SegmentHeader& header) noexcept {
+    return reinterpret_cast<Record*>(reinterpret_cast<std::byte*>(&header) + offset_of<Record>);
+}
+template <class Record>
+const Record* records_in(const SegmentHeader& header) noexcept {
+    return reinterpret_cast<const Record*>(reinterpret_cast<const std::byte*>(&header) +
+                                           offset_of<Record>);
+}
+
+inline constexpr std::size_t entry_count = count_of<EntryRecord>;
 static_assert(Counter::is_always_lock_free);
 // A change of any of these is another version.
 static_assert(segment_version == 3 && sizeof(SegmentHeader) == 576 && sizeof(PoolRecord) == 2048 &&
               sizeof(ArenaRecord) == 256 && sizeof(DeviceRecord) == 448 &&
               sizeof(DeviceStreamRecord) == 128 && sizeof(PlannedRecord) == 320 &&
               sizeof(SlotRecord) == 832);
+static_assert(offsetof(SegmentHeader, regions) == 216 && offset_of<EntryRecord> == 4096 &&
+              offset_of<ScopeRecord> == 36864 && offset_of<PoolRecord> == 49152 &&
+              offset_of<ArenaRecord> == 2146304 && offset_of<DeviceRecord> == 3194880 &&
+              offset_of<DeviceStreamRecord> == 3309568 && offset_of<PlannedRecord> == 3440640 &&
+              offset_of<SlotRecord> == 3522816);
+static_assert(offset_of<SlotRecord> + count_of<SlotRecord> * sizeof(SlotRecord) <= segment_bytes);
 
 }  // namespace tensorpool::statistics

@@ -124,7 +124,7 @@ TEST_P(SegmentSnapshot, ShowsPlannedArenasInTheOrderInWhichTheyWereMade) {
 }
 
 TEST_P(SegmentSnapshot, ShowsPlannedArenasWithoutAPlaceAsOther) {
-    put(segment.header().planned.left_out, 3);
+    put(segment.header().region<PlannedRecord>().left_out, 3);
     put(segment.planned(0).totals.served, 70);
     const ProcessSnapshot figures = snapshot();
     EXPECT_EQ(figures.left_out.planned, 3U);
@@ -159,12 +159,12 @@ TEST_P(SegmentSnapshot, ShowsWhatHadNoPlaceAsOtherBehindTheOthers) {
     put(segment.pool(0).totals.capacity_bytes, 4096);
     put(segment.pool(0).totals.peak_held_bytes, 1 << 20);
     put(segment.pool(0).left_out.buckets[0].allocations, 2);
-    put(segment.header().pools.left_out, 5);
-    put(segment.header().arenas.left_out, 6);
-    put(segment.header().slots.left_out, 7);
-    put(segment.header().scopes.left_out, 8);
-    put(segment.header().devices.left_out, 10);
-    put(segment.header().device_streams.left_out, 11);
+    put(segment.header().region<PoolRecord>().left_out, 5);
+    put(segment.header().region<ArenaRecord>().left_out, 6);
+    put(segment.header().region<SlotRecord>().left_out, 7);
+    put(segment.header().region<ScopeRecord>().left_out, 8);
+    put(segment.header().region<DeviceRecord>().left_out, 10);
+    put(segment.header().region<DeviceStreamRecord>().left_out, 11);
     put(segment.device(0).totals.capacity_bytes, 4096);
     put(segment.device(0).left_out.allocated_bytes, 512);
     put(segment.scope(0).calls, 9);
@@ -190,7 +190,7 @@ TEST_P(SegmentSnapshot, ShowsWhatHadNoPlaceAsOtherBehindTheOthers) {
 }
 
 TEST_P(SegmentSnapshot, ShowsScopesAndChecks) {
-    put(segment.header().scopes.used, 2);
+    put(segment.header().region<ScopeRecord>().used, 2);
     put(segment.scope(1).id, 5);
     store_name(segment.scope(1).name, "forward");
     put(segment.scope(1).calls, 3);
@@ -222,11 +222,11 @@ TEST_P(SegmentSnapshot, SaysWhereStructureNeverStoodStill) {
 
 // As many as fit, all of one number, each pool with all slots: that must not take for ever.
 TEST_P(SegmentSnapshot, SumsEachSlotOnceWhateverNumbersSay) {
-    for (std::size_t i = 1; i < pool_count; ++i) segment.add_pool("same", 5);
-    for (std::size_t i = 0; i < slot_count; ++i) segment.add_slot(5, i + 1);
+    for (std::size_t i = 1; i < count_of<PoolRecord>; ++i) segment.add_pool("same", 5);
+    for (std::size_t i = 0; i < count_of<SlotRecord>; ++i) segment.add_slot(5, i + 1);
     const ProcessSnapshot figures = snapshot();
-    EXPECT_EQ(figures.pools.size(), pool_count - 1);
-    EXPECT_EQ(figures.threads.size(), slot_count);
+    EXPECT_EQ(figures.pools.size(), count_of<PoolRecord> - 1);
+    EXPECT_EQ(figures.threads.size(), count_of<SlotRecord>);
 }
 
 }  // namespace

@@ -38,9 +38,9 @@ TEST_P(SegmentViewOf, AGoodSegmentShowsWhatIsInUse) {
     ASSERT_FALSE(view.open());
     ASSERT_FALSE(view.refresh());
     EXPECT_TRUE(view.is_steady());
-    EXPECT_EQ(view.later().pools().size(), 2U);
-    EXPECT_EQ(view.earlier().pools()[1].id.load(), 4U);
-    EXPECT_EQ(view.later().slots().size(), 0U);
+    EXPECT_EQ(view.later().records<PoolRecord>().size(), 2U);
+    EXPECT_EQ(view.earlier().records<PoolRecord>()[1].id.load(), 4U);
+    EXPECT_EQ(view.later().records<SlotRecord>().size(), 0U);
 }
 
 TEST_P(SegmentViewOf, ARefreshShowsWhatChanged) {
@@ -49,8 +49,8 @@ TEST_P(SegmentViewOf, ARefreshShowsWhatChanged) {
     ASSERT_FALSE(view.refresh());
     segment.add_slot(4, 1000);
     ASSERT_FALSE(view.refresh());
-    ASSERT_EQ(view.later().slots().size(), 1U);
-    EXPECT_EQ(view.later().slots()[0].thread.load(), 1000U);
+    ASSERT_EQ(view.later().records<SlotRecord>().size(), 1U);
+    EXPECT_EQ(view.later().records<SlotRecord>()[0].thread.load(), 1000U);
 }
 
 TEST_P(SegmentViewOf, AChangeMeanwhileIsNotSteady) {
@@ -93,22 +93,22 @@ TEST_P(SegmentViewOf, EachNumberOfTheLayoutIsChecked) {
     SegmentHeader& header = segment.header();
     Counter* const numbers[] = {&header.bytes,
                                 &header.header_bytes,
-                                &header.timeline.offset,
-                                &header.timeline.places,
-                                &header.scopes.offset,
-                                &header.scopes.record_bytes,
-                                &header.pools.places,
-                                &header.pools.offset,
-                                &header.arenas.record_bytes,
-                                &header.arenas.offset,
-                                &header.slots.places,
-                                &header.slots.record_bytes,
-                                &header.devices.offset,
-                                &header.devices.places,
-                                &header.device_streams.record_bytes,
-                                &header.device_streams.offset,
-                                &header.planned.offset,
-                                &header.planned.places};
+                                &header.region<EntryRecord>().offset,
+                                &header.region<EntryRecord>().places,
+                                &header.region<ScopeRecord>().offset,
+                                &header.region<ScopeRecord>().record_bytes,
+                                &header.region<PoolRecord>().places,
+                                &header.region<PoolRecord>().offset,
+                                &header.region<ArenaRecord>().record_bytes,
+                                &header.region<ArenaRecord>().offset,
+                                &header.region<SlotRecord>().places,
+                                &header.region<SlotRecord>().record_bytes,
+                                &header.region<DeviceRecord>().offset,
+                                &header.region<DeviceRecord>().places,
+                                &header.region<DeviceStreamRecord>().record_bytes,
+                                &header.region<DeviceStreamRecord>().offset,
+                                &header.region<PlannedRecord>().offset,
+                                &header.region<PlannedRecord>().places};
     for (Counter* const number : numbers) {
         const std::uint64_t right = number->load();
         for (const std::uint64_t wrong :
@@ -122,12 +122,12 @@ TEST_P(SegmentViewOf, EachNumberOfTheLayoutIsChecked) {
 }
 
 TEST_P(SegmentViewOf, MorePlacesInUseThanThereAreAreDamage) {
-    put(segment.header().slots.used, slot_count + 1);
+    put(segment.header().region<SlotRecord>().used, count_of<SlotRecord> + 1);
     EXPECT_EQ(failure(), AttachFailure::damaged);
-    put(segment.header().slots.used, slot_count);
-    put(segment.header().devices.used, device_count + 1);
+    put(segment.header().region<SlotRecord>().used, count_of<SlotRecord>);
+    put(segment.header().region<DeviceRecord>().used, count_of<DeviceRecord> + 1);
     EXPECT_EQ(failure(), AttachFailure::damaged);
-    put(segment.header().devices.used, device_count);
+    put(segment.header().region<DeviceRecord>().used, count_of<DeviceRecord>);
     EXPECT_EQ(problem(), "");
 }
 
@@ -135,15 +135,15 @@ TEST_P(SegmentViewOf, WhatIsOverwrittenLaterIsFoundByTheNextRefresh) {
     SegmentView view(segment.open());
     ASSERT_FALSE(view.open());
     ASSERT_FALSE(view.refresh());
-    put(segment.header().pools.used, ~std::uint64_t{0});
+    put(segment.header().region<PoolRecord>().used, ~std::uint64_t{0});
     ASSERT_TRUE(view.refresh());
     EXPECT_EQ(view.refresh()->failure, AttachFailure::damaged);
     EXPECT_EQ(view.refresh_timeline()->failure, AttachFailure::damaged);
 }
 
 TEST(SegmentView, AFileCutShortIsDamagedHoweverMuchIsLeft) {
-    for (const std::size_t bytes :
-         {std::size_t{0}, std::size_t{8}, std::size_t{4096}, arenas_offset, segment_bytes - 1}) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{4096},
+                                    offset_of<ArenaRecord>, segment_bytes - 1}) {
         FakeSegment segment(Sealed::no);
         segment.cut_to(bytes);
         SegmentView view(segment.open());
@@ -157,9 +157,9 @@ TEST(SegmentView, AFileThatIsCutWhileItIsReadBringsAProblemAndNoSignal) {
     SegmentView view(segment.open());
     ASSERT_FALSE(view.open());
     ASSERT_FALSE(view.refresh());
-    segment.cut_to(pools_offset + 100);
+    segment.cut_to(offset_of<PoolRecord> + 100);
     EXPECT_EQ(view.refresh().value().failure, AttachFailure::damaged);
-    EXPECT_EQ(view.later().pools().size(), 100U) << "what was copied stays";
+    EXPECT_EQ(view.later().records<PoolRecord>().size(), 100U) << "what was copied stays";
     segment.cut_to(100);
     EXPECT_FALSE(view.is_steady());
     EXPECT_EQ(view.refresh().value().failure, AttachFailure::damaged);

@@ -29,14 +29,14 @@ SegmentImage image() {
 }
 
 const PlannedRecord* record_of(std::uint64_t id) {
-    for (const PlannedRecord& record : image().planned()) {
+    for (const PlannedRecord& record : image().records<PlannedRecord>()) {
         if (record.id == id) return &record;
     }
     return nullptr;
 }
 
 std::uint64_t left_out() {
-    return segment().header()->planned.left_out;
+    return segment().header()->region<PlannedRecord>().left_out;
 }
 
 std::optional<PlannedArenaStatistics> in_snapshot(std::uint64_t id) {
@@ -92,7 +92,7 @@ TEST(PlannedPlace, StandsInSnapshotsWhileItLives) {
 TEST(PlannedPlace, WithoutAPlaceIsAddedUpUnderOther) {
     const PlannedPlace first("first");  // so that there is a segment
     const auto fillers = take_all_places();
-    const PlannedRecord& other = *segment().other_planned();
+    const PlannedRecord& other = *segment().other<PlannedRecord>();
     const std::uint64_t served = other.totals.served;
     {
         PlannedPlace apart("apart");

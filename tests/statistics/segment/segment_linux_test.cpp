@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "platform/platform.hpp"
+#include "statistics/add_records.hpp"
 #include "statistics/segment/segment.hpp"
 #include "support/child_process.hpp"
 #include "support/process_figures.hpp"
@@ -35,9 +36,9 @@ struct SharedSegment : Segment {
 
 TEST(SegmentPages, AtMostThirtyTwoKibAreTouchedAtTheStart) {
     SharedSegment segment;
-    PoolRecord* const pool = segment.add_pool("pool", 0);
+    PoolRecord* const pool = add_pool(segment, "pool", 0);
     ASSERT_GE(segment.memory().used().file, 0);
-    SlotRecord* const slot = segment.add_slot(*pool);
+    SlotRecord* const slot = add_slot(segment, *pool);
     for (detail::BucketCounters& bucket : slot->counters.buckets) bucket.allocations = 1;
     slot->counters.large.allocations = 1;
     pool->totals.held_bytes = 1;
@@ -48,11 +49,11 @@ TEST(SegmentPages, AtMostThirtyTwoKibAreTouchedAtTheStart) {
 
 TEST(SegmentPages, AThreadTakesAboutAPageMore) {
     SharedSegment segment;
-    PoolRecord* const pool = segment.add_pool("pool", 0);
-    segment.add_slot(*pool);
+    PoolRecord* const pool = add_pool(segment, "pool", 0);
+    add_slot(segment, *pool);
     const std::size_t before = segment.touched();
     for (int thread = 0; thread < 1000; ++thread) {
-        SlotRecord* const slot = segment.add_slot(*pool);
+        SlotRecord* const slot = add_slot(segment, *pool);
         for (detail::BucketCounters& bucket : slot->counters.buckets) bucket.allocations = 1;
     }
     EXPECT_LE(segment.touched() - before, 1000 * 4 * kib);
@@ -61,10 +62,10 @@ TEST(SegmentPages, AThreadTakesAboutAPageMore) {
 TEST(SegmentPages, RoundsOfPoolsAndThreadsTakeNoMore) {
     SharedSegment segment;
     const auto round = [&] {
-        PoolRecord* const pool = segment.add_pool("pool", 0);
-        SlotRecord* const slot = segment.add_slot(*pool);
-        segment.remove_slot(*slot);
-        segment.remove_pool(*pool);
+        PoolRecord* const pool = add_pool(segment, "pool", 0);
+        SlotRecord* const slot = add_slot(segment, *pool);
+        segment.remove(*slot);
+        segment.remove(*pool);
     };
     round();
     const std::size_t before = segment.touched();
@@ -76,8 +77,8 @@ TEST(SegmentPages, RoundsOfPoolsAndThreadsTakeNoMore) {
 
 TEST(SegmentFork, ChildHasACopyAtTheSameAddressInAFileOfItsOwn) {
     SharedSegment segment;
-    PoolRecord* const pool = segment.add_pool("pool", 5);
-    SlotRecord* const slot = segment.add_slot(*pool);
+    PoolRecord* const pool = add_pool(segment, "pool", 5);
+    SlotRecord* const slot = add_slot(segment, *pool);
     ScopeRecord* const scope = segment.find_or_add_scope("scope");
     slot->counters.buckets[3].allocations = 33;
     scope->calls = 44;
@@ -97,8 +98,8 @@ TEST(SegmentFork, ChildHasACopyAtTheSameAddressInAFileOfItsOwn) {
                          segment.memory().used().address == segment.header() &&
                          segment.header()->process == static_cast<std::uint64_t>(getpid());
         slot->counters.buckets[3].allocations = 99;
-        segment.remove_slot(*slot);
-        PoolRecord* const next = segment.add_pool("next", 0);
+        segment.remove(*slot);
+        PoolRecord* const next = add_pool(segment, "next", 0);
         _exit(copied && own && next == pool + 1 && next->id > id ? 0 : 1);
     }
     segment.after_fork_in_parent();
@@ -107,13 +108,13 @@ TEST(SegmentFork, ChildHasACopyAtTheSameAddressInAFileOfItsOwn) {
     EXPECT_EQ(status, 0);
     EXPECT_EQ(slot->counters.buckets[3].allocations, 33U);
     EXPECT_EQ(slot->pool, id);
-    EXPECT_EQ(segment.header()->pools.used, 2U);
+    EXPECT_EQ(segment.header()->region<PoolRecord>().used, 2U);
     EXPECT_EQ(segment.memory().used().inode, inode);
 }
 
 TEST(SegmentFork, ChildTakesTheFiguresFromBeforeTheFork) {
     SharedSegment segment;
-    PoolRecord* const pool = segment.add_pool("pool", 0);
+    PoolRecord* const pool = add_pool(segment, "pool", 0);
     pool->totals.growths = 1;
     segment.before_fork();
     pool->totals.growths = 2;  // as another thread of the parent may count on
@@ -130,16 +131,16 @@ TEST(SegmentFork, ForkWithoutASegmentLeavesNone) {
     segment.before_fork();
     EXPECT_TRUE(holds_in_child([&] {
         segment.after_fork_in_child();
-        return segment.header() == nullptr && segment.add_pool("child's", 0) != nullptr;
+        return segment.header() == nullptr && add_pool(segment, "child's", 0) != nullptr;
     }));
     segment.after_fork_in_parent();
     EXPECT_EQ(segment.header(), nullptr);
-    EXPECT_NE(segment.add_pool("parent's", 0), nullptr);
+    EXPECT_NE(add_pool(segment, "parent's", 0), nullptr);
 }
 
 TEST(SegmentFork, ManyForksLeaveNoMappingAndNoDescriptor) {
     SharedSegment segment;
-    segment.add_pool("pool", 0);
+    add_pool(segment, "pool", 0);
     const auto fork_once = [&] {
         segment.before_fork();
         const bool held = holds_in_child([&] {

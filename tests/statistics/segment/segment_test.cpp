@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "platform/platform.hpp"
+#include "statistics/add_records.hpp"
 #include "statistics/segment/folded_words.hpp"
 
 namespace tensorpool::statistics {
@@ -111,17 +112,17 @@ TEST(Segment, IsNoneBeforeSomethingNeedsAPlace) {
     OwnSegment segment;
     EXPECT_EQ(segment.header(), nullptr);
     EXPECT_EQ(segment.timeline(), nullptr);
-    EXPECT_EQ(segment.other_pool(), nullptr);
-    EXPECT_EQ(segment.other_arena(), nullptr);
-    EXPECT_EQ(segment.other_device(), nullptr);
-    EXPECT_EQ(segment.other_planned(), nullptr);
+    EXPECT_EQ(segment.other<PoolRecord>(), nullptr);
+    EXPECT_EQ(segment.other<ArenaRecord>(), nullptr);
+    EXPECT_EQ(segment.other<DeviceRecord>(), nullptr);
+    EXPECT_EQ(segment.other<PlannedRecord>(), nullptr);
     EXPECT_EQ(segment.memory().used().address, nullptr);
 }
 
 TEST(Segment, HeaderSaysWhatThereIsAndWhose) {
     OwnSegment segment;
     const std::uint64_t before = platform::monotonic_clock_ns();
-    ASSERT_NE(segment.add_pool("first", 0), nullptr);
+    ASSERT_NE(add_pool(segment, "first", 0), nullptr);
     const SegmentHeader& header = *segment.header();
     EXPECT_EQ(header.magic, segment_magic);
     EXPECT_EQ(header.version, segment_version);
@@ -141,48 +142,46 @@ TEST(Segment, HeaderSaysWhatThereIsAndWhose) {
 
 TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
     OwnSegment segment;
-    ASSERT_NE(segment.add_pool("first", 0), nullptr);
+    ASSERT_NE(add_pool(segment, "first", 0), nullptr);
     const SegmentHeader& header = *segment.header();
     std::uint64_t end = header.header_bytes;
-    for (const Region* const region :
-         {&header.timeline, &header.scopes, &header.pools, &header.arenas, &header.devices,
-          &header.device_streams, &header.planned, &header.slots}) {
-        EXPECT_GE(region->offset, end);
-        EXPECT_EQ(region->offset % 64, 0U);
-        EXPECT_GT(region->places, 0U);
-        EXPECT_EQ(region->left_out, 0U);
-        EXPECT_LE(region->used, region->places);
-        end = region->offset + region->places * region->record_bytes;
+    for (const Region& region : header.regions) {
+        EXPECT_GE(region.offset, end);
+        EXPECT_EQ(region.offset % 64, 0U);
+        EXPECT_GT(region.places, 0U);
+        EXPECT_EQ(region.left_out, 0U);
+        EXPECT_LE(region.used, region.places);
+        end = region.offset + region.places * region.record_bytes;
     }
     EXPECT_LE(end, header.bytes);
-    EXPECT_EQ(header.pools.record_bytes, sizeof(PoolRecord));
-    EXPECT_EQ(header.devices.record_bytes, sizeof(DeviceRecord));
-    EXPECT_EQ(header.device_streams.record_bytes, sizeof(DeviceStreamRecord));
-    EXPECT_EQ(header.planned.record_bytes, sizeof(PlannedRecord));
-    EXPECT_EQ(header.slots.record_bytes, sizeof(SlotRecord));
+    EXPECT_EQ(header.region<PoolRecord>().record_bytes, sizeof(PoolRecord));
+    EXPECT_EQ(header.region<DeviceRecord>().record_bytes, sizeof(DeviceRecord));
+    EXPECT_EQ(header.region<DeviceStreamRecord>().record_bytes, sizeof(DeviceStreamRecord));
+    EXPECT_EQ(header.region<PlannedRecord>().record_bytes, sizeof(PlannedRecord));
+    EXPECT_EQ(header.region<SlotRecord>().record_bytes, sizeof(SlotRecord));
 }
 
 TEST(Segment, FirstPlaceOfAKindIsOthers) {
     OwnSegment segment;
-    PoolRecord* const pool = segment.add_pool("mine", 0);
-    ArenaRecord* const arena = segment.add_arena("mine", 0, 0);
-    DeviceRecord* const device = segment.add_device("mine", 0, "cuda:0");
+    PoolRecord* const pool = add_pool(segment, "mine", 0);
+    ArenaRecord* const arena = add_arena(segment, "mine", 0, 0);
+    DeviceRecord* const device = add_device(segment, "mine", 0, "cuda:0");
     ScopeRecord* const scope = segment.find_or_add_scope("mine");
-    PlannedRecord* const planned = segment.add_planned("mine");
-    ASSERT_NE(segment.other_planned(), nullptr);
-    EXPECT_EQ(planned, segment.other_planned() + 1);
-    EXPECT_EQ(text(segment.other_planned()->name), "other");
-    EXPECT_EQ(segment.other_planned()->id, 0U);
-    EXPECT_EQ(device, segment.other_device() + 1);
-    EXPECT_EQ(text(segment.other_device()->name), "other");
-    EXPECT_EQ(segment.other_device()->id, 0U);
-    EXPECT_EQ(pool, segment.other_pool() + 1);
-    EXPECT_EQ(arena, segment.other_arena() + 1);
-    EXPECT_EQ(text(segment.other_pool()->name), "other");
-    EXPECT_EQ(text(segment.other_arena()->name), "other");
+    PlannedRecord* const planned = add_planned(segment, "mine");
+    ASSERT_NE(segment.other<PlannedRecord>(), nullptr);
+    EXPECT_EQ(planned, segment.other<PlannedRecord>() + 1);
+    EXPECT_EQ(text(segment.other<PlannedRecord>()->name), "other");
+    EXPECT_EQ(segment.other<PlannedRecord>()->id, 0U);
+    EXPECT_EQ(device, segment.other<DeviceRecord>() + 1);
+    EXPECT_EQ(text(segment.other<DeviceRecord>()->name), "other");
+    EXPECT_EQ(segment.other<DeviceRecord>()->id, 0U);
+    EXPECT_EQ(pool, segment.other<PoolRecord>() + 1);
+    EXPECT_EQ(arena, segment.other<ArenaRecord>() + 1);
+    EXPECT_EQ(text(segment.other<PoolRecord>()->name), "other");
+    EXPECT_EQ(text(segment.other<ArenaRecord>()->name), "other");
     EXPECT_EQ(text((scope - 1)->name), "other");
-    EXPECT_EQ(segment.other_pool()->id, 0U);
-    EXPECT_EQ(segment.other_arena()->id, 0U);
+    EXPECT_EQ(segment.other<PoolRecord>()->id, 0U);
+    EXPECT_EQ(segment.other<ArenaRecord>()->id, 0U);
     EXPECT_EQ((scope - 1)->id, 0U);
 }
 
@@ -190,21 +189,21 @@ TEST(Segment, FirstPlaceOfAKindIsOthers) {
 
 TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
     OwnSegment segment;
-    PoolRecord* const pool = segment.add_pool("weights", 4096);
+    PoolRecord* const pool = add_pool(segment, "weights", 4096);
     EXPECT_EQ(text(pool->name), "weights");
     EXPECT_EQ(pool->limit_bytes, 4096U);
     EXPECT_NE(pool->id, 0U);
     EXPECT_TRUE(is_fresh(*pool));
-    ArenaRecord* const arena = segment.add_arena("steps", 2, 55);
+    ArenaRecord* const arena = add_arena(segment, "steps", 2, 55);
     EXPECT_EQ(text(arena->name), "steps");
     EXPECT_EQ(arena->kind, 2U);
     EXPECT_EQ(arena->thread, 55U);
     EXPECT_NE(arena->id, 0U);
     EXPECT_TRUE(is_fresh(*arena));
-    SlotRecord* const slot = segment.add_slot(*pool);
+    SlotRecord* const slot = add_slot(segment, *pool);
     EXPECT_EQ(slot->pool, pool->id);
     EXPECT_TRUE(is_fresh(*slot));
-    DeviceRecord* const device = segment.add_device("gpu", 1, "cuda:12");
+    DeviceRecord* const device = add_device(segment, "gpu", 1, "cuda:12");
     EXPECT_EQ(text(device->name), "gpu");
     EXPECT_EQ(device->kind, 1U);
     char on[sizeof device->device];
@@ -212,12 +211,12 @@ TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
     EXPECT_STREQ(on, "cuda:12");
     EXPECT_NE(device->id, 0U);
     EXPECT_TRUE(is_fresh(*device));
-    DeviceStreamRecord* const stream = segment.add_device_stream(*device, 3);
+    DeviceStreamRecord* const stream = add_device_stream(segment, *device, 3);
     EXPECT_EQ(stream->device, device->id);
     EXPECT_EQ(stream->stream, 3U);
     EXPECT_NE(stream->id, 0U);
     EXPECT_TRUE(is_fresh(*stream));
-    PlannedRecord* const planned = segment.add_planned("step");
+    PlannedRecord* const planned = add_planned(segment, "step");
     EXPECT_EQ(text(planned->name), "step");
     EXPECT_NE(planned->id, 0U);
     EXPECT_TRUE(is_fresh(*planned));
@@ -228,46 +227,46 @@ TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
 
 TEST(Segment, RemovedPlacesAreTakenAgainAsZeros) {
     OwnSegment segment;
-    PoolRecord* const pool = segment.add_pool("old", 1);
-    ArenaRecord* const arena = segment.add_arena("old", 1, 1);
-    SlotRecord* const slot = segment.add_slot(*pool);
-    SlotRecord* const second = segment.add_slot(*pool);
+    PoolRecord* const pool = add_pool(segment, "old", 1);
+    ArenaRecord* const arena = add_arena(segment, "old", 1, 1);
+    SlotRecord* const slot = add_slot(segment, *pool);
+    SlotRecord* const second = add_slot(segment, *pool);
     scribble(*slot);
     scribble(*second);
-    segment.remove_slot(*slot);
-    segment.remove_slot(*second);
+    segment.remove(*slot);
+    segment.remove(*second);
     scribble(*pool);
-    segment.remove_pool(*pool);
+    segment.remove(*pool);
     scribble(*arena);
-    segment.remove_arena(*arena);
+    segment.remove(*arena);
     EXPECT_TRUE(is_zeros(*pool));
     EXPECT_TRUE(is_zeros(*arena));
-    DeviceRecord* const device = segment.add_device("old", 1, "cuda:0");
-    DeviceStreamRecord* const stream = segment.add_device_stream(*device, 1);
+    DeviceRecord* const device = add_device(segment, "old", 1, "cuda:0");
+    DeviceStreamRecord* const stream = add_device_stream(segment, *device, 1);
     scribble(*stream);
-    segment.remove_device_stream(*stream);
+    segment.remove(*stream);
     scribble(*device);
-    segment.remove_device(*device);
+    segment.remove(*device);
     EXPECT_TRUE(is_zeros(*device));
     EXPECT_TRUE(is_zeros(*stream));
-    PlannedRecord* const planned = segment.add_planned("old");
+    PlannedRecord* const planned = add_planned(segment, "old");
     scribble(*planned);
-    segment.remove_planned(*planned);
+    segment.remove(*planned);
     EXPECT_TRUE(is_zeros(*planned));
-    EXPECT_EQ(segment.add_planned("new"), planned);
+    EXPECT_EQ(add_planned(segment, "new"), planned);
     EXPECT_TRUE(is_fresh(*planned));
 
-    EXPECT_EQ(segment.add_pool("new", 2), pool);
+    EXPECT_EQ(add_pool(segment, "new", 2), pool);
     EXPECT_TRUE(is_fresh(*pool));
     EXPECT_EQ(text(pool->name), "new");
-    EXPECT_EQ(segment.add_arena("new", 2, 2), arena);
+    EXPECT_EQ(add_arena(segment, "new", 2, 2), arena);
     EXPECT_TRUE(is_fresh(*arena));
-    EXPECT_EQ(segment.add_device("new", 2, ""), device);
+    EXPECT_EQ(add_device(segment, "new", 2, ""), device);
     EXPECT_TRUE(is_fresh(*device));
-    EXPECT_EQ(segment.add_device_stream(*device, 2), stream);
+    EXPECT_EQ(add_device_stream(segment, *device, 2), stream);
     EXPECT_TRUE(is_fresh(*stream));
-    EXPECT_EQ(segment.add_slot(*pool), second);
-    EXPECT_EQ(segment.add_slot(*pool), slot);
+    EXPECT_EQ(add_slot(segment, *pool), second);
+    EXPECT_EQ(add_slot(segment, *pool), slot);
     EXPECT_TRUE(is_fresh(*slot));
     EXPECT_TRUE(is_fresh(*second));
     EXPECT_EQ(slot->pool, pool->id);
@@ -275,11 +274,11 @@ TEST(Segment, RemovedPlacesAreTakenAgainAsZeros) {
 
 TEST(Segment, RemovedSlotBelongsToNoPool) {
     OwnSegment segment;
-    PoolRecord* const pool = segment.add_pool("pool", 0);
-    SlotRecord* const slot = segment.add_slot(*pool);
+    PoolRecord* const pool = add_pool(segment, "pool", 0);
+    SlotRecord* const slot = add_slot(segment, *pool);
     scribble(slot->counters);
     slot->thread = 5;
-    segment.remove_slot(*slot);
+    segment.remove(*slot);
     EXPECT_EQ(slot->pool, 0U);
     EXPECT_EQ(slot->thread, 0U);
     EXPECT_TRUE(is_zeros(slot->counters));
@@ -289,47 +288,47 @@ TEST(Segment, NumbersNeverRepeat) {
     OwnSegment segment;
     std::set<std::uint64_t> numbers = {0};
     for (int round = 0; round < 100; ++round) {
-        PoolRecord* const pool = segment.add_pool("pool", 0);
-        ArenaRecord* const arena = segment.add_arena("arena", 0, 0);
+        PoolRecord* const pool = add_pool(segment, "pool", 0);
+        ArenaRecord* const arena = add_arena(segment, "arena", 0, 0);
         EXPECT_TRUE(numbers.insert(pool->id).second);
         EXPECT_TRUE(numbers.insert(arena->id).second);
         EXPECT_TRUE(numbers.insert(segment.next_id()).second);
-        segment.remove_pool(*pool);
-        segment.remove_arena(*arena);
+        segment.remove(*pool);
+        segment.remove(*arena);
     }
-    EXPECT_EQ(segment.header()->pools.used, 2U) << "one place serves them all";
+    EXPECT_EQ(segment.header()->region<PoolRecord>().used, 2U) << "one place serves them all";
 }
 
 TEST(Segment, EpochIsEvenAtRestAndMovesByTwoWithEachChange) {
     OwnSegment segment;
-    PoolRecord* const pool = segment.add_pool("pool", 0);
+    PoolRecord* const pool = add_pool(segment, "pool", 0);
     const Counter& epoch = segment.header()->epoch;
     EXPECT_EQ(epoch % 2, 0U);
     std::uint64_t last = epoch;
     const auto moved = [&] { return epoch - std::exchange(last, epoch.load()); };
-    ArenaRecord* const arena = segment.add_arena("arena", 0, 0);
+    ArenaRecord* const arena = add_arena(segment, "arena", 0, 0);
     EXPECT_EQ(moved(), 2U);
-    SlotRecord* const slot = segment.add_slot(*pool);
+    SlotRecord* const slot = add_slot(segment, *pool);
     EXPECT_EQ(moved(), 2U);
-    DeviceRecord* const device = segment.add_device("device", 0, "");
+    DeviceRecord* const device = add_device(segment, "device", 0, "");
     EXPECT_EQ(moved(), 2U);
-    DeviceStreamRecord* const stream = segment.add_device_stream(*device, 0);
+    DeviceStreamRecord* const stream = add_device_stream(segment, *device, 0);
     EXPECT_EQ(moved(), 2U);
-    segment.remove_device_stream(*stream);
+    segment.remove(*stream);
     EXPECT_EQ(moved(), 2U);
-    segment.remove_device(*device);
+    segment.remove(*device);
     EXPECT_EQ(moved(), 2U);
     segment.find_or_add_scope("scope");
     EXPECT_EQ(moved(), 2U);
     segment.find_or_add_scope("scope");
     EXPECT_EQ(moved(), 0U) << "it is there already";
-    segment.remove_slot(*slot);
+    segment.remove(*slot);
     EXPECT_EQ(moved(), 2U);
-    segment.remove_arena(*arena);
+    segment.remove(*arena);
     EXPECT_EQ(moved(), 2U);
-    segment.remove_pool(*pool);
+    segment.remove(*pool);
     EXPECT_EQ(moved(), 2U);
-    segment.count_left_out(Segment::Kind::pools, true);
+    segment.count_left_out<PoolRecord>(true);
     EXPECT_EQ(moved(), 0U) << "a figure";
 }
 
@@ -338,64 +337,64 @@ TEST(Segment, EpochIsEvenAtRestAndMovesByTwoWithEachChange) {
 TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     OwnSegment segment;
     std::vector<PoolRecord*> pools;
-    while (PoolRecord* const pool = segment.add_pool("pool", 0)) pools.push_back(pool);
-    EXPECT_EQ(pools.size(), pool_count - 1);
+    while (PoolRecord* const pool = add_pool(segment, "pool", 0)) pools.push_back(pool);
+    EXPECT_EQ(pools.size(), count_of<PoolRecord> - 1);
     std::vector<ArenaRecord*> arenas;
-    while (ArenaRecord* const arena = segment.add_arena("arena", 0, 0)) arenas.push_back(arena);
-    EXPECT_EQ(arenas.size(), arena_count - 1);
+    while (ArenaRecord* const arena = add_arena(segment, "arena", 0, 0)) arenas.push_back(arena);
+    EXPECT_EQ(arenas.size(), count_of<ArenaRecord> - 1);
     std::vector<SlotRecord*> slots;
-    while (SlotRecord* const slot = segment.add_slot(*pools[0])) slots.push_back(slot);
-    EXPECT_EQ(slots.size(), slot_count);
+    while (SlotRecord* const slot = add_slot(segment, *pools[0])) slots.push_back(slot);
+    EXPECT_EQ(slots.size(), count_of<SlotRecord>);
     std::vector<DeviceRecord*> devices;
-    while (DeviceRecord* const one = segment.add_device("device", 0, "")) devices.push_back(one);
-    EXPECT_EQ(devices.size(), device_count - 1);
+    while (DeviceRecord* const one = add_device(segment, "device", 0, "")) devices.push_back(one);
+    EXPECT_EQ(devices.size(), count_of<DeviceRecord> - 1);
     std::vector<DeviceStreamRecord*> streams;
-    while (auto* const stream = segment.add_device_stream(*devices[0], 0)) {
+    while (auto* const stream = add_device_stream(segment, *devices[0], 0)) {
         streams.push_back(stream);
     }
-    EXPECT_EQ(streams.size(), device_stream_count - 1);
+    EXPECT_EQ(streams.size(), count_of<DeviceStreamRecord> - 1);
     const SegmentHeader& header = *segment.header();
     std::vector<PlannedRecord*> planned;
-    while (PlannedRecord* const one = segment.add_planned("step")) planned.push_back(one);
-    EXPECT_EQ(planned.size(), planned_count - 1);
-    EXPECT_EQ(header.planned.used, header.planned.places);
-    segment.remove_planned(*planned[5]);
-    EXPECT_EQ(segment.add_planned("again"), planned[5]);
-    EXPECT_EQ(segment.add_planned("again"), nullptr);
-    EXPECT_EQ(header.devices.used, header.devices.places);
-    EXPECT_EQ(header.device_streams.used, header.device_streams.places);
-    EXPECT_EQ(header.pools.used, header.pools.places);
-    EXPECT_EQ(header.arenas.used, header.arenas.places);
-    EXPECT_EQ(header.slots.used, header.slots.places);
+    while (PlannedRecord* const one = add_planned(segment, "step")) planned.push_back(one);
+    EXPECT_EQ(planned.size(), count_of<PlannedRecord> - 1);
+    EXPECT_EQ(header.region<PlannedRecord>().used, header.region<PlannedRecord>().places);
+    segment.remove(*planned[5]);
+    EXPECT_EQ(add_planned(segment, "again"), planned[5]);
+    EXPECT_EQ(add_planned(segment, "again"), nullptr);
+    EXPECT_EQ(header.region<DeviceRecord>().used, header.region<DeviceRecord>().places);
+    EXPECT_EQ(header.region<DeviceStreamRecord>().used, header.region<DeviceStreamRecord>().places);
+    EXPECT_EQ(header.region<PoolRecord>().used, header.region<PoolRecord>().places);
+    EXPECT_EQ(header.region<ArenaRecord>().used, header.region<ArenaRecord>().places);
+    EXPECT_EQ(header.region<SlotRecord>().used, header.region<SlotRecord>().places);
     EXPECT_EQ(header.epoch % 2, 0U);
 
-    segment.remove_pool(*pools[500]);
-    EXPECT_EQ(segment.add_pool("again", 0), pools[500]);
-    EXPECT_EQ(segment.add_pool("again", 0), nullptr);
-    segment.remove_arena(*arenas[7]);
-    EXPECT_EQ(segment.add_arena("again", 0, 0), arenas[7]);
-    segment.remove_device(*devices[8]);
-    EXPECT_EQ(segment.add_device("again", 0, ""), devices[8]);
-    EXPECT_EQ(segment.add_device("again", 0, ""), nullptr);
-    segment.remove_device_stream(*streams[3]);
-    EXPECT_EQ(segment.add_device_stream(*devices[1], 0), streams[3]);
-    EXPECT_EQ(segment.add_device_stream(*devices[1], 0), nullptr);
-    segment.remove_slot(*slots[9]);
-    EXPECT_EQ(segment.add_slot(*pools[1]), slots[9]);
-    EXPECT_EQ(segment.add_slot(*pools[1]), nullptr);
+    segment.remove(*pools[500]);
+    EXPECT_EQ(add_pool(segment, "again", 0), pools[500]);
+    EXPECT_EQ(add_pool(segment, "again", 0), nullptr);
+    segment.remove(*arenas[7]);
+    EXPECT_EQ(add_arena(segment, "again", 0, 0), arenas[7]);
+    segment.remove(*devices[8]);
+    EXPECT_EQ(add_device(segment, "again", 0, ""), devices[8]);
+    EXPECT_EQ(add_device(segment, "again", 0, ""), nullptr);
+    segment.remove(*streams[3]);
+    EXPECT_EQ(add_device_stream(segment, *devices[1], 0), streams[3]);
+    EXPECT_EQ(add_device_stream(segment, *devices[1], 0), nullptr);
+    segment.remove(*slots[9]);
+    EXPECT_EQ(add_slot(segment, *pools[1]), slots[9]);
+    EXPECT_EQ(add_slot(segment, *pools[1]), nullptr);
 }
 
 TEST(Segment, AllPlacesLieApartAndWithinIt) {
     OwnSegment segment;
-    PoolRecord* const pool = segment.add_pool("pool", 0);
-    while (PoolRecord* const one = segment.add_pool("pool", 0)) one->left_out.large.spare = 1;
-    DeviceRecord* const device = segment.add_device("device", 0, "");
-    while (auto* const one = segment.add_device("device", 0, "")) scribble(one->left_out);
-    while (auto* const stream = segment.add_device_stream(*device, 0)) {
+    PoolRecord* const pool = add_pool(segment, "pool", 0);
+    while (PoolRecord* const one = add_pool(segment, "pool", 0)) one->left_out.large.spare = 1;
+    DeviceRecord* const device = add_device(segment, "device", 0, "");
+    while (auto* const one = add_device(segment, "device", 0, "")) scribble(one->left_out);
+    while (auto* const stream = add_device_stream(segment, *device, 0)) {
         ASSERT_TRUE(is_fresh(*stream)) << "nobody else's";
         scribble(stream->counters);
     }
-    while (SlotRecord* const slot = segment.add_slot(*pool)) {
+    while (SlotRecord* const slot = add_slot(segment, *pool)) {
         ASSERT_TRUE(is_fresh(*slot)) << "nobody else's";
         ASSERT_LE(reinterpret_cast<std::byte*>(slot + 1),
                   reinterpret_cast<std::byte*>(segment.header()) + segment_bytes);
@@ -406,39 +405,39 @@ TEST(Segment, AllPlacesLieApartAndWithinIt) {
 
 TEST(Segment, WhatIsLeftOutIsCountedByKind) {
     OwnSegment segment;
-    segment.add_pool("pool", 0);
-    segment.count_left_out(Segment::Kind::pools, true);
-    segment.count_left_out(Segment::Kind::pools, true);
-    segment.count_left_out(Segment::Kind::arenas, true);
-    segment.count_left_out(Segment::Kind::slots, true);
-    segment.count_left_out(Segment::Kind::scopes, true);
-    segment.count_left_out(Segment::Kind::devices, true);
-    for (int i = 0; i < 3; ++i) segment.count_left_out(Segment::Kind::planned, true);
-    segment.count_left_out(Segment::Kind::device_streams, true);
-    segment.count_left_out(Segment::Kind::device_streams, true);
-    segment.count_left_out(Segment::Kind::pools, false);
-    segment.count_left_out(Segment::Kind::arenas, false);
+    add_pool(segment, "pool", 0);
+    segment.count_left_out<PoolRecord>(true);
+    segment.count_left_out<PoolRecord>(true);
+    segment.count_left_out<ArenaRecord>(true);
+    segment.count_left_out<SlotRecord>(true);
+    segment.count_left_out<ScopeRecord>(true);
+    segment.count_left_out<DeviceRecord>(true);
+    for (int i = 0; i < 3; ++i) segment.count_left_out<PlannedRecord>(true);
+    segment.count_left_out<DeviceStreamRecord>(true);
+    segment.count_left_out<DeviceStreamRecord>(true);
+    segment.count_left_out<PoolRecord>(false);
+    segment.count_left_out<ArenaRecord>(false);
     const SegmentHeader& header = *segment.header();
-    EXPECT_EQ(header.pools.left_out, 1U);
-    EXPECT_EQ(header.arenas.left_out, 0U);
-    EXPECT_EQ(header.slots.left_out, 1U);
-    EXPECT_EQ(header.scopes.left_out, 1U);
-    EXPECT_EQ(header.devices.left_out, 1U);
-    EXPECT_EQ(header.device_streams.left_out, 2U);
-    EXPECT_EQ(header.planned.left_out, 3U);
+    EXPECT_EQ(header.region<PoolRecord>().left_out, 1U);
+    EXPECT_EQ(header.region<ArenaRecord>().left_out, 0U);
+    EXPECT_EQ(header.region<SlotRecord>().left_out, 1U);
+    EXPECT_EQ(header.region<ScopeRecord>().left_out, 1U);
+    EXPECT_EQ(header.region<DeviceRecord>().left_out, 1U);
+    EXPECT_EQ(header.region<DeviceStreamRecord>().left_out, 2U);
+    EXPECT_EQ(header.region<PlannedRecord>().left_out, 3U);
 }
 
 // A pool that found no memory for a segment may outlive the moment.
 TEST(Segment, WhatWasLeftOutBeforeThereWasASegmentIsCountedToo) {
     OwnSegment segment;
-    segment.count_left_out(Segment::Kind::pools, true);
-    segment.count_left_out(Segment::Kind::slots, true);
-    segment.add_pool("pool", 0);
-    EXPECT_EQ(segment.header()->pools.left_out, 1U);
-    segment.count_left_out(Segment::Kind::pools, false);
-    segment.count_left_out(Segment::Kind::slots, false);
-    EXPECT_EQ(segment.header()->pools.left_out, 0U);
-    EXPECT_EQ(segment.header()->slots.left_out, 0U);
+    segment.count_left_out<PoolRecord>(true);
+    segment.count_left_out<SlotRecord>(true);
+    add_pool(segment, "pool", 0);
+    EXPECT_EQ(segment.header()->region<PoolRecord>().left_out, 1U);
+    segment.count_left_out<PoolRecord>(false);
+    segment.count_left_out<SlotRecord>(false);
+    EXPECT_EQ(segment.header()->region<PoolRecord>().left_out, 0U);
+    EXPECT_EQ(segment.header()->region<SlotRecord>().left_out, 0U);
 }
 
 // Scopes ----------------------------------------------------------------------------------------
@@ -485,14 +484,14 @@ bool fits_together(const PoolRecord& pool) {
 
 TEST(Segment, ReaderThatSeesTheSameEvenEpochTwiceSawWhatFitsTogether) {
     OwnSegment segment;
-    PoolRecord* const first = segment.add_pool("1", 1);
+    PoolRecord* const first = add_pool(segment, "1", 1);
     SegmentHeader& header = *segment.header();
     std::atomic<bool> over = false;
     const auto change = [&](std::uint64_t begin) {
         for (std::uint64_t i = begin; !over; ++i) {
-            PoolRecord* const pool = segment.add_pool(std::to_string(i), i);
+            PoolRecord* const pool = add_pool(segment, std::to_string(i), i);
             pool->totals.held_bytes.store(i, std::memory_order_relaxed);
-            segment.remove_pool(*pool);
+            segment.remove(*pool);
             // On a busy machine a thread loses its core here, rather than amid a change.
             std::this_thread::yield();
         }
@@ -523,27 +522,27 @@ TEST(Segment, ReaderThatSeesTheSameEvenEpochTwiceSawWhatFitsTogether) {
 
 TEST(Segment, ThreadsNeverGetTheSamePlace) {
     OwnSegment segment;
-    PoolRecord* const pool = segment.add_pool("pool", 0);
+    PoolRecord* const pool = add_pool(segment, "pool", 0);
     std::atomic<bool> shared = false;
     std::vector<std::thread> threads;
     for (std::uint64_t thread = 1; thread <= 4; ++thread) {
         threads.emplace_back([&, thread] {
             for (int round = 0; round < 2000; ++round) {
-                SlotRecord* const slot = segment.add_slot(*pool);
-                ArenaRecord* const arena = segment.add_arena("arena", 0, thread);
+                SlotRecord* const slot = add_slot(segment, *pool);
+                ArenaRecord* const arena = add_arena(segment, "arena", 0, thread);
                 if (slot->counters.large.spare.exchange(thread) != 0) shared = true;
                 if (arena->used.exchange(thread) != 0) shared = true;
                 std::this_thread::yield();
                 if (slot->counters.large.spare != thread || arena->used != thread) shared = true;
-                segment.remove_arena(*arena);
-                segment.remove_slot(*slot);
+                segment.remove(*arena);
+                segment.remove(*slot);
             }
         });
     }
     for (std::thread& thread : threads) thread.join();
     EXPECT_FALSE(shared);
-    EXPECT_LE(segment.header()->slots.used, 4U);
-    EXPECT_LE(segment.header()->arenas.used, 5U);
+    EXPECT_LE(segment.header()->region<SlotRecord>().used, 4U);
+    EXPECT_LE(segment.header()->region<ArenaRecord>().used, 5U);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Where the figures of arenas and scratches lie, and what others read there.
 
-#include "arena/record_holder.hpp"
+#include "arena/arena_record.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,9 +26,9 @@ namespace {
 using namespace testing;
 using Kind = ArenaStatistics::Kind;
 
-TEST(RecordHolder, TakesAPlaceAndGivesItBack) {
-    std::optional<arena::RecordHolder> holder(std::in_place, "one", Kind::scratch, 77);
-    ASSERT_TRUE(holder->has_place());
+TEST(OwnedArenaRecord, TakesAPlaceAndGivesItBack) {
+    std::optional holder = arena::make_record("one", Kind::scratch, 77);
+    ASSERT_TRUE(holder->is_in_segment());
     const std::uint64_t id = (*holder)->id;
     const statistics::ArenaRecord* const record = arena_record(id);
     EXPECT_EQ(record, &**holder);
@@ -42,11 +42,11 @@ TEST(RecordHolder, TakesAPlaceAndGivesItBack) {
     EXPECT_EQ(arena_records(), before - 1) << "it gives back once";
 }
 
-TEST(RecordHolder, WithoutAPlaceHasARecordAllTheSame) {
+TEST(OwnedArenaRecord, WithoutAPlaceHasARecordAllTheSame) {
     const NoArenaPlaces no_places;
     const std::uint64_t left_out = arenas_left_out();
-    std::optional<arena::RecordHolder> holder(std::in_place, "apart", Kind::buffer, 0);
-    EXPECT_FALSE(holder->has_place());
+    std::optional holder = arena::make_record("apart", Kind::buffer, 0);
+    EXPECT_FALSE(holder->is_in_segment());
     EXPECT_NE((*holder)->id, 0U);
     EXPECT_EQ(arena_record((*holder)->id), nullptr);
     EXPECT_STREQ(statistics::figures_of(**holder).name, "apart");
@@ -56,12 +56,12 @@ TEST(RecordHolder, WithoutAPlaceHasARecordAllTheSame) {
     EXPECT_EQ(arenas_left_out(), left_out);
 }
 
-TEST(RecordHolder, WithoutAPlaceIsAddedUpUnderOther) {
+TEST(OwnedArenaRecord, WithoutAPlaceIsAddedUpUnderOther) {
     const NoArenaPlaces no_places;
-    const statistics::ArenaRecord& other = *statistics::segment().other_arena();
+    const statistics::ArenaRecord& other = *statistics::segment().other<statistics::ArenaRecord>();
     {
-        arena::RecordHolder one("one", Kind::growing, 0);
-        arena::RecordHolder two("two", Kind::scratch, 1);
+        auto one = arena::make_record("one", Kind::growing, 0);
+        auto two = arena::make_record("two", Kind::scratch, 1);
         one->used = 100 | std::uint64_t{0xABCD} << 48;
         one->totals.count_growth(4096);
         two->used = 20;
@@ -69,13 +69,13 @@ TEST(RecordHolder, WithoutAPlaceIsAddedUpUnderOther) {
         two->totals.count_refusal();
         EXPECT_TRUE(other_arena_is_empty()) << "until they fold";
         for (int i = 0; i < 2; ++i) one.fold(), two.fold();
-        EXPECT_EQ(other.used, 120U) << "without the arena's own bits";
+        EXPECT_EQ(other.used & statistics::used_mask, 120U) << "without the arena's own bits";
         EXPECT_EQ(other.high, 30U);
         EXPECT_EQ(other.totals.capacity_bytes, 4096U);
         EXPECT_EQ(other.totals.refusals, 1U);
         one->used = 40;
         one.fold();
-        EXPECT_EQ(other.used, 60U);
+        EXPECT_EQ(other.used & statistics::used_mask, 60U);
     }
     EXPECT_TRUE(other_arena_is_empty());
 }
@@ -132,7 +132,7 @@ TEST(ArenaRecord, HoldsNoAddresses) {
 
 TEST(ArenaRecord, ArenaWithoutAPlaceWorksAndLeavesNoTrace) {
     const NoArenaPlaces no_places;
-    const statistics::ArenaRecord& other = *statistics::segment().other_arena();
+    const statistics::ArenaRecord& other = *statistics::segment().other<statistics::ArenaRecord>();
     {
         ArenaOptions options = bare_options();
         options.retain = 0;
@@ -143,9 +143,9 @@ TEST(ArenaRecord, ArenaWithoutAPlaceWorksAndLeavesNoTrace) {
         EXPECT_EQ(other.totals.capacity_bytes, 3 * mib);
         EXPECT_EQ(arena.try_allocate(2 * gib), nullptr);
         EXPECT_EQ(other.totals.refusals, 1U);
-        EXPECT_EQ(other.used, 3 * mib);
+        EXPECT_EQ(other.used & statistics::used_mask, 3 * mib);
         arena.release_to(mark);
-        EXPECT_EQ(other.used, 0U);
+        EXPECT_EQ(other.used & statistics::used_mask, 0U);
         EXPECT_EQ(other.totals.capacity_bytes, 0U);
         EXPECT_EQ(other.totals.peak_used_bytes, 3 * mib);
         EXPECT_EQ(arena.statistics().growths, 1U) << "its own figures are its own";
@@ -184,11 +184,12 @@ TEST(ArenaRecord, ChildOfAForkMayDestroyAnArenaWithoutAPlace) {
     auto arena = std::make_unique<Arena>(bare_options());
     arena->allocate(mib);
     EXPECT_TRUE(holds_in_child([&] {
-        if (statistics::segment().other_arena()->totals.capacity_bytes != mib) return false;
+        if (statistics::segment().other<statistics::ArenaRecord>()->totals.capacity_bytes != mib)
+            return false;
         arena.reset();
         return other_arena_is_empty() && arenas_left_out() == 0;
     }));
-    EXPECT_EQ(statistics::segment().other_arena()->totals.capacity_bytes, mib);
+    EXPECT_EQ(statistics::segment().other<statistics::ArenaRecord>()->totals.capacity_bytes, mib);
 }
 
 TEST(ScratchRecord, HoldsTheFiguresOfTheScratchAsItWorks) {
@@ -246,7 +247,7 @@ TEST(ScratchRecord, HoldsNoAddresses) {
 
 TEST(ScratchRecord, ScratchWithoutAPlaceWorksAndLeavesNoTrace) {
     const NoArenaPlaces no_places;
-    const statistics::ArenaRecord& other = *statistics::segment().other_arena();
+    const statistics::ArenaRecord& other = *statistics::segment().other<statistics::ArenaRecord>();
     std::thread([&] {
         Scratch& scratch = Scratch::local();
         EXPECT_EQ(other.totals.growths, 1U);

@@ -1,7 +1,8 @@
 // Pools and slots for which the segment has no place left. In child processes, so that this one's
 // places stay.
 
-#include "statistics/segment/pool_place.hpp"
+#include "statistics/segment/owned_record.hpp"
+#include "statistics/add_records.hpp"
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -28,21 +29,21 @@ using testing::holds_in_child;
 using testing::OwnSlots;
 
 void take_all_pools() {
-    while (segment().add_pool("filler", 0) != nullptr) {
+    while (add_pool(segment(), "filler", 0) != nullptr) {
     }
 }
 
 void take_all_slots() {
-    PoolRecord* const pool = segment().add_pool("filler", 0);
-    while (segment().add_slot(*pool) != nullptr) {
+    PoolRecord* const pool = add_pool(segment(), "filler", 0);
+    while (add_slot(segment(), *pool) != nullptr) {
     }
 }
 
 std::uint64_t left_out_pools() {
-    return segment().header()->pools.left_out;
+    return segment().header()->region<PoolRecord>().left_out;
 }
 std::uint64_t left_out_slots() {
-    return segment().header()->slots.left_out;
+    return segment().header()->region<SlotRecord>().left_out;
 }
 
 template <class Record>
@@ -54,58 +55,58 @@ bool is_zeros(const Record& record) {
 }
 
 bool others_are_zeros() {
-    const PoolRecord& other = *segment().other_pool();
+    const PoolRecord& other = *segment().other<PoolRecord>();
     return is_zeros(other.totals) && is_zeros(other.left_out) && is_zeros(other.shared);
 }
 
-TEST(PoolPlace, IsInTheSegmentWhileThereIsRoom) {
-    PoolPlace place("mine", 7);
+TEST(OwnedRecord, IsInTheSegmentWhileThereIsRoom) {
+    auto place = own_pool("mine", 7);
     ASSERT_TRUE(place);
     EXPECT_TRUE(place.is_in_segment());
-    EXPECT_EQ(place.record().limit_bytes, 7U);
-    PoolPlace moved(std::move(place));
+    EXPECT_EQ(place->limit_bytes, 7U);
+    OwnedRecord moved(std::move(place));
     EXPECT_FALSE(place);
     EXPECT_TRUE(moved);
-    const PoolRecord& record = moved.record();
+    const PoolRecord& record = *moved;
     EXPECT_NE(record.id, 0U);
-    { const PoolPlace last(std::move(moved)); }
+    { const OwnedRecord last(std::move(moved)); }
     EXPECT_EQ(record.id, 0U) << "given back once";
 }
 
-TEST(PoolPlace, WithoutRoomIsItsOwnAndCountedAsLeftOut) {
+TEST(OwnedRecord, WithoutRoomIsItsOwnAndCountedAsLeftOut) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         const std::uint64_t epoch = segment().header()->epoch;
         {
-            const PoolPlace place("late", 7);
-            const PoolPlace another("later", 0);
+            const auto place = own_pool("late", 7);
+            const auto another = own_pool("later", 0);
             if (!place || place.is_in_segment() || left_out_pools() != 2) return false;
-            if (place.record().id == 0 || place.record().id == another.record().id) return false;
+            if (place->id == 0 || place->id == another->id) return false;
             char name[Name::bytes];
-            load_name(place.record().name, name);
-            if (std::string(name) != "late" || place.record().limit_bytes != 7) return false;
+            load_name(place->name, name);
+            if (std::string(name) != "late" || place->limit_bytes != 7) return false;
         }
         return left_out_pools() == 0 && segment().header()->epoch % 2 == epoch % 2;
     }));
 }
 
-TEST(PoolPlace, OfARemovedPoolServesTheNext) {
+TEST(OwnedRecord, OfARemovedPoolServesTheNext) {
     EXPECT_TRUE(holds_in_child([] {
-        const PoolPlace first("first", 0);
+        auto first = own_pool("first", 0);
         take_all_pools();
         {
-            PoolPlace place("late", 0);
+            const auto place = own_pool("late", 0);
             if (place.is_in_segment()) return false;
         }
-        { PoolPlace gone(std::move(const_cast<PoolPlace&>(first))); }
-        return PoolPlace("next", 0).is_in_segment();
+        { const OwnedRecord gone(std::move(first)); }
+        return own_pool("next", 0).is_in_segment();
     }));
 }
 
-TEST(PoolPlace, FiguresWithoutRoomAreAddedUpUnderOtherAndTakenAwayAtTheEnd) {
+TEST(OwnedRecord, FiguresWithoutRoomAreAddedUpUnderOtherAndTakenAwayAtTheEnd) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
-        const PoolRecord& other = *segment().other_pool();
+        const PoolRecord& other = *segment().other<PoolRecord>();
         {
             OwnSlots slots;
             OwnSlots more;
@@ -113,12 +114,13 @@ TEST(PoolPlace, FiguresWithoutRoomAreAddedUpUnderOtherAndTakenAwayAtTheEnd) {
             add(slot->counters->buckets[2].allocations, 5);
             add(slots.shared().buckets[2].allocations, 1);
             add(more.take()->counters->buckets[2].allocations, 10);
-            slots.place.totals().growths = 3;
+            slots.place->totals.growths = 3;
             if (!others_are_zeros()) return false;
-            slots.place.fold(slots);
-            more.place.fold(more);
-            slots.place.fold(slots);
-            if (other.left_out.buckets[2].allocations != 16) return false;
+            slots.CounterSlots::fold();
+            more.CounterSlots::fold();
+            slots.CounterSlots::fold();
+            if (other.left_out.buckets[2].allocations + other.shared.buckets[2].allocations != 16)
+                return false;
             if (other.totals.growths != 3) return false;
             if (slots.allocations() != 6 || more.allocations() != 10) return false;
             if (left_out_slots() != 2) return false;
@@ -128,7 +130,7 @@ TEST(PoolPlace, FiguresWithoutRoomAreAddedUpUnderOtherAndTakenAwayAtTheEnd) {
     }));
 }
 
-TEST(PoolPlace, SlotsWithoutRoomAreAddedUpInTheirPoolForReadersOnly) {
+TEST(OwnedRecord, SlotsWithoutRoomAreAddedUpInTheirPoolForReadersOnly) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_slots();
         OwnSlots slots;
@@ -150,7 +152,7 @@ TEST(PoolPlace, SlotsWithoutRoomAreAddedUpInTheirPoolForReadersOnly) {
     }));
 }
 
-TEST(PoolPlace, SlotsWithoutRoomAreNoMoreLeftOutWhenTheirPoolGoes) {
+TEST(OwnedRecord, SlotsWithoutRoomAreNoMoreLeftOutWhenTheirPoolGoes) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_slots();
         {
@@ -160,7 +162,7 @@ TEST(PoolPlace, SlotsWithoutRoomAreNoMoreLeftOutWhenTheirPoolGoes) {
         }
         OwnSlots next;
         return left_out_slots() == 0 && next.left_out_allocations() == 0 &&
-               is_zeros(next.place.record().left_out);
+               is_zeros(next.place->left_out);
     }));
 }
 
@@ -182,7 +184,7 @@ bool pool_counts_exactly() {
     return pool.get_total_allocated() == 0 && pool.get_total_capacity() == 0;
 }
 
-TEST(PoolPlace, PoolWithoutAPlaceCountsExactlyAndLeavesNothing) {
+TEST(OwnedRecord, PoolWithoutAPlaceCountsExactlyAndLeavesNothing) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         return pool_counts_exactly() && others_are_zeros() && left_out_pools() == 0 &&
@@ -190,17 +192,17 @@ TEST(PoolPlace, PoolWithoutAPlaceCountsExactlyAndLeavesNothing) {
     }));
 }
 
-TEST(PoolPlace, PoolWhoseThreadsHaveNoPlacesCountsExactlyAndLeavesNothing) {
+TEST(OwnedRecord, PoolWhoseThreadsHaveNoPlacesCountsExactlyAndLeavesNothing) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_slots();
         return pool_counts_exactly() && others_are_zeros() && left_out_slots() == 0;
     }));
 }
 
-TEST(PoolPlace, OthersSeeAPoolWithoutAPlaceWhenItHasGrown) {
+TEST(OwnedRecord, OthersSeeAPoolWithoutAPlaceWhenItHasGrown) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
-        const PoolRecord& other = *segment().other_pool();
+        const PoolRecord& other = *segment().other<PoolRecord>();
         MemoryPool pool({.growth = {.step = 1 << 20}});
         for (int i = 0; i < 40; ++i) pool.deallocate(pool.allocate(64), 64);
         (void)pool.allocate(2 << 20);
@@ -210,7 +212,7 @@ TEST(PoolPlace, OthersSeeAPoolWithoutAPlaceWhenItHasGrown) {
     }));
 }
 
-TEST(PoolPlace, ChildOfAForkKeepsCountingWithoutAPlace) {
+TEST(OwnedRecord, ChildOfAForkKeepsCountingWithoutAPlace) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_slots();
         take_all_pools();
@@ -228,7 +230,7 @@ TEST(PoolPlace, ChildOfAForkKeepsCountingWithoutAPlace) {
 // Not under sanitizers: their malloc does not survive a fork amid another thread's call.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // The lock under which it is added up is among those that a fork takes.
-TEST(PoolPlace, ChildOfAForkInTheMiddleOfAddingUpDoesNotHang) {
+TEST(OwnedRecord, ChildOfAForkInTheMiddleOfAddingUpDoesNotHang) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         MemoryPool pool;

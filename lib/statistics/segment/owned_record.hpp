@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "platform/platform.hpp"
+#include "platform/whole_pages.hpp"
+#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/segment.hpp"
+
+namespace tensorpool::statistics {
+
+/// The record of one object: in the segment, so that others read the very words that the object
+/// writes. If the segment has none left, a private copy, which is summed into `other` now and then
+/// and counted as left out; its memory comes from the system, for malloc may be served by us.
+template <class Record>
+class OwnedRecord {
+public:
+    /// `fill(record)` sets the words that say what the object is.
+    template <class Fill>
+    OwnedRecord(std::string_view name, Fill fill) noexcept
+        : record_(segment().add<Record>(name, fill)) {
+        if (record_ != nullptr) return;
+        void* const memory = platform::map(apart_bytes(), platform::page_bytes());
+        if (memory == nullptr) return;
+        apart_ = new (memory) Apart{};
+        record_ = &apart_->record;
+        store_name(record_->name, name);
+        fill(*record_);
+        record_->id.store(segment().next_id(), std::memory_order_relaxed);
+        segment().count_left_out<Record>(true);
+    }
+    OwnedRecord(OwnedRecord&& other) noexcept
+        : record_(std::exchange(other.record_, nullptr)),
+          apart_(std::exchange(other.apart_, nullptr)) {}
+    ~OwnedRecord() {
+        leave();
+        if (apart_ == nullptr) return;
+        apart_->~Apart();
+        platform::unmap(apart_, apart_bytes());
+    }
+    OwnedRecord(const OwnedRecord&) = delete;
+    OwnedRecord& operator=(const OwnedRecord&) = delete;
+
+    /// False if there is no memory for the private copy: then nothing else may be called.
+    explicit operator bool() const noexcept { return record_ != nullptr; }
+    /// Throws std::bad_alloc if there is none.
+    OwnedRecord&& or_throw() && {
+        if (record_ == nullptr) throw std::bad_alloc();
+        return std::move(*this);
+    }
+    Record& operator*() const noexcept { return *record_; }
+    Record* operator->() const noexcept { return record_; }
+    bool is_in_segment() const noexcept { return apart_ == nullptr; }
+
+    /// For a private copy: brings `other` up to date, by what its words from `totals` on grew.
+    /// Before that, under the same lock, calls `prepare`. Any thread.
+    template <class Prepare>
+    void fold(Prepare prepare) noexcept {
+        if (apart_ == nullptr) [[likely]]
+            return;
+        Record* const other = segment().other<Record>();
+        if (other == nullptr) return;
+        const std::lock_guard guard(apart_->mutex);
+        prepare();
+        apart_->folded.fold(as_words(*record_) + first_word, as_words(*other) + first_word);
+    }
+    void fold() noexcept {
+        fold([] {});
+    }
+    /// Gives the record back to the segment, and there is none any more. A private copy is taken
+    /// out of `other`, but stays until this goes, for the child of a fork may yet look at it.
+    void leave() noexcept {
+        if (record_ == nullptr || (apart_ != nullptr && std::exchange(apart_->has_left, true))) {
+            return;
+        }
+        if (apart_ == nullptr) return segment().remove(*std::exchange(record_, nullptr));
+        if (Record* const other = segment().other<Record>()) {
+            apart_->folded.unfold(as_words(*other) + first_word);
+        }
+        segment().count_left_out<Record>(false);
+    }
+
+    /// Around a fork, if other threads may fold meanwhile.
+    void lock() noexcept {
+        if (apart_ != nullptr) apart_->mutex.lock();
+    }
+    void unlock() noexcept {
+        if (apart_ != nullptr) apart_->mutex.unlock();
+    }
+
+private:
+    static constexpr std::size_t first_word = offsetof(Record, totals) / sizeof(Counter);
+
+    struct Apart {
+        Record record;
+        std::mutex mutex;
+        FoldedWords<words_of<Record> - first_word> folded;
+        bool has_left = false;
+    };
+    static std::size_t apart_bytes() noexcept { return platform::whole_pages(sizeof(Apart)); }
+
+    Record* record_;
+    Apart* apart_ = nullptr;
+};
+
+}  // namespace tensorpool::statistics
