@@ -118,7 +118,10 @@ TEST_F(RecorderFile, NamesADevicesAllocatorAndTellsWhatItHoldsAndDoes) {
         statistics::record_device_block(place.id(), &stream, &block, 100);
         statistics::record_device_block(place.id(), nullptr, &block, 200);
     });
-    const auto held = read.entries(TraceAction::capacity);
+    // Of this allocator: pools of tests before this one report theirs too.
+    auto held = read.entries(TraceAction::capacity);
+    std::erase_if(
+        held, [&](const TraceEntry& entry) { return entry.source != read.sources.at("weights"); });
     ASSERT_EQ(held.size(), 1U);
     EXPECT_EQ(held[0].bytes, 4096U);
     EXPECT_EQ(read.entries(TraceAction::gone).size(), 1U);
