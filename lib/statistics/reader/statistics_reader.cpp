@@ -1,24 +1,93 @@
+#include <tensorpool/process_snapshot.hpp>
 #include <tensorpool/statistics_reader.hpp>
 
+#include <cstdint>
 #include <map>
+#include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/processes.hpp"
-#include "statistics/reader/closed_segments.hpp"
 #include "statistics/reader/look_problem.hpp"
 #include "statistics/reader/segment_finder.hpp"
 #include "statistics/reader/segment_snapshot.hpp"
 #include "statistics/reader/segment_view.hpp"
 #include "statistics/sums/steady_sources.hpp"
-#include "statistics/sums/thread_names.hpp"
 #include "statistics/timeline/timeline_ring.hpp"
 
 namespace tensorpool {
 namespace {
 
 using namespace statistics;
+
+/// The names of a process's threads. Each is asked for when its thread is first seen, and again now
+/// and then, for threads get their names after they began: not each time, so that many threads do
+/// not cost a reader as many calls.
+class ThreadNames {
+public:
+    /// Fills in the names. `now_ns` is any clock's that only goes forward. Throws std::bad_alloc.
+    void put_into(std::vector<ThreadStatistics>& threads, std::uint64_t process,
+                  std::uint64_t now_ns);
+
+private:
+    static constexpr std::uint64_t period_ns = 1'000'000'000;
+
+    std::uint64_t since_ns_ = 0;
+    std::map<std::uint64_t, std::string> names_;
+};
+
+void ThreadNames::put_into(std::vector<ThreadStatistics>& threads, std::uint64_t process,
+                           std::uint64_t now_ns) {
+    if (now_ns - since_ns_ >= period_ns) {
+        names_.clear();
+        since_ns_ = now_ns;
+    }
+    for (ThreadStatistics& thread : threads) {
+        if (thread.thread == 0) continue;
+        const auto [known, is_new] = names_.try_emplace(thread.thread);
+        if (is_new) known->second = platform::thread_name(process, thread.thread);
+        thread.name = known->second;
+    }
+}
+
+/// Remembers which processes hold a segment whose descriptor they closed: to find that out one has
+/// to look through all mappings of a process, which somebody who lists them each second should not
+/// do each second. Thread-safe.
+class ClosedSegments {
+public:
+    /// What was found out half a minute ago at most. Throws std::bad_alloc.
+    bool holds(std::uint64_t process, std::uint64_t now_ns);
+
+private:
+    static constexpr std::uint64_t period_ns = 30'000'000'000;
+    struct Seen {
+        std::uint64_t since_ns;
+        bool holds;
+    };
+
+    std::mutex mutex_;
+    std::uint64_t cleared_ns_ = 0;
+    std::map<std::uint64_t, Seen> seen_;
+};
+
+bool ClosedSegments::holds(std::uint64_t process, std::uint64_t now_ns) {
+    const std::lock_guard guard(mutex_);
+    if (now_ns - cleared_ns_ >= period_ns) {
+        std::erase_if(seen_,
+                      [&](const auto& one) { return now_ns - one.second.since_ns >= period_ns; });
+        cleared_ns_ = now_ns;
+    }
+    const auto known = seen_.find(process);
+    if (known != seen_.end() && now_ns - known->second.since_ns < period_ns) {
+        return known->second.holds;
+    }
+    const bool holds = has_closed_segment(process);
+    seen_[process] = {now_ns, holds};
+    return holds;
+}
 
 std::uint64_t read(const Counter& counter) noexcept {
     return counter.load(std::memory_order_relaxed);

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include <fstream>
 #include <opencv2/core.hpp>
+#include <string_view>
 
 #include <tensorpool/context.hpp>
 #include <tensorpool/memory_pool.hpp>
@@ -23,7 +25,6 @@
 #include "develop/develop_in_context.hpp"
 #include "develop/mat_scopes.hpp"
 #include "jpeg.hpp"
-#include "mapped_file.hpp"
 #include "pictures.hpp"
 
 namespace tensorpool::photos {
@@ -43,6 +44,18 @@ int print_nothing(int, const char*, const char*, const char*, int, void*) {
 
 /// Returns the picture's pixels.
 using Process = std::function<std::size_t(const Picture&)>;
+
+/// The first file in /proc/self/maps whose name, folders aside, has `part` in it; empty when there
+/// is none.
+std::string mapped_file(std::string_view part) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        const std::size_t name = line.rfind('/');
+        if (name == std::string::npos || line.find(part, name) == std::string::npos) continue;
+        return line.substr(line.find('/'));
+    }
+    return {};
+}
 
 WorkerLine process_or_say_why(const Process& process, const Picture& picture) {
     try {

@@ -1,12 +1,52 @@
 #include "inspect/history.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include "inspect/block_bytes.hpp"
-#include "inspect/open_scopes.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {
+
+/// Which scopes are open on each thread, followed call by call.
+class OpenScopes {
+public:
+    static constexpr std::uint32_t none = UINT32_MAX;
+
+    explicit OpenScopes(const trace::Recording& recording) : open_(recording.threads.size()) {}
+
+    /// Calls must come in their order.
+    void take(const trace::Call& call);
+    /// A source; `none` outside of all scopes.
+    std::uint32_t innermost(std::uint32_t thread) const noexcept {
+        return open_[thread].empty() ? none : open_[thread].back();
+    }
+
+private:
+    void close(std::vector<std::uint32_t>& open, std::uint32_t source);
+
+    std::vector<std::vector<std::uint32_t>> open_;  // of each thread, the innermost last
+};
+
+// A scope may end before one that began inside it; deeper ones are not looked for, so that a
+// hostile file does not take forever.
+constexpr std::ptrdiff_t most_depth_searched = 256;
+
+void OpenScopes::take(const trace::Call& call) {
+    auto& open = open_[call.thread];
+    if (call.action == TraceAction::scope_begin) open.push_back(call.source);
+    if (call.action == TraceAction::scope_end) close(open, call.source);
+}
+
+void OpenScopes::close(std::vector<std::uint32_t>& open, std::uint32_t source) {
+    const auto end = open.rend() - open.rbegin() > most_depth_searched
+                         ? open.rbegin() + most_depth_searched
+                         : open.rend();
+    const auto found = std::find(open.rbegin(), end, source);
+    if (found != end) open.erase(std::next(found).base());
+}
 
 std::vector<std::uint32_t> sorted_by_end(const std::vector<Life>& lives) {
     std::vector<std::uint32_t> order;

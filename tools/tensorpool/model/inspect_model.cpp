@@ -6,12 +6,15 @@
 #include <filesystem>
 #include <system_error>
 
+#include <tensorpool/device/cuda_backend.hpp>
+#include <tensorpool/system_memory.hpp>
+
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "model/contents.hpp"
 #include "model/estimate/config_figures.hpp"
+#include "model/estimate/estimation.hpp"
 #include "model/estimate/gguf_figures.hpp"
-#include "model/estimate/memory_there.hpp"
 #include "model/model_report.hpp"
 #include "model/saturating.hpp"
 #include "model/split_model.hpp"
@@ -20,6 +23,20 @@
 
 namespace tensorpool::command::model {
 namespace {
+
+std::optional<DeviceMemory> first_device() {
+    CudaBackend cuda;
+    DeviceMemoryInfo info;
+    if (cuda.device_count() == 0 || cuda.memory_info(0, info) != DeviceStatus::ok)
+        return std::nullopt;
+    return DeviceMemory{cuda.device_name(0), info.free_bytes, info.total_bytes};
+}
+
+/// This machine's and its container's memory, and that of its first CUDA device, where there is
+/// one: by the driver, which may take a while to start.
+MemoryThere look_at_memory() {
+    return {get_available_memory(), get_total_memory(), first_device()};
+}
 
 ModelFile open_model(const std::string& path) try {
     return ModelFile::open(path);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,7 +11,6 @@
 #include <string_view>
 
 #include "common/printable.hpp"
-#include "run/descriptor_limit.hpp"
 #include "run/environment.hpp"
 #include "run/follow.hpp"
 #include "run/program_file.hpp"
@@ -18,6 +18,22 @@
 
 namespace tensorpool::command::run {
 namespace {
+
+/// As many descriptors as the system lets this process have: each process of the program takes
+/// some. The program itself has as many as it would have without us.
+class DescriptorLimit {
+public:
+    DescriptorLimit() noexcept {
+        getrlimit(RLIMIT_NOFILE, &before_);
+        rlimit more = before_;
+        more.rlim_cur = before_.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &more);
+    }
+    void restore() const noexcept { setrlimit(RLIMIT_NOFILE, &before_); }
+
+private:
+    rlimit before_{};
+};
 
 /// Where somebody closed a stream, nothing of ours is to get its number: not the file that the
 /// report would then be written into. For the program it is closed as before.

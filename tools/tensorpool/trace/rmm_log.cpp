@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
-#include "trace/line_reader.hpp"
+#include "trace/input.hpp"
 #include "trace/trace_error.hpp"
 
 namespace tensorpool::command::trace {
@@ -20,6 +24,62 @@ constexpr std::uint64_t day_ns = 86'400 * second_ns;
 
 enum Column : std::size_t { thread, time, action, pointer, size, stream, column_count };
 using Columns = std::array<std::string_view, column_count>;
+
+/// The lines of a text, without their ends.
+class LineReader {
+public:
+    explicit LineReader(Input& input) : input_(input) {}
+
+    /// False at the end. A line is valid until the next one is read. Throws TraceError for one that
+    /// is longer than any should be.
+    bool next(std::string_view& line);
+    /// Where the last line begins in the file.
+    std::uint64_t offset() const noexcept { return line_offset_; }
+
+private:
+    bool fill();
+
+    Input& input_;
+    std::string buffer_;
+    std::size_t at_ = 0;               // of the next line in the buffer
+    std::uint64_t buffer_offset_ = 0;  // in the file
+    std::uint64_t line_offset_ = 0;
+};
+
+constexpr std::size_t block_bytes = std::size_t{1} << 18;
+constexpr std::size_t most_line_bytes = 4096;
+
+// Another block behind what is left of the last one.
+bool LineReader::fill() {
+    buffer_.erase(0, at_);
+    buffer_offset_ += at_;
+    at_ = 0;
+    const std::size_t left = buffer_.size();
+    buffer_.resize(left + block_bytes);
+    const std::span<char> to = std::span(buffer_).subspan(left);
+    const std::size_t got = input_.read(buffer_offset_ + left, std::as_writable_bytes(to));
+    buffer_.resize(left + got);
+    return got != 0;
+}
+
+bool LineReader::next(std::string_view& line) {
+    std::size_t end = buffer_.find('\n', at_);
+    while (end == std::string::npos && buffer_.size() - at_ <= most_line_bytes && fill()) {
+        end = buffer_.find('\n', at_);
+    }
+    line_offset_ = buffer_offset_ + at_;
+    if (end == std::string::npos) end = buffer_.size();  // the last may have none
+    if (end == at_ && at_ == buffer_.size()) return false;
+    if (end - at_ > most_line_bytes) {
+        throw TraceError(input_.name(), line_offset_,
+                         "found a line of more than " + std::to_string(most_line_bytes) +
+                             " B; expected a shorter one");
+    }
+    line = std::string_view(buffer_).substr(at_, end - at_);
+    at_ = end + (end < buffer_.size() ? 1 : 0);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    return true;
+}
 
 std::optional<std::uint64_t> number(std::string_view text, int base = 10) {
     std::uint64_t value = 0;

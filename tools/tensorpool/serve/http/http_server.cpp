@@ -3,15 +3,60 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <string>
 #include <utility>
 
 #include "serve/http/connection_threads.hpp"
-#include "serve/http/request_stream.hpp"
 #include "serve/http/socket_transport.hpp"
+#include "serve/http/transport.hpp"
 #include "serve/json.hpp"
 
 namespace tensorpool::command::serve {
+namespace {
+
+class RequestStream final : public httplib::Stream {
+public:
+    /// `text` is the head and what came of the body; `missing` bytes of that are still to come.
+    RequestStream(Transport& transport, std::string text, std::size_t missing)
+        : transport_(transport), text_(std::move(text)), missing_(missing) {}
+
+    bool is_readable() const override { return true; }
+    bool is_writable() const override { return transport_.is_writable(); }
+    ssize_t read(char* bytes, std::size_t count) override;
+    ssize_t write(const char* bytes, std::size_t count) override {
+        return transport_.write(bytes, count);
+    }
+    void get_remote_ip_and_port(std::string& ip, int& port) const override {
+        transport_.get_remote_ip_and_port(ip, port);
+    }
+    void get_local_ip_and_port(std::string& ip, int& port) const override {
+        transport_.get_local_ip_and_port(ip, port);
+    }
+    socket_t socket() const override { return transport_.socket(); }
+
+private:
+    Transport& transport_;
+    std::string text_;
+    std::size_t read_ = 0;  ///< of the text
+    std::size_t missing_;
+};
+
+ssize_t RequestStream::read(char* bytes, std::size_t count) {
+    if (read_ < text_.size()) {
+        const std::size_t part = std::min(count, text_.size() - read_);
+        std::copy_n(text_.data() + read_, part, bytes);
+        read_ += part;
+        return static_cast<ssize_t>(part);
+    }
+    if (missing_ == 0) return 0;
+    const ssize_t part = transport_.read(bytes, std::min(count, missing_));
+    if (part > 0) missing_ -= static_cast<std::size_t>(part);
+    return part;
+}
+
+}  // namespace
 
 HttpServer::HttpServer(Site& site, const Limits& limits) : site_(site), limits_(limits) {
     set_default_headers(site.headers());
