@@ -81,6 +81,7 @@ export class FakeServer {
     const { pathname, searchParams } = new URL(request.url, 'http://x');
     response.setHeader('Content-Security-Policy', "default-src 'self'");
     if (pathname === '/api/session') return this.#session(request, response);
+    if (pathname === '/metrics.js') return this.#metrics(response);
     if (this.#files[pathname]) return this.#file(this.#files[pathname], response);
     if (this.token && request.headers.cookie !== `session=${encodeURIComponent(this.token)}`) return response.writeHead(401).end();
     if (pathname === '/api/processes') return response.end(JSON.stringify(this.list()));
@@ -92,6 +93,22 @@ export class FakeServer {
   #file(path, response) {
     response.setHeader('Content-Type', types[path.split('.').pop()]);
     response.end(readFileSync(path));
+  }
+
+  /** The table of metrics as far as the page reads it. */
+  #metrics(response) {
+    const words = {
+      in_use_bytes: 'allocated_bytes.all.current', requested_in_use_bytes: 'requested_bytes.all.current',
+      peak_active_bytes: 'active_bytes.all.peak', capacity_bytes: 'reserved_bytes.all.current',
+      split_bytes: 'inactive_split_bytes.all.current', deferred_bytes: 'active_pending_free',
+      allocations: 'allocation.all.allocated', slabs: 'segment.all.current',
+      synchronizations: 'num_sync_all_streams', pressures: 'num_alloc_retries', failures: 'num_ooms',
+      free_bytes: '',
+    };
+    const device = Object.fromEntries(Object.entries(words).map(([name, pytorch]) =>
+      [name, { unit: 'bytes', sentence: `About ${name}.`, pytorch }]));
+    response.setHeader('Content-Type', types.js);
+    response.end(`export const metrics = ${JSON.stringify({ device })};`);
   }
 
   #session(request, response) {

@@ -111,6 +111,8 @@ test('shows the figures of a device allocator beside PyTorch’s words', async (
     assert.match(await textOf(page, '#device-words h2'), /of activations on cuda:0/);
     assert.match(await row('reserved_bytes').innerText(), /^capacity\s+reserved_bytes\s+41\.8 GiB\s+41\.8 GiB/);
     assert.match(await row('num_alloc_retries').innerText(), /pressures\s+num_alloc_retries\s+2/);
+    const head = page.locator('#devices th', { hasText: 'capacity' });
+    assert.equal(await head.getAttribute('title'), 'About capacity_bytes.');
     await page.getByRole('button', { name: 'staging' }).click();
     assert.match(await textOf(page, '#device-words h2'), /of staging on cuda:0/);
     assert.match(await row('reserved_bytes').innerText(), /563 MiB/);

@@ -6,7 +6,8 @@ export class Rows {
   #columns; #body; #rows = new Map(); #sorted = null; #down = true; #items = []; #none;
 
   /**
-   * `columns`: `{name, text, class, value, bar}`; `value(item)` makes a column one to sort by.
+   * `columns`: `{name, text, class, value, bar, about}`; `value(item)` makes a column one to sort by,
+   * `about` is shown where the mouse rests on its head.
    * `press(item)`: what a row's first cell does, which is then a button.
    */
   constructor(card, { columns, key, press, none, label }) {
@@ -24,6 +25,7 @@ export class Rows {
 
   #header(column) {
     const cell = element('th', { class: column.class ?? '', scope: 'col' });
+    if (column.about) cell.title = column.about;
     if (!column.value) {
       cell.textContent = column.name;
       return cell;

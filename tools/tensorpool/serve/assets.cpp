@@ -1,14 +1,36 @@
 #include "serve/assets.hpp"
 
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <tensorpool/metrics.hpp>
+
 #if defined(TENSORPOOL_COMMAND_HAS_PAGE)
 #include "page_assets.hpp"
 #endif
 
 namespace tensorpool::command::serve {
-
 #if defined(TENSORPOOL_COMMAND_HAS_PAGE)
+namespace {
+
+/// A module of the page that is made here: the table of metrics, by what they are of and by name.
+const std::string& metrics_module() {
+    static const std::string module = [] {
+        nlohmann::ordered_json table;
+        for (const MetricDescription& metric : describe_metrics()) {
+            table[metric.of][metric.name] = {
+                {"unit", metric.unit}, {"sentence", metric.sentence}, {"pytorch", metric.pytorch}};
+        }
+        return "export const metrics = " + table.dump() + ";\n";
+    }();
+    return module;
+}
+
+}  // namespace
 
 std::optional<Asset> find_asset(std::string_view path) {
+    if (path == "/metrics.js") return Asset{"text/javascript; charset=utf-8", metrics_module()};
     for (const page::Asset& asset : page::assets()) {
         if (asset.path == path || (path == "/" && asset.path == "/index.html")) {
             return Asset{asset.type, asset.content};

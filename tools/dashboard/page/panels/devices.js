@@ -1,32 +1,39 @@
 // Allocators of device memory, and the figures of one beside PyTorch's words for them.
 
 import { byId, say } from '../elements.js';
+import { metrics } from '../metrics.js';  // made by the server, from the library's table
 import { Rows } from '../rows.js';
 import { bytes, count, named, percent, plain } from '../units.js';
 
-const number = (name, read, text = bytes, kind = 'number') =>
-  ({ name, class: kind, value: read, text: (item) => text(read(item)) });
+/** A column of one metric. */
+const number = (name, metric, kind = 'number') => ({
+  name, class: kind, about: metrics.device[metric].sentence, value: (of) => of[metric],
+  text: (of) => bytes(of[metric]),
+});
 
 const hits = ({ parked_hits, free_hits, allocations }) =>
   (allocations ? Math.min(1, (parked_hits + free_hits) / allocations) : NaN);
 
-/** `[ours, PyTorch's, now, peak, came, went]`; a text stands for a figure, and '' where there is none. */
+/** PyTorch's name of a metric, without which of its values it is. */
+const word = (metric) => metrics.device[metric].pytorch.split('.')[0];
+
+/** `[ours, the metric that PyTorch names, now, peak, came, went]`; '' where there is none. */
 const words = (of) => [
-  ['in use', 'allocated_bytes', bytes(of.in_use_bytes), bytes(of.peak_in_use_bytes),
+  ['in use', 'in_use_bytes', bytes(of.in_use_bytes), bytes(of.peak_in_use_bytes),
     bytes(of.allocated_bytes), bytes(of.deallocated_bytes)],
-  ['asked for', 'requested_bytes', bytes(of.requested_in_use_bytes), '', bytes(of.requested_bytes), ''],
-  ['and deferred', 'active_bytes', bytes(of.in_use_bytes + of.deferred_bytes), bytes(of.peak_active_bytes), '', ''],
-  ['capacity', 'reserved_bytes', bytes(of.capacity_bytes), bytes(of.peak_capacity_bytes),
+  ['asked for', 'requested_in_use_bytes', bytes(of.requested_in_use_bytes), '', bytes(of.requested_bytes), ''],
+  ['and deferred', 'peak_active_bytes', bytes(of.in_use_bytes + of.deferred_bytes), bytes(of.peak_active_bytes), '', ''],
+  ['capacity', 'capacity_bytes', bytes(of.capacity_bytes), bytes(of.peak_capacity_bytes),
     bytes(of.grown_bytes), bytes(of.given_back_bytes)],
-  ['split', 'inactive_split_bytes', bytes(of.split_bytes), '', '', ''],
-  ['deferred', 'active_pending_free', bytes(of.deferred_bytes), '', '', ''],
-  ['blocks', 'allocation', count(Math.max(0, of.allocations - of.deallocations)), '',
+  ['split', 'split_bytes', bytes(of.split_bytes), '', '', ''],
+  ['deferred', 'deferred_bytes', bytes(of.deferred_bytes), '', '', ''],
+  ['blocks', 'allocations', count(Math.max(0, of.allocations - of.deallocations)), '',
     count(of.allocations), count(of.deallocations)],
-  ['slabs', 'segment', count(of.slabs), '', count(of.growths), count(of.give_backs)],
-  ['waits', 'num_sync_all_streams', '', '', count(of.synchronizations), ''],
-  ['pressures', 'num_alloc_retries', '', '', count(of.pressures), ''],
-  ['failures', 'num_ooms', '', '', count(of.failures), ''],
-].map((texts) => ({ texts }));
+  ['slabs', 'slabs', count(of.slabs), '', count(of.growths), count(of.give_backs)],
+  ['waits', 'synchronizations', '', '', count(of.synchronizations), ''],
+  ['pressures', 'pressures', '', '', count(of.pressures), ''],
+  ['failures', 'failures', '', '', count(of.failures), ''],
+].map(([ours, metric, ...values]) => ({ texts: [ours, word(metric), ...values] }));
 
 const column = (name, index, kind) => ({ name, class: kind, text: ({ texts }) => texts[index] });
 
@@ -41,11 +48,11 @@ export class Devices {
       columns: [
         { name: 'allocator', class: 'name', text: ({ name }) => named(name), title: ({ name }) => plain(name) },
         { name: 'device', class: 'word', text: ({ device }) => plain(device) },
-        number('in use', (of) => of.in_use_bytes),
-        number('capacity', (of) => of.capacity_bytes),
-        number('free', (of) => of.free_bytes),
-        number('deferred', (of) => of.deferred_bytes, bytes, 'number extra'),
-        number('hits', hits, percent, 'number extra'),
+        number('in use', 'in_use_bytes'),
+        number('capacity', 'capacity_bytes'),
+        number('free', 'free_bytes'),
+        number('deferred', 'deferred_bytes', 'number extra'),
+        { name: 'hits', class: 'number extra', value: hits, text: (of) => percent(hits(of)) },
       ],
     });
     this.#words = new Rows(this.#wordsCard, {
