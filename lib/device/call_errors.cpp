@@ -23,6 +23,10 @@ std::uint64_t next_id() noexcept {
 
 }  // namespace
 
+void refuse(const std::string& text) {
+    throw DeviceError(DeviceStatus::invalid_argument, text);
+}
+
 CallErrors::CallErrors() noexcept : id_(next_id()) {}
 
 DeviceStatus CallErrors::keep_current(const char* call) noexcept {

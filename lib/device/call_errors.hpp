@@ -2,10 +2,25 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include <tensorpool/device/device_status.hpp>
 
 namespace tensorpool::device {
+
+/// Returns what `body` returns, or ok if it returns nothing.
+template <class Body>
+DeviceStatus status_after(Body&& body) {
+    if constexpr (std::is_void_v<decltype(body())>) {
+        body();
+        return DeviceStatus::ok;
+    } else {
+        return body();
+    }
+}
+
+/// Throws DeviceError with invalid_argument.
+[[noreturn]] void refuse(const std::string& text);
 
 /// What each thread's last failed call to one backend came to. Any thread.
 class CallErrors {
@@ -14,12 +29,13 @@ public:
     CallErrors(const CallErrors&) = delete;
     CallErrors& operator=(const CallErrors&) = delete;
 
-    /// What `body` returns. Where it throws, the status of that (a DeviceError's own; out_of_memory
-    /// for std::bad_alloc, otherwise failed), and its text becomes the thread's last error.
+    /// Returns what `body` returns, or ok if it returns nothing. If it throws, returns the status
+    /// of the exception (a DeviceError's own; out_of_memory for std::bad_alloc, otherwise failed),
+    /// and its text becomes the thread's last error.
     template <class Body>
     DeviceStatus guard(const char* call, Body body) noexcept {
         try {
-            return body();
+            return status_after(body);
         } catch (...) {
             return keep_current(call);
         }

@@ -2,12 +2,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
+#include <tensorpool/device/backend.hpp>
+
 #include "simulation/hazards/vector_clock.hpp"
+#include "simulation/hazards/watch.hpp"
+#include "simulation/schedule/timelines.hpp"
 #include "simulation/stream.hpp"
-#include "simulation/work.hpp"
 
 namespace tensorpool::device {
 
@@ -66,6 +71,34 @@ struct Graph {
     std::uint64_t captured_until = 0;  // the number of the last operation of the capture
     std::vector<Timeline> timelines;   // of its branches; the first one's is not used
     std::shared_ptr<const Mark> last;  // after it was launched last
+};
+
+/// The captures that are under way, and the graphs that were made of captures. Calls that may not
+/// be made in a capture are reported as hazards and refused with DeviceError.
+class SimulatedCaptures {
+public:
+    SimulatedCaptures(Watch& watch, Timelines& timelines) : watch_(watch), timelines_(timelines) {}
+
+    void begin(Stream& stream);
+    /// Ends the capture that began in the stream and returns its graph. The capture is over even
+    /// if streams that it took in were not joined, which is refused.
+    GraphHandle end(Stream& stream);
+
+    std::shared_ptr<Graph> graph(int device, GraphHandle handle) const;
+    void destroy_graph(int device, GraphHandle handle);
+
+    /// The capture because of which the calling thread may not wait or allocate, or nullptr.
+    const Capture* by_this_thread() const noexcept;
+    /// Refuses the call if the stream is captured.
+    void check_free(const Stream& stream, const std::string& call);
+    /// Reports a call that may not be made in this capture, and refuses it.
+    [[noreturn]] void refuse(const Capture& capture, const std::string& call);
+
+private:
+    Watch& watch_;
+    Timelines& timelines_;
+    std::vector<std::shared_ptr<Capture>> under_way_;
+    std::unordered_map<GraphHandle, std::shared_ptr<Graph>> graphs_;
 };
 
 }  // namespace tensorpool::device

@@ -53,23 +53,18 @@ DeviceAbilities SimulatedBackend::abilities(int device) noexcept {
 }
 
 DeviceStatus SimulatedBackend::memory_info(int device, DeviceMemoryInfo& info) noexcept {
-    return simulation_->call(SimulatedCall::memory_info, device, [&](SimulationLock&) {
-        info = simulation_->memory.info(device);
-        return DeviceStatus::ok;
-    });
+    return simulation_->call(SimulatedCall::memory_info, device,
+                             [&](auto& s, auto&) { info = s.memory.info(device); });
 }
 
 DeviceStatus SimulatedBackend::settle_memory(int device) noexcept {
-    return simulation_->call(SimulatedCall::settle_memory, device, [&](SimulationLock&) {
-        simulation_->memory.settle(device);
-        return DeviceStatus::ok;
-    });
+    return simulation_->call(SimulatedCall::settle_memory, device,
+                             [&](auto& s, auto&) { s.memory.settle(device); });
 }
 
 DeviceStatus SimulatedBackend::synchronize_device(int device) noexcept {
-    return simulation_->call(SimulatedCall::synchronize_device, device, [&](SimulationLock& lock) {
-        return simulation_->synchronize(lock, device);
-    });
+    return simulation_->call(SimulatedCall::synchronize_device, device,
+                             [&](auto& s, auto& lock) { s.synchronize(lock, device); });
 }
 
 std::string SimulatedBackend::last_error() {
@@ -81,10 +76,8 @@ std::string SimulatedBackend::last_error() {
 
 DeviceStatus SimulatedBackend::launch(int device, StreamHandle stream,
                                       const SimulatedKernel& kernel) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::launch, device, [&](SimulationLock& lock) {
-        const auto found = s.stream(device, stream);
-        if (found == nullptr) return s.no_stream();
+    return simulation_->call(SimulatedCall::launch, device, [&](auto& s, auto& lock) {
+        const auto found = s.streams.get(device, stream);
         device::Work work;
         work.label = kernel.label;
         work.reads = kernel.reads;
@@ -92,14 +85,14 @@ DeviceStatus SimulatedBackend::launch(int device, StreamHandle stream,
         work.run = kernel.function;
         work.opaque = kernel.function && kernel.reads.empty() && kernel.writes.empty();
         work.duration_ns = kernel.duration_ns;
-        return s.give(lock, *found, std::move(work));
+        s.give(lock, *found, std::move(work));
     });
 }
 
 bool SimulatedBackend::step(int device, StreamHandle stream) noexcept {
     SimulationLock lock(simulation_->mutex);
     if (!simulation_->is_device(device)) return false;
-    const auto found = simulation_->stream(device, stream);
+    const auto found = simulation_->streams.find(device, stream);
     return found != nullptr && simulation_->scheduler.step(lock, *found);
 }
 
@@ -157,12 +150,12 @@ void SimulatedBackend::set_other_process_bytes(int device, std::size_t bytes) no
 
 std::uint64_t SimulatedBackend::now_ns() const noexcept {
     const std::lock_guard guard(simulation_->mutex);
-    return simulation_->now_ns;
+    return simulation_->ordering.now_ns();
 }
 
 void SimulatedBackend::advance_ns(std::uint64_t ns) noexcept {
     const std::lock_guard guard(simulation_->mutex);
-    simulation_->spend(ns);
+    simulation_->ordering.spend(ns);
 }
 
 }  // namespace tensorpool

@@ -1,8 +1,8 @@
 #include <tensorpool/device/simulated_backend.hpp>
 
-#include <atomic>
+#include <utility>
 
-#include "simulation/capture.hpp"
+#include "simulation/block_notes.hpp"
 #include "simulation/simulation.hpp"
 
 namespace tensorpool {
@@ -11,104 +11,105 @@ using device::Capture;
 using device::Graph;
 using device::Simulation;
 using device::SimulationLock;
+using device::Stream;
+using device::Timeline;
+using device::VectorClock;
 
 namespace {
 
-// Only a number: nothing is read by means of it.
-std::uint64_t next_capture_id() noexcept {
-    static std::atomic<std::uint64_t> last{0};
-    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+// From a clock of a capture, which counts the nodes of its branches, to one of the simulation.
+VectorClock clock_of_node(const VectorClock& before, const VectorClock& node,
+                          const std::vector<Timeline>& branches) {
+    VectorClock clock = before;
+    for (std::size_t branch = 0; branch < branches.size(); ++branch) {
+        if (node[branch] == 0) continue;
+        clock.raise(branches[branch].number, branches[branch].tick + node[branch]);
+    }
+    return clock;
+}
+
+bool touch_of_node(Simulation& s, Stream& stream, const Graph& graph, const Capture::Node& node) {
+    const Timeline& branch = graph.timelines[node.branch];
+    const VectorClock clock =
+        clock_of_node(s.ordering.clock_of(stream), node.clock, graph.timelines);
+    device::Toucher by;
+    by.operation = s.watch.operation(node.work.label, stream.name, branch.number,
+                                     branch.tick + node.clock[node.branch]);
+    by.clock = &clock;
+    by.device = stream.device;
+    by.capture = graph.capture->id();
+    by.captured_until = graph.captured_until;
+    return s.checker.touch(by, node.work.reads, node.work.writes);
+}
+
+// Work that touches what is not there is left out, and the launch refused when all else is given.
+void replay(Simulation& s, SimulationLock& lock, const std::shared_ptr<Stream>& on, Graph& graph) {
+    Stream& stream = *on;
+    // One launch of a graph comes after the other, on any streams.
+    if (graph.last != nullptr) s.order_after(lock, stream, *graph.last);
+    graph.timelines[0] = stream.timeline;
+    const auto& nodes = graph.capture->nodes();
+    std::vector<device::Work> works;
+    for (const Capture::Node& node : nodes) {
+        if (touch_of_node(s, stream, graph, node)) works.push_back(node.work);
+    }
+    const bool all_there = works.size() == nodes.size();
+    const VectorClock& last = graph.capture->last_clock();
+    for (std::size_t branch = 0; branch < graph.timelines.size(); ++branch) {
+        Timeline& timeline = graph.timelines[branch];
+        timeline.tick += last[branch];
+        stream.clock.raise(timeline.number, timeline.tick);
+    }
+    stream.timeline = graph.timelines[0];
+    for (device::Work& work : works) s.enqueue(lock, stream, std::move(work));
+    graph.last = s.ordering.mark(on);
+    if (!all_there) s.checker.refuse_touch();
 }
 
 }  // namespace
 
 DeviceStatus SimulatedBackend::begin_capture(int device, StreamHandle stream) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::begin_capture, device, [&](SimulationLock&) {
-        if (!s.options.graph_capture) return DeviceStatus::not_supported;
-        const auto found = s.stream(device, stream);
-        if (found == nullptr) return s.no_stream();
-        if (found->capture != nullptr) return s.illegal(found->capture.get(), "begin_capture");
-        found->capture = std::make_shared<Capture>(*found, next_capture_id(),
-                                                   s.watch.operation("begin_capture", found->name));
-        found->branch = 0;
-        s.captures.push_back(found->capture);
-        return DeviceStatus::ok;
+    return simulation_->call(SimulatedCall::begin_capture, device, [&](auto& s, auto&) {
+        const auto found = s.streams.get(device, stream);
+        s.captures.check_free(*found, "begin_capture");
+        s.captures.begin(*found);
     });
 }
 
 DeviceStatus SimulatedBackend::end_capture(int device, StreamHandle stream,
                                            GraphHandle* graph) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::end_capture, device, [&](SimulationLock&) {
-        if (!s.options.graph_capture) return DeviceStatus::not_supported;
-        const auto found = s.stream(device, stream);
-        if (found == nullptr) return s.no_stream();
-        const auto capture = found->capture;
-        if (capture == nullptr || !capture->began_in(*found)) {
-            return s.refuse(DeviceStatus::invalid_argument, "no capture began in this stream");
-        }
-        std::erase(s.captures, capture);
-        if (!capture->end()) return s.illegal(capture.get(), "end_capture with streams not joined");
-        auto made = std::make_shared<Graph>();
-        made->captured_until = s.watch.operations;
-        made->timelines.resize(1);
-        while (made->timelines.size() < capture->branches()) {
-            made->timelines.push_back(s.timelines.take(s.watch.host));
-        }
-        made->device = device;
-        made->capture = capture;
-        *graph = reinterpret_cast<GraphHandle>(made.get());
-        s.graphs.emplace(*graph, std::move(made));
-        return DeviceStatus::ok;
+    return simulation_->call(SimulatedCall::end_capture, device, [&](auto& s, auto&) {
+        *graph = s.captures.end(*s.streams.get(device, stream));
     });
 }
 
 DeviceStatus SimulatedBackend::capture_state(int device, StreamHandle stream,
                                              CaptureState& state) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::capture_state, device, [&](SimulationLock&) {
-        const auto found = s.stream(device, stream);
-        if (found == nullptr) return s.no_stream();
+    return simulation_->call(SimulatedCall::capture_state, device, [&](auto& s, auto&) {
+        const auto found = s.streams.get(device, stream);
         state = {};
         if (found->capture != nullptr) state = {true, found->capture->id()};
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus SimulatedBackend::launch_graph(int device, GraphHandle graph,
                                             StreamHandle stream) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::launch_graph, device, [&](SimulationLock& lock) {
-        if (!s.options.graph_capture) return DeviceStatus::not_supported;
-        const auto found = s.stream(device, stream);
-        if (found == nullptr) return s.no_stream();
-        const auto launched = s.graph(device, graph);
-        if (launched == nullptr) return s.refuse(DeviceStatus::invalid_argument, "no such graph");
-        if (found->capture != nullptr) return s.illegal(found->capture.get(), "launch_graph");
-        return s.replay(lock, found, launched);
+    return simulation_->call(SimulatedCall::launch_graph, device, [&](auto& s, auto& lock) {
+        const auto found = s.streams.get(device, stream);
+        const auto launched = s.captures.graph(device, graph);
+        s.captures.check_free(*found, "launch_graph");
+        replay(s, lock, found, *launched);
     });
 }
 
 DeviceStatus SimulatedBackend::destroy_graph(int device, GraphHandle graph) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::destroy_graph, device, [&](SimulationLock&) {
-        if (!s.options.graph_capture) return DeviceStatus::not_supported;
-        const auto found = s.graph(device, graph);
-        if (found == nullptr) return s.refuse(DeviceStatus::invalid_argument, "no such graph");
-        for (std::size_t branch = 1; branch < found->timelines.size(); ++branch) {
-            s.timelines.give(found->timelines[branch]);
-        }
-        s.graphs.erase(graph);
-        return DeviceStatus::ok;
-    });
+    return simulation_->call(SimulatedCall::destroy_graph, device,
+                             [&](auto& s, auto&) { s.captures.destroy_graph(device, graph); });
 }
 
 void SimulatedBackend::note_block(const BlockNote& note) noexcept {
-    (void)simulation_->call(SimulatedCall::note_block, note.device, [&](SimulationLock&) {
-        simulation_->note(note);
-        return DeviceStatus::ok;
-    });
+    (void)simulation_->call(SimulatedCall::note_block, note.device,
+                            [&](auto& s, auto&) { device::note_block(s, note); });
 }
 
 }  // namespace tensorpool

@@ -7,12 +7,14 @@
 
 namespace tensorpool {
 
-using device::duration_ns;
-using device::Simulation;
-using device::SimulationLock;
+using device::refuse;
 using device::Work;
 
 namespace {
+
+std::uint64_t duration_ns(std::size_t bytes, double bytes_per_ns) noexcept {
+    return static_cast<std::uint64_t>(static_cast<double>(bytes) / bytes_per_ns);
+}
 
 double bandwidth(const SimulationOptions& options, CopyKind kind) noexcept {
     switch (kind) {
@@ -51,55 +53,47 @@ std::string copy_label(CopyKind kind) {
     return std::string("copy ") + to_string(kind);
 }
 
-DeviceStatus no_kind(Simulation& s) {
-    return s.refuse(DeviceStatus::invalid_argument, "no such kind of copy");
+void check_kind(CopyKind kind) {
+    if (kind > CopyKind::device_to_device) refuse("no such kind of copy");
 }
 
 }  // namespace
 
 DeviceStatus SimulatedBackend::copy(int device, CopyKind kind, void* to, const void* from,
                                     std::size_t bytes) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::copy, device, [&](SimulationLock& lock) {
-        if (kind > CopyKind::device_to_device) return no_kind(s);
-        if (bytes == 0) return DeviceStatus::ok;
-        return s.do_now(lock, device,
-                        copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind)));
+    return simulation_->call(SimulatedCall::copy, device, [&](auto& s, auto&) {
+        check_kind(kind);
+        if (bytes == 0) return;
+        s.do_now(device, copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind)));
     });
 }
 
 DeviceStatus SimulatedBackend::copy_async(int device, CopyKind kind, void* to, const void* from,
                                           std::size_t bytes, StreamHandle stream) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::copy_async, device, [&](SimulationLock& lock) {
-        const auto found = s.stream(device, stream);
-        if (found == nullptr) return s.no_stream();
-        if (kind > CopyKind::device_to_device) return no_kind(s);
-        if (bytes == 0) return DeviceStatus::ok;
-        return s.give(lock, *found,
-                      copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind)));
+    return simulation_->call(SimulatedCall::copy_async, device, [&](auto& s, auto& lock) {
+        const auto found = s.streams.get(device, stream);
+        check_kind(kind);
+        if (bytes == 0) return;
+        s.give(lock, *found,
+               copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind)));
     });
 }
 
 DeviceStatus SimulatedBackend::fill(int device, void* memory, std::uint8_t byte,
                                     std::size_t bytes) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::fill, device, [&](SimulationLock& lock) {
-        if (bytes == 0) return DeviceStatus::ok;
-        return s.do_now(lock, device,
-                        fill_work(memory, byte, bytes, s.options.device_to_device_bytes_per_ns));
+    return simulation_->call(SimulatedCall::fill, device, [&](auto& s, auto&) {
+        if (bytes == 0) return;
+        s.do_now(device, fill_work(memory, byte, bytes, s.options.device_to_device_bytes_per_ns));
     });
 }
 
 DeviceStatus SimulatedBackend::fill_async(int device, void* memory, std::uint8_t byte,
                                           std::size_t bytes, StreamHandle stream) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::fill_async, device, [&](SimulationLock& lock) {
-        const auto found = s.stream(device, stream);
-        if (found == nullptr) return s.no_stream();
-        if (bytes == 0) return DeviceStatus::ok;
-        return s.give(lock, *found,
-                      fill_work(memory, byte, bytes, s.options.device_to_device_bytes_per_ns));
+    return simulation_->call(SimulatedCall::fill_async, device, [&](auto& s, auto& lock) {
+        const auto found = s.streams.get(device, stream);
+        if (bytes == 0) return;
+        s.give(lock, *found,
+               fill_work(memory, byte, bytes, s.options.device_to_device_bytes_per_ns));
     });
 }
 
@@ -110,29 +104,23 @@ bool SimulatedBackend::can_access_peer(int device, int peer) noexcept {
 }
 
 DeviceStatus SimulatedBackend::enable_peer_access(int device, int peer) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::enable_peer_access, device, [&](SimulationLock&) {
-        if (!can_access_peer(device, peer)) {
-            return s.refuse(DeviceStatus::invalid_argument, "no such peer");
-        }
+    return simulation_->call(SimulatedCall::enable_peer_access, device, [&](auto& s, auto&) {
+        if (!can_access_peer(device, peer)) refuse("no such peer");
         s.peers[static_cast<std::size_t>(device)][static_cast<std::size_t>(peer)] = true;
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus SimulatedBackend::copy_peer_async(int to_device, void* to, int from_device,
                                                const void* from, std::size_t bytes,
                                                StreamHandle stream) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::copy_peer_async, to_device, [&](SimulationLock& lock) {
-        const auto found = s.stream(to_device, stream);
-        if (found == nullptr) return s.no_stream();
+    return simulation_->call(SimulatedCall::copy_peer_async, to_device, [&](auto& s, auto& lock) {
+        const auto found = s.streams.get(to_device, stream);
         if (to_device == from_device || !s.reaches(to_device, from_device)) {
-            return s.refuse(DeviceStatus::invalid_argument, "without access to its peer");
+            refuse("without access to its peer");
         }
-        if (bytes == 0) return DeviceStatus::ok;
-        return s.give(lock, *found,
-                      copy_work("copy from peer", to, from, bytes, s.options.peer_bytes_per_ns));
+        if (bytes == 0) return;
+        s.give(lock, *found,
+               copy_work("copy from peer", to, from, bytes, s.options.peer_bytes_per_ns));
     });
 }
 

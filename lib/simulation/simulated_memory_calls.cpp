@@ -1,21 +1,41 @@
 #include <tensorpool/device/simulated_backend.hpp>
 
+#include "base/alignment.hpp"
+#include "simulation/block_notes.hpp"
 #include "simulation/simulation.hpp"
 
 namespace tensorpool {
 
 using device::Allocation;
+using device::LifeKeeper;
+using device::paint_fresh;
+using device::refuse;
+using device::SimulatedMemory;
 using device::Simulation;
 using device::SimulationLock;
 
 namespace {
 
-DeviceStatus check_request(Simulation& s, std::size_t bytes) {
-    if (bytes == 0) return s.refuse(DeviceStatus::invalid_argument, "0 bytes");
-    const std::size_t most = s.book.faults().largest_request;
-    if (most != 0 && bytes > most)
-        return s.refuse(DeviceStatus::out_of_memory, "a fault on demand");
-    return DeviceStatus::ok;
+std::uintptr_t number(const void* address) noexcept {
+    return reinterpret_cast<std::uintptr_t>(address);
+}
+
+[[noreturn]] void run_out(const std::string& text) {
+    throw DeviceError(DeviceStatus::out_of_memory, text);
+}
+
+[[noreturn]] void run_out(const Simulation& s, int device, std::size_t bytes) {
+    run_out(std::to_string(bytes) + " bytes asked, " +
+            std::to_string(s.memory.info(device).free_bytes) + " free");
+}
+
+bool exceeds(std::size_t bytes, std::size_t limit) noexcept {
+    return limit != 0 && bytes > limit;
+}
+
+void check_request(const Simulation& s, std::size_t bytes) {
+    if (bytes == 0) refuse("0 bytes");
+    if (exceeds(bytes, s.book.faults().largest_request)) run_out("a fault on demand");
 }
 
 bool knows(const SimulationOptions& options, StorageKind kind) noexcept {
@@ -23,108 +43,128 @@ bool knows(const SimulationOptions& options, StorageKind kind) noexcept {
     return kind == StorageKind::private_storage || options.managed_storage;
 }
 
-// What `deallocate` may end at this address, or nullptr.
-const Allocation* ending(Simulation& s, int device, void* memory, std::size_t bytes) {
-    const Allocation* const found = s.memory.find_exact(reinterpret_cast<std::uintptr_t>(memory));
-    if (found == nullptr || found->origin != Allocation::Origin::device) return nullptr;
-    const bool right = found->device == device && found->bytes == bytes && !found->ending;
-    return right ? found : nullptr;
+// What begins at this address and has this origin, or nullptr.
+const Allocation* find(const Simulation& s, const void* memory, Allocation::Origin origin) {
+    const Allocation* const found = s.memory.find_exact(number(memory));
+    return found != nullptr && found->origin == origin ? found : nullptr;
 }
 
-DeviceStatus no_memory(Simulation& s, int device, std::size_t bytes) {
-    return s.refuse(DeviceStatus::out_of_memory,
-                    std::to_string(bytes) + " bytes asked, " +
-                        std::to_string(s.memory.info(device).free_bytes) + " free");
+// What `deallocate` may end at this address, or nullptr.
+const Allocation* ending(const Simulation& s, int device, void* memory, std::size_t bytes) {
+    const Allocation* const found = find(s, memory, Allocation::Origin::device);
+    const bool right = found != nullptr && found->device == device && found->bytes == bytes;
+    return right && !found->ending ? found : nullptr;
+}
+
+// Nothing can be ended at the address. That is a hazard, unless only the call's other arguments are
+// wrong.
+[[noreturn]] void refuse_end(Simulation& s, const char* call, const void* memory,
+                             const char* text) {
+    const Allocation* const there = s.memory.find(number(memory));
+    if (there == nullptr || there->ending) {
+        s.lives.wrong_end(s.watch.host_operation(call), number(memory));
+    }
+    refuse(text);
+}
+
+// All devices do their work if some of it may use the memory, which goes.
+void end_life(Simulation& s, SimulationLock& lock, std::uintptr_t address, const char* call,
+              LifeKeeper::Gone gone = LifeKeeper::Gone::no) {
+    const device::Operation operation = s.watch.host_operation(call);
+    if (!s.lives.end(operation, address, s.watch.host, gone)) s.scheduler.drain(lock);
+}
+
+void check_range(const Simulation& s, const void* address, std::size_t bytes) {
+    const std::size_t granularity = s.options.granularity;
+    if (bytes == 0 || !base::is_aligned(bytes, granularity) ||
+        !base::is_aligned(address, granularity)) {
+        refuse("expected multiples of " + std::to_string(granularity) + " above 0");
+    }
+}
+
+void begin_mapping(Simulation& s, std::uintptr_t address, std::size_t bytes, MemoryHandle memory) {
+    s.lives.begin(s.watch.host_operation("map_memory"), address, bytes, s.options.unified_memory);
+    s.lives.restore(memory, address);
+}
+
+void end_mappings(Simulation& s, SimulationLock& lock, std::uintptr_t begin, std::uintptr_t end) {
+    for (std::uintptr_t address = begin; address < end;) {
+        const std::size_t bytes = s.memory.find(address)->bytes;
+        s.lives.save(s.memory.mapped_at(address), address, bytes);
+        end_life(s, lock, address, "unmap_memory");
+        address += bytes;
+    }
 }
 
 }  // namespace
 
 DeviceStatus SimulatedBackend::allocate(int device, std::size_t bytes, StorageKind kind,
                                         void** memory) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::allocate, device, [&](SimulationLock&) {
-        const DeviceStatus status = check_request(s, bytes);
-        if (status != DeviceStatus::ok) return status;
-        if (!knows(s.options, kind)) return DeviceStatus::not_supported;
-        const std::size_t most = s.options.largest_allocation;
-        if (most != 0 && bytes > most) return no_memory(s, device, bytes);
-        void* const found = s.memory.allocate(device, bytes, kind);
-        if (found == nullptr) return no_memory(s, device, bytes);
-        s.paint(found, bytes, Simulation::Paint::fresh);
-        const auto address = reinterpret_cast<std::uintptr_t>(found);
-        s.lives.begin(s.watch.host_operation("allocate"), address, bytes,
-                      s.memory.find(address)->host_reaches);
+    return simulation_->call(SimulatedCall::allocate, device, [&](auto& s, auto&) {
+        check_request(s, bytes);
+        if (!knows(s.options, kind)) throw DeviceError(DeviceStatus::not_supported, "");
+        void* const found = exceeds(bytes, s.options.largest_allocation)
+                                ? nullptr
+                                : s.memory.allocate(device, bytes, kind);
+        if (found == nullptr) run_out(s, device, bytes);
+        paint_fresh(s.options, found, bytes);
+        s.lives.begin(s.watch.host_operation("allocate"), number(found), bytes,
+                      s.memory.find(number(found))->host_reaches);
         *memory = found;
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus SimulatedBackend::deallocate(int device, void* memory, std::size_t bytes,
                                           StorageKind kind) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::deallocate, device, [&](SimulationLock& lock) {
+    return simulation_->call(SimulatedCall::deallocate, device, [&](auto& s, auto& lock) {
         const Allocation* const found = ending(s, device, memory, bytes);
         if (found == nullptr || found->kind != kind) {
-            s.wrong_end("deallocate", memory);
-            return s.refuse(DeviceStatus::invalid_argument, "no such allocation");
+            refuse_end(s, "deallocate", memory, "no such allocation");
         }
-        s.end_life(lock, reinterpret_cast<std::uintptr_t>(memory), "deallocate");
-        s.memory.end(reinterpret_cast<std::uintptr_t>(memory));
-        return DeviceStatus::ok;
+        end_life(s, lock, number(memory), "deallocate");
+        s.memory.end(number(memory));
     });
 }
 
 DeviceStatus SimulatedBackend::allocate_async(int device, std::size_t bytes, StreamHandle stream,
                                               void** memory) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::allocate_async, device, [&](SimulationLock&) {
-        if (!s.options.stream_ordered_allocation) return DeviceStatus::not_supported;
-        const auto on = s.stream(device, stream);
-        if (on == nullptr) return s.no_stream();
-        if (on->capture != nullptr) return s.illegal(on->capture.get(), "allocate_async");
-        const DeviceStatus status = check_request(s, bytes);
-        if (status != DeviceStatus::ok) return status;
+    return simulation_->call(SimulatedCall::allocate_async, device, [&](auto& s, auto&) {
+        const auto on = s.streams.get(device, stream);
+        s.captures.check_free(*on, "allocate_async");
+        check_request(s, bytes);
         void* const found = s.memory.allocate(device, bytes, StorageKind::private_storage);
-        if (found == nullptr) return no_memory(s, device, bytes);
-        s.paint(found, bytes, Simulation::Paint::fresh);
-        s.lives.begin_on_stream(s.next_operation(*on, "allocate_async"),
-                                reinterpret_cast<std::uintptr_t>(found), bytes);
+        if (found == nullptr) run_out(s, device, bytes);
+        paint_fresh(s.options, found, bytes);
+        s.lives.begin_on_stream(s.ordering.next_operation(*on, "allocate_async"), number(found),
+                                bytes);
         *memory = found;
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus SimulatedBackend::deallocate_async(int device, void* memory, std::size_t bytes,
                                                 StreamHandle stream) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::deallocate_async, device, [&](SimulationLock& lock) {
-        if (!s.options.stream_ordered_allocation) return DeviceStatus::not_supported;
-        const auto found = s.stream(device, stream);
-        if (found == nullptr) return s.no_stream();
-        if (found->capture != nullptr) return s.illegal(found->capture.get(), "deallocate_async");
+    return simulation_->call(SimulatedCall::deallocate_async, device, [&](auto& s, auto& lock) {
+        const auto found = s.streams.get(device, stream);
+        s.captures.check_free(*found, "deallocate_async");
         if (ending(s, device, memory, bytes) == nullptr) {
-            s.wrong_end("deallocate_async", memory);
-            return s.refuse(DeviceStatus::invalid_argument, "no such allocation");
+            refuse_end(s, "deallocate_async", memory, "no such allocation");
         }
-        const auto address = reinterpret_cast<std::uintptr_t>(memory);
-        const device::Operation operation = s.next_operation(*found, "deallocate_async");
+        const auto address = number(memory);
+        const device::Operation operation = s.ordering.next_operation(*found, "deallocate_async");
         (void)s.lives.end(operation, address, found->clock);
         s.memory.begin_end(address);
         device::Work work;
         work.then = [&s, address] { s.memory.end(address); };
         s.enqueue(lock, *found, std::move(work));
-        return DeviceStatus::ok;
     });
 }
 
 void* SimulatedBackend::host_pointer(int device, void* memory) noexcept {
     void* found = nullptr;
-    (void)simulation_->call(SimulatedCall::host_pointer, device, [&](SimulationLock&) {
-        const Allocation* const there =
-            simulation_->memory.find(reinterpret_cast<std::uintptr_t>(memory));
+    (void)simulation_->call(SimulatedCall::host_pointer, device, [&](auto& s, auto&) {
+        const Allocation* const there = s.memory.find(number(memory));
         const bool reached = there != nullptr && there->host_reaches && !there->on_host();
         if (reached && there->device == device) found = memory;
-        return DeviceStatus::ok;
     });
     return found;
 }
@@ -133,63 +173,120 @@ void* SimulatedBackend::host_pointer(int device, void* memory) noexcept {
 
 DeviceStatus SimulatedBackend::allocate_pinned(int device, std::size_t bytes,
                                                void** memory) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::allocate_pinned, device, [&](SimulationLock&) {
-        if (bytes == 0) return s.refuse(DeviceStatus::invalid_argument, "0 bytes");
+    return simulation_->call(SimulatedCall::allocate_pinned, device, [&](auto& s, auto&) {
+        if (bytes == 0) refuse("0 bytes");
         void* const found = s.memory.allocate_pinned(device, bytes);
-        if (found == nullptr) return s.refuse(DeviceStatus::out_of_memory, "the host has no more");
-        s.paint(found, bytes, Simulation::Paint::fresh);
-        s.lives.begin(s.watch.host_operation("allocate_pinned"),
-                      reinterpret_cast<std::uintptr_t>(found), bytes, true);
+        if (found == nullptr) run_out("the host has no more");
+        paint_fresh(s.options, found, bytes);
+        s.lives.begin(s.watch.host_operation("allocate_pinned"), number(found), bytes, true);
         *memory = found;
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus SimulatedBackend::deallocate_pinned(int device, void* memory,
                                                  std::size_t bytes) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::deallocate_pinned, device, [&](SimulationLock& lock) {
-        const Allocation* const found =
-            s.memory.find_exact(reinterpret_cast<std::uintptr_t>(memory));
-        if (found == nullptr || found->origin != Allocation::Origin::pinned ||
-            found->bytes != bytes) {
-            s.wrong_end("deallocate_pinned", memory);
-            return s.refuse(DeviceStatus::invalid_argument, "no such pinned memory");
+    return simulation_->call(SimulatedCall::deallocate_pinned, device, [&](auto& s, auto& lock) {
+        const Allocation* const found = find(s, memory, Allocation::Origin::pinned);
+        if (found == nullptr || found->bytes != bytes) {
+            refuse_end(s, "deallocate_pinned", memory, "no such pinned memory");
         }
-        s.end_life(lock, reinterpret_cast<std::uintptr_t>(memory), "deallocate_pinned");
-        s.memory.end(reinterpret_cast<std::uintptr_t>(memory));
-        return DeviceStatus::ok;
+        end_life(s, lock, number(memory), "deallocate_pinned");
+        s.memory.end(number(memory));
     });
 }
 
 DeviceStatus SimulatedBackend::register_pinned(int device, void* memory,
                                                std::size_t bytes) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::register_pinned, device, [&](SimulationLock&) {
-        if (memory == nullptr || bytes == 0) {
-            return s.refuse(DeviceStatus::invalid_argument, "nothing to register");
-        }
+    return simulation_->call(SimulatedCall::register_pinned, device, [&](auto& s, auto&) {
+        if (memory == nullptr || bytes == 0) refuse("nothing to register");
         if (!s.memory.register_pinned(device, memory, bytes)) {
-            return s.refuse(DeviceStatus::invalid_argument, "a part of it is registered already");
+            refuse("a part of it is registered already");
         }
-        s.lives.begin(s.watch.host_operation("register_pinned"),
-                      reinterpret_cast<std::uintptr_t>(memory), bytes, true);
-        return DeviceStatus::ok;
+        s.lives.begin(s.watch.host_operation("register_pinned"), number(memory), bytes, true);
     });
 }
 
 DeviceStatus SimulatedBackend::unregister_pinned(int device, void* memory) noexcept {
-    Simulation& s = *simulation_;
-    return s.call(SimulatedCall::unregister_pinned, device, [&](SimulationLock& lock) {
-        const auto address = reinterpret_cast<std::uintptr_t>(memory);
-        const Allocation* const found = s.memory.find_exact(address);
-        if (found == nullptr || found->origin != Allocation::Origin::registered) {
-            return s.refuse(DeviceStatus::invalid_argument, "it is not registered");
+    return simulation_->call(SimulatedCall::unregister_pinned, device, [&](auto& s, auto& lock) {
+        if (find(s, memory, Allocation::Origin::registered) == nullptr) {
+            refuse("it is not registered");
         }
-        s.end_life(lock, address, "unregister_pinned", device::LifeKeeper::Gone::yes);
+        const auto address = number(memory);
+        end_life(s, lock, address, "unregister_pinned", LifeKeeper::Gone::yes);
         s.memory.end(address);
-        return DeviceStatus::ok;
+    });
+}
+
+// Virtual memory ---------------------------------------------------------------------------------
+
+DeviceStatus SimulatedBackend::reserve_addresses(int device, std::size_t bytes,
+                                                 void** address) noexcept {
+    return simulation_->call(SimulatedCall::reserve_addresses, device, [&](auto& s, auto&) {
+        check_range(s, nullptr, bytes);
+        void* const found = s.memory.reserve(device, bytes);
+        if (found == nullptr) run_out("no such address space");
+        *address = found;
+    });
+}
+
+DeviceStatus SimulatedBackend::release_addresses(int device, void* address,
+                                                 std::size_t bytes) noexcept {
+    return simulation_->call(SimulatedCall::release_addresses, device, [&](auto& s, auto&) {
+        check_range(s, address, bytes);
+        if (!s.memory.release(address, bytes)) refuse("not reserved so, or in use");
+        s.lives.forget(number(address), bytes);
+    });
+}
+
+DeviceStatus SimulatedBackend::create_memory(int device, std::size_t bytes,
+                                             MemoryHandle* memory) noexcept {
+    return simulation_->call(SimulatedCall::create_memory, device, [&](auto& s, auto&) {
+        check_range(s, nullptr, bytes);
+        MemoryHandle found = nullptr;
+        if (!exceeds(bytes, s.book.faults().largest_request))
+            found = s.memory.create(device, bytes);
+        if (found == nullptr) run_out(std::to_string(bytes) + " bytes asked");
+        *memory = found;
+    });
+}
+
+DeviceStatus SimulatedBackend::destroy_memory(int device, MemoryHandle memory) noexcept {
+    return simulation_->call(SimulatedCall::destroy_memory, device, [&](auto& s, auto&) {
+        if (!s.memory.destroy(device, memory)) refuse("no such memory, or it is mapped");
+        s.lives.drop(memory);
+    });
+}
+
+DeviceStatus SimulatedBackend::map_memory(int device, void* address, std::size_t bytes,
+                                          MemoryHandle memory) noexcept {
+    return simulation_->call(SimulatedCall::map_memory, device, [&](auto& s, auto&) {
+        check_range(s, address, bytes);
+        switch (s.memory.map(device, address, bytes, memory)) {
+            case SimulatedMemory::Mapped::yes:
+                return begin_mapping(s, number(address), bytes, memory);
+            case SimulatedMemory::Mapped::no_memory:
+                run_out("the host has no more");
+            case SimulatedMemory::Mapped::not_there:
+                break;
+        }
+        refuse("not whole unmapped memory at free reserved addresses");
+    });
+}
+
+DeviceStatus SimulatedBackend::unmap_memory(int device, void* address, std::size_t bytes) noexcept {
+    return simulation_->call(SimulatedCall::unmap_memory, device, [&](auto& s, auto& lock) {
+        check_range(s, address, bytes);
+        const auto begin = number(address);
+        if (!s.memory.can_unmap(device, begin, bytes)) {
+            constexpr const char* text = "not one whole mapping or several";
+            if (s.memory.find(begin) != nullptr) refuse(text);
+            refuse_end(s, "unmap_memory", address, text);
+        }
+        end_mappings(s, lock, begin, begin + bytes);
+        if (!s.memory.unmap(begin, bytes)) {
+            throw DeviceError(DeviceStatus::failed,
+                              "the host has no memory to keep the content in");
+        }
     });
 }
 

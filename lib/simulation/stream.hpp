@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <tensorpool/device/simulated_kernel.hpp>
@@ -16,6 +17,17 @@ namespace tensorpool::device {
 
 class Capture;
 struct Stream;
+
+/// Work that is given to a stream.
+struct Work {
+    std::string label;
+    std::vector<MemoryRange> reads;
+    std::vector<MemoryRange> writes;
+    std::function<void()> run;   // outside of the lock
+    std::function<void()> then;  // under it, after that
+    std::uint64_t duration_ns = 0;
+    bool opaque = false;  // it may touch anything
+};
 
 /// What a piece of work touches, for the search that leaves out orders that are the same.
 struct Footprint {

@@ -11,12 +11,9 @@ namespace tensorpool {
 
 using device::HostGraph;
 using device::HostStream;
+using device::refuse;
 
 namespace {
-
-[[noreturn]] void refuse(const std::string& text) {
-    throw DeviceError(DeviceStatus::invalid_argument, text);
-}
 
 void check_range(const char* what, const void* memory, std::size_t bytes) {
     if (memory != nullptr || bytes == 0) return;

@@ -12,10 +12,6 @@
 namespace tensorpool::device {
 namespace {
 
-[[noreturn]] void refuse(const std::string& text) {
-    throw DeviceError(DeviceStatus::invalid_argument, text);
-}
-
 /// Memory that is there and memory that can be promised are two things: the system kills who uses
 /// what it promised too much of.
 void check_available(std::size_t bytes) {

@@ -14,9 +14,6 @@
 namespace tensorpool::device {
 namespace {
 
-[[noreturn]] void refuse(const std::string& text) {
-    throw DeviceError(DeviceStatus::invalid_argument, text);
-}
 [[noreturn]] void run_out(const std::string& text) {
     throw DeviceError(DeviceStatus::out_of_memory, text);
 }

@@ -6,6 +6,7 @@
 
 #include <tensorpool/device/simulated_kernel.hpp>
 
+#include "device/call_errors.hpp"
 #include "simulation/hazards/watch.hpp"
 #include "simulation/simulated_memory.hpp"
 
@@ -36,7 +37,13 @@ public:
     AccessChecker(Watch& watch, const SimulatedMemory& memory, Reaches reaches)
         : watch_(watch), memory_(memory), reaches_(std::move(reaches)) {}
 
-    /// False where it touches what is not there, and nothing of it may be done.
+    /// Like `touch`, but refuses with DeviceError what is not there.
+    void check(const Toucher& by, const std::vector<MemoryRange>& reads,
+               const std::vector<MemoryRange>& writes) {
+        if (!touch(by, reads, writes)) refuse_touch();
+    }
+    [[noreturn]] static void refuse_touch() { refuse("it touches memory that is not there"); }
+    /// Returns false if the access touches what is not there; then nothing of it may be done.
     bool touch(const Toucher& by, const std::vector<MemoryRange>& reads,
                const std::vector<MemoryRange>& writes);
 
