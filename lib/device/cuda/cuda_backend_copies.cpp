@@ -1,17 +1,18 @@
 #include <tensorpool/device/cuda_backend.hpp>
 
-#include <cstring>
+#include <algorithm>
+#include <mutex>
 
 #include "device/cuda/cuda_state.hpp"
-#include "device/cuda/handles.hpp"
 
 namespace tensorpool {
 
+using device::cuda::address_of;
 using device::cuda::CudaDevice;
 using device::cuda::CudaState;
-using device::cuda::driver_address;
-using device::cuda::driver_stream;
+using device::cuda::DeviceNumber;
 using device::cuda::Stream;
+using device::cuda::to_driver;
 
 namespace {
 
@@ -19,15 +20,14 @@ DeviceStatus give_copy(CudaState& state, CopyKind kind, void* to, const void* fr
                        std::size_t bytes, Stream stream) {
     switch (kind) {
         case CopyKind::host_to_host:
-            return state.ask(state.api.copy, driver_address(to), driver_address(from), bytes,
-                             stream);
+            return state.ask(state.api.copy, address_of(to), address_of(from), bytes, stream);
         case CopyKind::host_to_device:
-            return state.ask(state.api.copy_to_device, driver_address(to), from, bytes, stream);
+            return state.ask(state.api.copy_to_device, address_of(to), from, bytes, stream);
         case CopyKind::device_to_host:
-            return state.ask(state.api.copy_to_host, to, driver_address(from), bytes, stream);
+            return state.ask(state.api.copy_to_host, to, address_of(from), bytes, stream);
         case CopyKind::device_to_device:
-            return state.ask(state.api.copy_on_device, driver_address(to), driver_address(from),
-                             bytes, stream);
+            return state.ask(state.api.copy_on_device, address_of(to), address_of(from), bytes,
+                             stream);
     }
     throw DeviceError(DeviceStatus::invalid_argument,
                       "no such kind of copy: " + std::to_string(static_cast<int>(kind)));
@@ -41,6 +41,16 @@ DeviceStatus wait_for(CudaState& state, CudaDevice& device, Give give) {
     const Stream stream = state.copy_stream_of(device);
     give(stream);
     return state.ask(state.api.stream_synchronize, stream);
+}
+
+/// Mapped memory does not follow the contexts' access: it is told for each mapping.
+void let_read_mappings(CudaState& state, CudaDevice& owner, DeviceNumber reader) {
+    const std::lock_guard guard(owner.mapping);
+    if (std::find(owner.readers.begin(), owner.readers.end(), reader) != owner.readers.end()) {
+        return;
+    }
+    for (const auto& [address, bytes] : owner.mappings) state.give_access(address, bytes, reader);
+    owner.readers.push_back(reader);
 }
 
 }  // namespace
@@ -58,7 +68,7 @@ DeviceStatus CudaBackend::copy_async(int device, CopyKind kind, void* to, const 
                                      std::size_t bytes, StreamHandle stream) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         if (bytes == 0) return DeviceStatus::ok;
-        return give_copy(*state_, kind, to, from, bytes, driver_stream(stream));
+        return give_copy(*state_, kind, to, from, bytes, to_driver(stream));
     });
 }
 
@@ -67,7 +77,7 @@ DeviceStatus CudaBackend::fill(int device, void* memory, std::uint8_t byte,
     return state_->run(device, [&](CudaDevice& its) {
         if (bytes == 0) return DeviceStatus::ok;
         return wait_for(*state_, its, [&](Stream stream) {
-            state_->ask(state_->api.fill, driver_address(memory), byte, bytes, stream);
+            state_->ask(state_->api.fill, address_of(memory), byte, bytes, stream);
         });
     });
 }
@@ -76,8 +86,37 @@ DeviceStatus CudaBackend::fill_async(int device, void* memory, std::uint8_t byte
                                      StreamHandle stream) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         if (bytes == 0) return DeviceStatus::ok;
-        return state_->ask(state_->api.fill, driver_address(memory), byte, bytes,
-                           driver_stream(stream));
+        return state_->ask(state_->api.fill, address_of(memory), byte, bytes, stream);
+    });
+}
+
+// Peers ------------------------------------------------------------------------------------------
+
+bool CudaBackend::can_access_peer(int device, int peer) noexcept {
+    int can = 0;
+    state_->errors.guard("cuda", [&] {
+        return state_->ask(state_->api.can_access_peer, &can, state_->device_at(device).number,
+                           state_->device_at(peer).number);
+    });
+    return can != 0;
+}
+
+DeviceStatus CudaBackend::enable_peer_access(int device, int peer) noexcept {
+    return state_->run(device, [&](const CudaDevice& its) {
+        CudaDevice& owner = state_->device_at(peer);
+        state_->ask(state_->api.enable_peer_access, state_->context_of(owner), 0U);
+        let_read_mappings(*state_, owner, its.number);
+    });
+}
+
+DeviceStatus CudaBackend::copy_peer_async(int to_device, void* to, int from_device,
+                                          const void* from, std::size_t bytes,
+                                          StreamHandle stream) noexcept {
+    return state_->run(to_device, [&](CudaDevice& its) {
+        CudaDevice& other = state_->device_at(from_device);
+        if (bytes == 0) return DeviceStatus::ok;
+        return state_->ask(state_->api.copy_peer, address_of(to), state_->context_of(its),
+                           address_of(from), state_->context_of(other), bytes, stream);
     });
 }
 

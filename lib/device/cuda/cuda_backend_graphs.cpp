@@ -1,7 +1,6 @@
 #include <tensorpool/device/cuda_backend.hpp>
 
 #include "device/cuda/cuda_state.hpp"
-#include "device/cuda/handles.hpp"
 
 namespace tensorpool {
 
@@ -9,11 +8,10 @@ using device::cuda::CaptureMode;
 using device::cuda::CaptureStatus;
 using device::cuda::CudaDevice;
 using device::cuda::CudaState;
-using device::cuda::driver_graph;
-using device::cuda::driver_stream;
 using device::cuda::Graph;
 using device::cuda::GraphExec;
 using device::cuda::Stream;
+using device::cuda::to_driver;
 
 namespace {
 
@@ -34,7 +32,7 @@ GraphExec instantiate(CudaState& state, Graph graph) {
 DeviceStatus CudaBackend::begin_capture(int device, StreamHandle stream) noexcept {
     return state_->run(device, [&](const CudaDevice& its) {
         expect_graphs(its);
-        const Stream captured = driver_stream(stream);
+        const Stream captured = to_driver(stream);
         state_->ask(state_->api.begin_capture, captured, CaptureMode::relaxed);
         try {
             state_->captures.begin(captured);
@@ -45,7 +43,6 @@ DeviceStatus CudaBackend::begin_capture(int device, StreamHandle stream) noexcep
             }
             throw;
         }
-        return DeviceStatus::ok;
     });
 }
 
@@ -53,9 +50,9 @@ DeviceStatus CudaBackend::end_capture(int device, StreamHandle stream,
                                       GraphHandle* graph) noexcept {
     return state_->run(device, [&](const CudaDevice& its) {
         expect_graphs(its);
-        state_->captures.end(driver_stream(stream));
+        state_->captures.end(to_driver(stream));
         Graph kept = nullptr;
-        state_->ask(state_->api.end_capture, driver_stream(stream), &kept);
+        state_->ask(state_->api.end_capture, stream, &kept);
         const auto destroy = [&] { state_->api.graph_destroy(kept); };
         try {
             *graph = reinterpret_cast<GraphHandle>(instantiate(*state_, kept));
@@ -64,7 +61,6 @@ DeviceStatus CudaBackend::end_capture(int device, StreamHandle stream,
             throw;
         }
         destroy();
-        return DeviceStatus::ok;
     });
 }
 
@@ -76,8 +72,7 @@ DeviceStatus CudaBackend::capture_state(int device, StreamHandle stream,
         if (!its.abilities.graph_capture || stream == nullptr) return DeviceStatus::ok;
         CaptureStatus status = CaptureStatus::none;
         std::uint64_t id = 0;
-        state_->ask(state_->api.capture_info, driver_stream(stream), &status, &id, nullptr, nullptr,
-                    nullptr);
+        state_->ask(state_->api.capture_info, stream, &status, &id, nullptr, nullptr, nullptr);
         if (status != CaptureStatus::none) state = {true, id};
         return DeviceStatus::ok;
     });
@@ -85,12 +80,11 @@ DeviceStatus CudaBackend::capture_state(int device, StreamHandle stream,
 
 DeviceStatus CudaBackend::launch_graph(int device, GraphHandle graph,
                                        StreamHandle stream) noexcept {
-    return state_->call(device, state_->api.graph_launch, driver_graph(graph),
-                        driver_stream(stream));
+    return state_->call(device, state_->api.graph_launch, graph, stream);
 }
 
 DeviceStatus CudaBackend::destroy_graph(int device, GraphHandle graph) noexcept {
-    return state_->call(device, state_->api.graph_exec_destroy, driver_graph(graph));
+    return state_->call(device, state_->api.graph_exec_destroy, graph);
 }
 
 }  // namespace tensorpool

@@ -1,16 +1,14 @@
 #include <tensorpool/device/cuda_backend.hpp>
 
 #include "device/cuda/cuda_state.hpp"
-#include "device/cuda/handles.hpp"
 
 namespace tensorpool {
 
+using device::cuda::address_of;
 using device::cuda::attach_global;
 using device::cuda::CudaDevice;
 using device::cuda::CudaState;
 using device::cuda::DeviceAddress;
-using device::cuda::driver_address;
-using device::cuda::driver_stream;
 using device::cuda::host_alloc_device_map;
 using device::cuda::host_alloc_portable;
 using device::cuda::host_register_portable;
@@ -59,7 +57,7 @@ DeviceStatus CudaBackend::allocate(int device, std::size_t bytes, StorageKind ki
 DeviceStatus CudaBackend::deallocate(int device, void* memory, std::size_t,
                                      StorageKind kind) noexcept {
     if (kind == StorageKind::shared) return state_->call(device, state_->api.host_free, memory);
-    return state_->call(device, state_->api.memory_free, driver_address(memory));
+    return state_->call(device, state_->api.memory_free, address_of(memory));
 }
 
 DeviceStatus CudaBackend::allocate_async(int device, std::size_t bytes, StreamHandle stream,
@@ -69,24 +67,21 @@ DeviceStatus CudaBackend::allocate_async(int device, std::size_t bytes, StreamHa
         expect_ability(its.abilities.stream_ordered_allocation,
                        "the device, or its driver, has no stream-ordered allocation");
         DeviceAddress address = 0;
-        state_->ask(state_->api.memory_allocate_async, &address, bytes, driver_stream(stream));
+        state_->ask(state_->api.memory_allocate_async, &address, bytes, stream);
         *memory = pointer_of(address);
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus CudaBackend::deallocate_async(int device, void* memory, std::size_t,
                                            StreamHandle stream) noexcept {
-    return state_->call(device, state_->api.memory_free_async, driver_address(memory),
-                        driver_stream(stream));
+    return state_->call(device, state_->api.memory_free_async, address_of(memory), stream);
 }
 
 void* CudaBackend::host_pointer(int device, void* memory) noexcept {
     void* pointer = nullptr;
     // Asked without `ask`: that there is none is no failure.
     state_->run(device, [&](const CudaDevice&) {
-        state_->api.pointer_attribute(&pointer, PointerAttribute::host_pointer,
-                                      driver_address(memory));
+        state_->api.pointer_attribute(&pointer, PointerAttribute::host_pointer, address_of(memory));
         return DeviceStatus::ok;
     });
     return pointer;

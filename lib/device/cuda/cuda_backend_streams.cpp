@@ -1,45 +1,39 @@
 #include <tensorpool/device/cuda_backend.hpp>
 
 #include "device/cuda/cuda_state.hpp"
-#include "device/cuda/handles.hpp"
 
 namespace tensorpool {
 
 using device::cuda::CudaDevice;
-using device::cuda::driver_event;
-using device::cuda::driver_stream;
 
 DeviceStatus CudaBackend::create_stream(int device, StreamHandle* stream) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         device::cuda::Stream made = nullptr;
         state_->ask(state_->api.stream_create, &made, device::cuda::stream_non_blocking);
         *stream = reinterpret_cast<StreamHandle>(made);
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus CudaBackend::destroy_stream(int device, StreamHandle stream) noexcept {
-    return state_->call(device, state_->api.stream_destroy, driver_stream(stream));
+    return state_->call(device, state_->api.stream_destroy, stream);
 }
 
 DeviceStatus CudaBackend::synchronize_stream(int device, StreamHandle stream) noexcept {
-    return state_->call_waiting(device, state_->api.stream_synchronize, driver_stream(stream));
+    return state_->call_waiting(device, state_->api.stream_synchronize, stream);
 }
 
 DeviceStatus CudaBackend::query_stream(int device, StreamHandle stream) noexcept {
-    return state_->call(device, state_->api.stream_query, driver_stream(stream));
+    return state_->call(device, state_->api.stream_query, stream);
 }
 
 DeviceStatus CudaBackend::wait_event(int device, StreamHandle stream, EventHandle event) noexcept {
-    return state_->call(device, state_->api.stream_wait_event, driver_stream(stream),
-                        driver_event(event), 0U);
+    return state_->call(device, state_->api.stream_wait_event, stream, event, 0U);
 }
 
 DeviceStatus CudaBackend::launch_host_function(int device, StreamHandle stream,
                                                void (*function)(void* argument),
                                                void* argument) noexcept {
-    return state_->call(device, state_->api.launch_host_function, driver_stream(stream), function,
-                        argument);
+    return state_->call(device, state_->api.launch_host_function, stream, function, argument);
 }
 
 DeviceStatus CudaBackend::create_event(int device, EventTiming timing,
@@ -50,32 +44,29 @@ DeviceStatus CudaBackend::create_event(int device, EventTiming timing,
                     timing == EventTiming::on ? device::cuda::event_default
                                               : device::cuda::event_disable_timing);
         *event = reinterpret_cast<EventHandle>(made);
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus CudaBackend::destroy_event(int device, EventHandle event) noexcept {
-    return state_->call(device, state_->api.event_destroy, driver_event(event));
+    return state_->call(device, state_->api.event_destroy, event);
 }
 
 DeviceStatus CudaBackend::record_event(int device, EventHandle event,
                                        StreamHandle stream) noexcept {
-    return state_->call(device, state_->api.event_record, driver_event(event),
-                        driver_stream(stream));
+    return state_->call(device, state_->api.event_record, event, stream);
 }
 
 DeviceStatus CudaBackend::query_event(int device, EventHandle event) noexcept {
-    return state_->call(device, state_->api.event_query, driver_event(event));
+    return state_->call(device, state_->api.event_query, event);
 }
 
 DeviceStatus CudaBackend::synchronize_event(int device, EventHandle event) noexcept {
-    return state_->call_waiting(device, state_->api.event_synchronize, driver_event(event));
+    return state_->call_waiting(device, state_->api.event_synchronize, event);
 }
 
 DeviceStatus CudaBackend::elapsed_ms(int device, EventHandle from, EventHandle to,
                                      float* ms) noexcept {
-    return state_->call(device, state_->api.event_elapsed, ms, driver_event(from),
-                        driver_event(to));
+    return state_->call(device, state_->api.event_elapsed, ms, from, to);
 }
 
 }  // namespace tensorpool

@@ -3,16 +3,14 @@
 #include <mutex>
 
 #include "device/cuda/cuda_state.hpp"
-#include "device/cuda/handles.hpp"
 
 namespace tensorpool {
 
+using device::cuda::address_of;
 using device::cuda::AllocationProperties;
 using device::cuda::CudaDevice;
 using device::cuda::CudaState;
 using device::cuda::DeviceAddress;
-using device::cuda::driver_address;
-using device::cuda::driver_memory;
 using device::cuda::MemoryNumber;
 using device::cuda::pointer_of;
 
@@ -50,12 +48,11 @@ DeviceStatus CudaBackend::reserve_addresses(int device, std::size_t bytes,
         state_->ask(state_->api.address_reserve, &reserved, bytes, std::size_t{0}, DeviceAddress{0},
                     0ULL);
         *address = pointer_of(reserved);
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus CudaBackend::release_addresses(int device, void* address, std::size_t bytes) noexcept {
-    return state_->call(device, state_->api.address_free, driver_address(address), bytes);
+    return state_->call(device, state_->api.address_free, address_of(address), bytes);
 }
 
 DeviceStatus CudaBackend::create_memory(int device, std::size_t bytes,
@@ -66,20 +63,19 @@ DeviceStatus CudaBackend::create_memory(int device, std::size_t bytes,
         MemoryNumber made = 0;
         state_->ask(state_->api.memory_create, &made, bytes, &properties, 0ULL);
         *memory = reinterpret_cast<MemoryHandle>(static_cast<std::uintptr_t>(made));
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus CudaBackend::destroy_memory(int device, MemoryHandle memory) noexcept {
-    return state_->call(device, state_->api.memory_release, driver_memory(memory));
+    return state_->call(device, state_->api.memory_release, memory);
 }
 
 DeviceStatus CudaBackend::map_memory(int device, void* address, std::size_t bytes,
                                      MemoryHandle memory) noexcept {
     return state_->run(device, [&](CudaDevice& its) {
-        const DeviceAddress at = driver_address(address);
+        const DeviceAddress at = address_of(address);
         const std::lock_guard guard(its.mapping);
-        state_->ask(state_->api.memory_map, at, bytes, std::size_t{0}, driver_memory(memory), 0ULL);
+        state_->ask(state_->api.memory_map, at, bytes, std::size_t{0}, memory, 0ULL);
         try {
             give_access_to_all(*state_, its, at, bytes);
             its.mappings.emplace(at, bytes);
@@ -87,7 +83,6 @@ DeviceStatus CudaBackend::map_memory(int device, void* address, std::size_t byte
             state_->api.memory_unmap(at, bytes);
             throw;
         }
-        return DeviceStatus::ok;
     });
 }
 
@@ -95,7 +90,7 @@ DeviceStatus CudaBackend::map_memory(int device, void* address, std::size_t byte
 DeviceStatus CudaBackend::unmap_memory(int device, void* address, std::size_t bytes) noexcept {
     return state_->run(device, [&](CudaDevice& its) {
         state_->expect(state_->api.memory_unmap);
-        const DeviceAddress at = driver_address(address);
+        const DeviceAddress at = address_of(address);
         const std::lock_guard guard(its.mapping);
         expect_whole_mappings(its, at, bytes);
         for (auto found = its.mappings.find(at);
@@ -103,7 +98,6 @@ DeviceStatus CudaBackend::unmap_memory(int device, void* address, std::size_t by
             state_->ask(state_->api.memory_unmap, found->first, found->second);
             found = its.mappings.erase(found);
         }
-        return DeviceStatus::ok;
     });
 }
 

@@ -41,22 +41,17 @@ DeviceStatus HostBackend::memory_info(int device, DeviceMemoryInfo& info) noexce
     return state_->call("memory_info", device, [&] {
         const std::size_t total = state_->total_bytes;
         info = {std::min(platform::available_memory(), total), total};
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus HostBackend::settle_memory(int device) noexcept {
-    return state_->call("settle_memory", device, [&] {
-        state_->captures.check_thread();
-        return DeviceStatus::ok;
-    });
+    return state_->call("settle_memory", device, [&] { state_->captures.check_thread(); });
 }
 
 DeviceStatus HostBackend::synchronize_device(int device) noexcept {
     return state_->call("synchronize_device", device, [&] {
         state_->captures.check_thread();
         state_->streams.wait_for_all();
-        return DeviceStatus::ok;
     });
 }
 

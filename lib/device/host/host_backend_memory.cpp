@@ -28,16 +28,13 @@ DeviceStatus HostBackend::allocate(int device, std::size_t bytes, StorageKind ki
     return state_->call("allocate", device, [&] {
         state_->captures.check_thread();
         *memory = state_->memory.allocate(bytes, number_of(kind));
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus HostBackend::deallocate(int device, void* memory, std::size_t bytes,
                                      StorageKind kind) noexcept {
-    return state_->call("deallocate", device, [&] {
-        state_->memory.deallocate(memory, bytes, number_of(kind));
-        return DeviceStatus::ok;
-    });
+    return state_->call("deallocate", device,
+                        [&] { state_->memory.deallocate(memory, bytes, number_of(kind)); });
 }
 
 DeviceStatus HostBackend::allocate_async(int device, std::size_t bytes, StreamHandle stream,
@@ -46,7 +43,6 @@ DeviceStatus HostBackend::allocate_async(int device, std::size_t bytes, StreamHa
         state_->captures.check_thread();
         state_->captures.check_stream(state_->streams.find(stream));
         *memory = state_->memory.allocate(bytes, number_of(StorageKind::private_storage));
-        return DeviceStatus::ok;
     });
 }
 
@@ -63,7 +59,6 @@ DeviceStatus HostBackend::deallocate_async(int device, void* memory, std::size_t
             state_->memory.resume(std::move(leaving));
             throw;
         }
-        return DeviceStatus::ok;
     });
 }
 
@@ -75,83 +70,57 @@ void* HostBackend::host_pointer(int device, void* memory) noexcept {
 
 DeviceStatus HostBackend::reserve_addresses(int device, std::size_t bytes,
                                             void** address) noexcept {
-    return state_->call("reserve_addresses", device, [&] {
-        state_->check_virtual_memory();
-        *address = state_->virtual_memory.reserve(bytes);
-        return DeviceStatus::ok;
-    });
+    return state_->call_virtual("reserve_addresses", device,
+                                [&] { *address = state_->virtual_memory.reserve(bytes); });
 }
 
 DeviceStatus HostBackend::release_addresses(int device, void* address, std::size_t bytes) noexcept {
-    return state_->call("release_addresses", device, [&] {
-        state_->check_virtual_memory();
-        state_->virtual_memory.release(address, bytes);
-        return DeviceStatus::ok;
-    });
+    return state_->call_virtual("release_addresses", device,
+                                [&] { state_->virtual_memory.release(address, bytes); });
 }
 
 DeviceStatus HostBackend::create_memory(int device, std::size_t bytes,
                                         MemoryHandle* memory) noexcept {
-    return state_->call("create_memory", device, [&] {
-        state_->check_virtual_memory();
-        *memory = state_->virtual_memory.create(bytes);
-        return DeviceStatus::ok;
-    });
+    return state_->call_virtual("create_memory", device,
+                                [&] { *memory = state_->virtual_memory.create(bytes); });
 }
 
 DeviceStatus HostBackend::destroy_memory(int device, MemoryHandle memory) noexcept {
-    return state_->call("destroy_memory", device, [&] {
-        state_->check_virtual_memory();
-        state_->virtual_memory.destroy(memory);
-        return DeviceStatus::ok;
-    });
+    return state_->call_virtual("destroy_memory", device,
+                                [&] { state_->virtual_memory.destroy(memory); });
 }
 
 DeviceStatus HostBackend::map_memory(int device, void* address, std::size_t bytes,
                                      MemoryHandle memory) noexcept {
-    return state_->call("map_memory", device, [&] {
-        state_->check_virtual_memory();
-        state_->virtual_memory.map(address, bytes, memory);
-        return DeviceStatus::ok;
-    });
+    return state_->call_virtual("map_memory", device,
+                                [&] { state_->virtual_memory.map(address, bytes, memory); });
 }
 
 DeviceStatus HostBackend::unmap_memory(int device, void* address, std::size_t bytes) noexcept {
-    return state_->call("unmap_memory", device, [&] {
-        state_->check_virtual_memory();
-        state_->virtual_memory.unmap(address, bytes);
-        return DeviceStatus::ok;
-    });
+    return state_->call_virtual("unmap_memory", device,
+                                [&] { state_->virtual_memory.unmap(address, bytes); });
 }
 
 // Pinned host memory -----------------------------------------------------------------------------
 
 DeviceStatus HostBackend::allocate_pinned(int device, std::size_t bytes, void** memory) noexcept {
-    return state_->call("allocate_pinned", device, [&] {
-        *memory = state_->pinned.allocate(bytes, pinned_kind);
-        return DeviceStatus::ok;
-    });
+    return state_->call("allocate_pinned", device,
+                        [&] { *memory = state_->pinned.allocate(bytes, pinned_kind); });
 }
 
 DeviceStatus HostBackend::deallocate_pinned(int device, void* memory, std::size_t bytes) noexcept {
-    return state_->call("deallocate_pinned", device, [&] {
-        state_->pinned.deallocate(memory, bytes, pinned_kind);
-        return DeviceStatus::ok;
-    });
+    return state_->call("deallocate_pinned", device,
+                        [&] { state_->pinned.deallocate(memory, bytes, pinned_kind); });
 }
 
 DeviceStatus HostBackend::register_pinned(int device, void* memory, std::size_t bytes) noexcept {
-    return state_->call("register_pinned", device, [&] {
-        state_->pinned.add_foreign(memory, bytes);
-        return DeviceStatus::ok;
-    });
+    return state_->call("register_pinned", device,
+                        [&] { state_->pinned.add_foreign(memory, bytes); });
 }
 
 DeviceStatus HostBackend::unregister_pinned(int device, void* memory) noexcept {
-    return state_->call("unregister_pinned", device, [&] {
-        state_->pinned.remove_foreign(memory);
-        return DeviceStatus::ok;
-    });
+    return state_->call("unregister_pinned", device,
+                        [&] { state_->pinned.remove_foreign(memory); });
 }
 
 }  // namespace tensorpool

@@ -13,17 +13,13 @@ using device::HostStream;
 // Streams ----------------------------------------------------------------------------------------
 
 DeviceStatus HostBackend::create_stream(int device, StreamHandle* stream) noexcept {
-    return state_->call("create_stream", device, [&] {
-        *stream = state_->streams.create();
-        return DeviceStatus::ok;
-    });
+    return state_->call("create_stream", device, [&] { *stream = state_->streams.create(); });
 }
 
 DeviceStatus HostBackend::destroy_stream(int device, StreamHandle stream) noexcept {
     return state_->call("destroy_stream", device, [&] {
         if (stream != nullptr) state_->captures.forget(state_->streams.find(stream));
         state_->streams.destroy(stream);
-        return DeviceStatus::ok;
     });
 }
 
@@ -33,7 +29,6 @@ DeviceStatus HostBackend::synchronize_stream(int device, StreamHandle stream) no
         state_->captures.check_thread();
         state_->captures.check_stream(waited_for);
         waited_for.wait();
-        return DeviceStatus::ok;
     });
 }
 
@@ -57,7 +52,6 @@ DeviceStatus HostBackend::wait_event(int device, StreamHandle stream, EventHandl
                 waiter.give([to = mark.stream, number = mark.number] { to->wait_until(number); });
             }
         }
-        return DeviceStatus::ok;
     });
 }
 
@@ -65,9 +59,8 @@ DeviceStatus HostBackend::launch_host_function(int device, StreamHandle stream,
                                                void (*function)(void*), void* argument) noexcept {
     return state_->call("launch_host_function", device, [&] {
         HostStream& worker = state_->streams.find(stream);
-        if (function == nullptr) State::refuse("function nullptr, expected one");
+        if (function == nullptr) device::refuse("function nullptr, expected one");
         state_->give(worker, [function, argument] { function(argument); });
-        return DeviceStatus::ok;
     });
 }
 
@@ -77,17 +70,15 @@ DeviceStatus HostBackend::create_event(int device, EventTiming timing,
                                        EventHandle* event) noexcept {
     return state_->call("create_event", device, [&] {
         *event = state_->events.add([timing](HostEvent& made) { made.begin_life(timing); });
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus HostBackend::destroy_event(int device, EventHandle event) noexcept {
     return state_->call("destroy_event", device, [&] {
         HostEvent& ended = state_->event_of(event);
-        if (!state_->events.end(event)) State::refuse("event destroyed by two threads at once");
+        if (!state_->events.end(event)) device::refuse("event destroyed by two threads at once");
         ended.end_life();
         state_->events.recycle(event);
-        return DeviceStatus::ok;
     });
 }
 
@@ -101,7 +92,6 @@ DeviceStatus HostBackend::record_event(int device, EventHandle event,
         } else {
             recorder.record(recorded);
         }
-        return DeviceStatus::ok;
     });
 }
 
@@ -116,7 +106,6 @@ DeviceStatus HostBackend::synchronize_event(int device, EventHandle event) noexc
     return state_->call("synchronize_event", device, [&] {
         state_->captures.check_thread();
         state_->awaited_mark(event).wait();
-        return DeviceStatus::ok;
     });
 }
 
@@ -126,10 +115,10 @@ DeviceStatus HostBackend::elapsed_ms(int device, EventHandle from, EventHandle t
         const HostEvent::Time begin = state_->event_of(from).time();
         const HostEvent::Time end = state_->event_of(to).time();
         if (begin.timing == EventTiming::off || end.timing == EventTiming::off) {
-            State::refuse("an event without timing, expected two that were created with it");
+            device::refuse("an event without timing, expected two that were created with it");
         }
         if (begin.mark.stream == nullptr || end.mark.stream == nullptr) {
-            State::refuse(
+            device::refuse(
                 "an event that was never recorded, or in a capture, expected two that were");
         }
         if (!begin.is_reached || !end.is_reached) return DeviceStatus::not_ready;

@@ -38,7 +38,6 @@ DeviceStatus HostBackend::copy(int device, CopyKind kind, void* to, const void* 
         state_->captures.check_thread();
         check_copy(kind, to, from, bytes);
         if (bytes != 0) std::memcpy(to, from, bytes);
-        return DeviceStatus::ok;
     });
 }
 
@@ -48,7 +47,6 @@ DeviceStatus HostBackend::copy_async(int device, CopyKind kind, void* to, const 
         HostStream& worker = state_->streams.find(stream);
         check_copy(kind, to, from, bytes);
         if (bytes != 0) state_->give(worker, [to, from, bytes] { std::memcpy(to, from, bytes); });
-        return DeviceStatus::ok;
     });
 }
 
@@ -58,7 +56,6 @@ DeviceStatus HostBackend::fill(int device, void* memory, std::uint8_t byte,
         state_->captures.check_thread();
         check_range("memory", memory, bytes);
         if (bytes != 0) std::memset(memory, byte, bytes);
-        return DeviceStatus::ok;
     });
 }
 
@@ -69,17 +66,14 @@ DeviceStatus HostBackend::fill_async(int device, void* memory, std::uint8_t byte
         check_range("memory", memory, bytes);
         if (bytes != 0)
             state_->give(worker, [memory, byte, bytes] { std::memset(memory, byte, bytes); });
-        return DeviceStatus::ok;
     });
 }
 
 // Graph capture ----------------------------------------------------------------------------------
 
 DeviceStatus HostBackend::begin_capture(int device, StreamHandle stream) noexcept {
-    return state_->call("begin_capture", device, [&] {
-        state_->captures.begin(state_->streams.find(stream));
-        return DeviceStatus::ok;
-    });
+    return state_->call("begin_capture", device,
+                        [&] { state_->captures.begin(state_->streams.find(stream)); });
 }
 
 DeviceStatus HostBackend::end_capture(int device, StreamHandle stream,
@@ -88,16 +82,13 @@ DeviceStatus HostBackend::end_capture(int device, StreamHandle stream,
         auto made =
             std::make_shared<const HostGraph>(state_->captures.end(state_->streams.find(stream)));
         *graph = state_->graphs.add([&](auto& kept) { kept = std::move(made); });
-        return DeviceStatus::ok;
     });
 }
 
 DeviceStatus HostBackend::capture_state(int device, StreamHandle stream,
                                         CaptureState& state) noexcept {
-    return state_->call("capture_state", device, [&] {
-        state = state_->captures.state(state_->streams.find(stream));
-        return DeviceStatus::ok;
-    });
+    return state_->call("capture_state", device,
+                        [&] { state = state_->captures.state(state_->streams.find(stream)); });
 }
 
 DeviceStatus HostBackend::launch_graph(int device, GraphHandle graph,
@@ -108,7 +99,6 @@ DeviceStatus HostBackend::launch_graph(int device, GraphHandle graph,
         state_->give(worker, [work = state_->graph_of(graph)] {
             for (const HostStream::Work& piece : *work) piece();
         });
-        return DeviceStatus::ok;
     });
 }
 
@@ -118,7 +108,6 @@ DeviceStatus HostBackend::destroy_graph(int device, GraphHandle graph) noexcept 
         if (kept == nullptr || !state_->graphs.end(graph)) State::refuse_graph(graph);
         *kept = nullptr;
         state_->graphs.recycle(graph);
-        return DeviceStatus::ok;
     });
 }
 

@@ -32,25 +32,32 @@ struct HostBackend::State {
         if (name.empty()) name = "CPU";
     }
 
-    /// What `body` returns or throws, for device 0.
+    /// Makes a call for device 0: returns what `body` returns, ok if that is nothing, or the status
+    /// of what it throws.
     template <class Body>
     DeviceStatus call(const char* function, int device, Body body) noexcept {
         return errors.guard(function, [&] {
             if (device != 0) {
-                refuse("device " + std::to_string(device) + ", expected 0, the only one");
+                device::refuse("device " + std::to_string(device) + ", expected 0, the only one");
             }
             return body();
         });
     }
-
-    [[noreturn]] static void refuse(const std::string& text) {
-        throw DeviceError(DeviceStatus::invalid_argument, text);
+    /// Makes a call that needs virtual memory.
+    template <class Body>
+    DeviceStatus call_virtual(const char* function, int device, Body body) noexcept {
+        return call(function, device, [&] {
+            if (!virtual_memory.is_there()) {
+                throw DeviceError(DeviceStatus::not_supported, "this system cannot move memory");
+            }
+            body();
+        });
     }
 
     HostEvent& event_of(EventHandle handle) const {
         if (HostEvent* const event = events.find(handle)) return *event;
-        refuse("event " + device::to_text(handle) +
-               ": expected one that was created and not destroyed");
+        device::refuse("event " + device::to_text(handle) +
+                       ": expected one that was created and not destroyed");
     }
 
     /// Into the stream's queue, or into its capture.
@@ -67,17 +74,12 @@ struct HostBackend::State {
     }
 
     [[noreturn]] static void refuse_graph(GraphHandle handle) {
-        refuse("graph " + device::to_text(handle) +
-               ": expected one that was captured and not destroyed");
+        device::refuse("graph " + device::to_text(handle) +
+                       ": expected one that was captured and not destroyed");
     }
     std::shared_ptr<const HostGraph> graph_of(GraphHandle handle) const {
         if (const auto* const graph = graphs.find(handle)) return *graph;
         refuse_graph(handle);
-    }
-
-    void check_virtual_memory() const {
-        if (virtual_memory.is_there()) return;
-        throw DeviceError(DeviceStatus::not_supported, "this system cannot move memory");
     }
 
     const std::size_t total_bytes = platform::total_memory();
