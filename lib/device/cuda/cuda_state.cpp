@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "device/cuda/driver_status.hpp"
-
 namespace tensorpool::device::cuda {
 namespace {
 

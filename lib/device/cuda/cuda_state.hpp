@@ -19,6 +19,10 @@
 
 namespace tensorpool::device::cuda {
 
+/// Returns what a result of the driver means to users of a backend. Results without a meaning of
+/// their own are `failed`.
+DeviceStatus status_of(Result result) noexcept;
+
 // The backend's handles are the driver's under another name. All else is handed on as it is.
 inline Stream to_driver(StreamHandle stream) noexcept {
     return reinterpret_cast<Stream>(stream);

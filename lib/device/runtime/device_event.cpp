@@ -43,10 +43,7 @@ void DeviceEvent::record(StreamHandle stream) {
 }
 
 bool DeviceEvent::query() const {
-    const DeviceStatus status = core_->backend().query_event(core_->index(), event_);
-    if (status == DeviceStatus::not_ready) return false;
-    core_->check(status, "query_event");
-    return true;
+    return core_->is_done(core_->backend().query_event(core_->index(), event_), "query_event");
 }
 
 void DeviceEvent::synchronize() const {

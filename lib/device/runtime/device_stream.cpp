@@ -37,10 +37,7 @@ void DeviceStream::synchronize() const {
 }
 
 bool DeviceStream::query() const {
-    const DeviceStatus status = core_->backend().query_stream(core_->index(), stream_);
-    if (status == DeviceStatus::not_ready) return false;
-    core_->check(status, "query_stream");
-    return true;
+    return core_->is_done(core_->backend().query_stream(core_->index(), stream_), "query_stream");
 }
 
 void DeviceStream::wait(const DeviceEvent& event) const {
@@ -55,14 +52,7 @@ void DeviceStream::wait(const DeviceEvent& event) const {
 }
 
 void DeviceStream::launch(std::function<void()> function) const {
-    auto stored = std::make_unique<std::function<void()>>(std::move(function));
-    const auto call = [](void* argument) {
-        const std::unique_ptr<std::function<void()>> taken(
-            static_cast<std::function<void()>*>(argument));
-        (*taken)();
-    };
-    core_->call_once(stream_, call, stored.get(), "launch");
-    (void)stored.release();
+    core_->call_once(stream_, std::move(function), "launch");
 }
 
 }  // namespace tensorpool

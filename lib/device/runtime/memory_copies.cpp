@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <optional>
 
 namespace tensorpool::device {
@@ -131,23 +130,6 @@ void copy_in_pieces(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
     to.core.synchronize_stream(to.stream);
 }
 
-// Devices fill their own memory only.
-void fill_by_host(const CopyEnd& end, std::uint8_t byte, std::size_t bytes) {
-    struct Fill {
-        void* memory;
-        std::uint8_t byte;
-        std::size_t bytes;
-    };
-    auto work = std::make_unique<Fill>(Fill{end.memory, byte, bytes});
-    const auto call = [](void* argument) {
-        const std::unique_ptr<Fill> taken(static_cast<Fill*>(argument));
-        std::memset(taken->memory, taken->byte, taken->bytes);
-    };
-    RuntimeCore& core = end.core;
-    core.call_once(end.stream, call, work.get(), "fill of host memory");
-    (void)work.release();
-}
-
 }  // namespace
 
 void copy_between(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
@@ -158,10 +140,12 @@ void copy_between(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
 
 void fill(const CopyEnd& end, std::uint8_t byte, std::size_t bytes) {
     RuntimeCore& core = end.core;
-    Backend& backend = core.backend();
-    if (end.on_host() && core.device().type != DeviceType::cpu)
-        return fill_by_host(end, byte, bytes);
-    core.check(backend.fill_async(core.index(), end.memory, byte, bytes, end.stream),
+    // Devices fill their own memory only.
+    if (end.on_host() && core.device().type != DeviceType::cpu) {
+        const auto set = [memory = end.memory, byte, bytes] { std::memset(memory, byte, bytes); };
+        return core.call_once(end.stream, set, "fill of host memory");
+    }
+    core.check(core.backend().fill_async(core.index(), end.memory, byte, bytes, end.stream),
                "fill in a stream", bytes);
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "device/runtime/check_status.hpp"
-#include "device/runtime/forks.hpp"
+#include "device/runtime/device_changes.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -112,8 +112,9 @@ void RuntimeCore::wait_and_copy(CopyKind kind, void* to, const void* from, std::
     copy(kind, to, from, bytes);
 }
 
-void RuntimeCore::call_once(StreamHandle stream, void (*function)(void*), void* argument,
-                            const char* call) {
+void RuntimeCore::call_once(StreamHandle stream, std::function<void()> function, const char* call) {
+    using Function = std::function<void()>;
+    auto stored = std::make_unique<Function>(std::move(function));
     CaptureState state;
     check(backend_->capture_state(index(), stream, state), call);
     if (state.capturing) {
@@ -123,7 +124,12 @@ void RuntimeCore::call_once(StreamHandle stream, void (*function)(void*), void* 
                               "graph may be launched often; expected a stream that is not "
                               "captured, or Backend::launch_host_function");
     }
-    check(backend_->launch_host_function(index(), stream, function, argument), call);
+    const auto run = [](void* argument) {
+        const std::unique_ptr<Function> taken(static_cast<Function*>(argument));
+        (*taken)();
+    };
+    check(backend_->launch_host_function(index(), stream, run, stored.get()), call);
+    (void)stored.release();
 }
 
 void RuntimeCore::synchronize_stream(StreamHandle stream) {
@@ -131,14 +137,19 @@ void RuntimeCore::synchronize_stream(StreamHandle stream) {
 }
 
 void RuntimeCore::check(DeviceStatus status, const char* call) const {
-    if (status != DeviceStatus::ok) [[unlikely]]
-        throw_status(status, call, device_, *backend_);
+    check_status(status, call, device_, *backend_);
 }
 
 void RuntimeCore::check(DeviceStatus status, const char* call, std::size_t bytes) const {
     if (status != DeviceStatus::ok) [[unlikely]]
         throw_status(status, std::string(call) + " of " + std::to_string(bytes) + " bytes", device_,
                      *backend_);
+}
+
+bool RuntimeCore::is_done(DeviceStatus status, const char* call) const {
+    if (status == DeviceStatus::not_ready) return false;
+    check(status, call);
+    return true;
 }
 
 }  // namespace tensorpool::device

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 
 #include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/caching_allocator.hpp>
@@ -12,9 +15,34 @@
 #include <tensorpool/device/pinned_allocator.hpp>
 #include <tensorpool/device/runtime_options.hpp>
 
-#include "device/runtime/made_once.hpp"
-
 namespace tensorpool::device {
+
+/// An object that the first thread that needs it makes, while others wait. If making it throws, the
+/// next call tries again.
+template <class T>
+class MadeOnce {
+public:
+    template <class Make>
+    T& get(Make make) {
+        // Acquire: pairs with the release below, so that what was made is seen whole.
+        if (T* const made = made_.load(std::memory_order_acquire)) return *made;
+        const std::lock_guard guard(mutex_);
+        if (owned_ == nullptr) {
+            owned_ = make();
+            made_.store(owned_.get(), std::memory_order_release);
+        }
+        return *owned_;
+    }
+    /// nullptr before it is made.
+    T* get_if_made() const noexcept { return made_.load(std::memory_order_acquire); }
+    /// It is never destroyed.
+    void abandon() noexcept { (void)owned_.release(); }
+
+private:
+    std::mutex mutex_;
+    std::unique_ptr<T> owned_;
+    std::atomic<T*> made_{nullptr};
+};
 
 /// What of a runtime its memory, streams and events need, and keep as long as they live: a backend
 /// and allocators over it. Any thread.
@@ -53,15 +81,17 @@ public:
     /// a graph, or for later, where it throws.
     void wait_and_copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
                        StreamHandle stream);
-    /// Calls the function once, in the stream's order, and then owns the argument. Throws
-    /// DeviceError where the stream is captured: a graph may be launched often, or never.
-    void call_once(StreamHandle stream, void (*function)(void*), void* argument, const char* call);
+    /// Calls the function once, in the stream's order. Throws DeviceError if the stream is
+    /// captured: a graph may be launched often, or never.
+    void call_once(StreamHandle stream, std::function<void()> function, const char* call);
     void synchronize_stream(StreamHandle stream);
 
     /// Throws DeviceError unless the call that has just returned this succeeded.
     void check(DeviceStatus status, const char* call) const;
-    /// The same, of a call for so many bytes.
+    /// Throws DeviceError unless the call for so many bytes that has just returned this succeeded.
     void check(DeviceStatus status, const char* call, std::size_t bytes) const;
+    /// Whether the work that was queried is done. Throws DeviceError if the query failed.
+    bool is_done(DeviceStatus status, const char* call) const;
 
 private:
     HostAllocator& host();

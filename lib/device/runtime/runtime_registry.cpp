@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "device/runtime/device_changes.hpp"
-#include "device/runtime/forks.hpp"
 
 namespace tensorpool::device {
 namespace {

@@ -1,4 +1,4 @@
-#include "device/cuda/driver_status.hpp"
+#include "device/cuda/cuda_state.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,5 @@
-#include "device/runtime/forks.hpp"
-
 #include "device/runtime/device_changes.hpp"
+
 #include "platform/process/fork_handlers.hpp"
 
 namespace tensorpool::device {
