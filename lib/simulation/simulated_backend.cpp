@@ -54,12 +54,12 @@ DeviceAbilities SimulatedBackend::abilities(int device) noexcept {
 
 DeviceStatus SimulatedBackend::memory_info(int device, DeviceMemoryInfo& info) noexcept {
     return simulation_->call(SimulatedCall::memory_info, device,
-                             [&](auto& s, auto&) { info = s.memory.info(device); });
+                             [&](auto& s, auto&) { info = s.memory.share(device).info(); });
 }
 
 DeviceStatus SimulatedBackend::settle_memory(int device) noexcept {
     return simulation_->call(SimulatedCall::settle_memory, device,
-                             [&](auto& s, auto&) { s.memory.settle(device); });
+                             [&](auto& s, auto&) { s.memory.share(device).late = 0; });
 }
 
 DeviceStatus SimulatedBackend::synchronize_device(int device) noexcept {
@@ -145,7 +145,7 @@ void SimulatedBackend::set_faults(const SimulationFaults& faults) {
 
 void SimulatedBackend::set_other_process_bytes(int device, std::size_t bytes) noexcept {
     const std::lock_guard guard(simulation_->mutex);
-    if (simulation_->is_device(device)) simulation_->memory.set_other_process_bytes(device, bytes);
+    if (simulation_->is_device(device)) simulation_->memory.share(device).others = bytes;
 }
 
 std::uint64_t SimulatedBackend::now_ns() const noexcept {

@@ -38,11 +38,11 @@ SimulatedMemory::SimulatedMemory(const SimulationOptions& options, AddressArena:
       granularity_(options.granularity),
       pinned_(pinned_addresses, forget) {
     for (int device = 0; device < options.devices; ++device) {
-        Place& place = places_.emplace_back();
+        DeviceShare& share = shares_.emplace_back();
         const std::size_t addresses = options.memory_bytes * addresses_per_byte + spare_addresses;
-        place.arena = std::make_unique<AddressArena>(addresses, forget);
-        place.total = options.memory_bytes;
-        place.others = options.other_process_bytes;
+        share.arena = std::make_unique<AddressArena>(addresses, forget);
+        share.total = options.memory_bytes;
+        share.others = options.other_process_bytes;
     }
 }
 
@@ -55,43 +55,29 @@ SimulatedMemory::~SimulatedMemory() {
     }
 }
 
-std::size_t SimulatedMemory::room(const Place& place) noexcept {
-    return place.total - std::min(place.total, place.used + place.others);
-}
-
-DeviceMemoryInfo SimulatedMemory::info(int device) const noexcept {
-    const Place& place = this->place(device);
-    const std::size_t free = room(place);
-    return {free - std::min(free, place.late), place.total};
-}
-
 void SimulatedMemory::give_back(int device, std::size_t bytes) noexcept {
-    Place& place = this->place(device);
-    place.used -= bytes;
-    if (late_free_size_) place.late += bytes;
+    DeviceShare& share = this->share(device);
+    share.used -= bytes;
+    if (late_free_size_) share.late += bytes;
 }
 
 void* SimulatedMemory::allocate(int device, std::size_t bytes, StorageKind kind) {
-    Place& place = this->place(device);
-    if (bytes > place.total) return nullptr;
+    DeviceShare& share = this->share(device);
+    if (bytes > share.total) return nullptr;
     const std::size_t pages = base::align_up(bytes, platform::page_bytes());
-    if (pages > room(place)) return nullptr;
-    void* const memory = place.arena->take(bytes);
+    if (pages > share.room()) return nullptr;
+    void* const memory = share.arena->take(bytes);
     if (memory == nullptr) return nullptr;
     const bool host_reaches = unified_ || kind != StorageKind::private_storage;
-    allocations_.emplace(
-        number(memory),
-        Allocation{number(memory), bytes, device, Allocation::Origin::device, kind, host_reaches});
-    place.used += pages;
+    add({number(memory), bytes, device, Allocation::Origin::device, kind, host_reaches});
+    share.used += pages;
     return memory;
 }
 
 void* SimulatedMemory::allocate_pinned(int device, std::size_t bytes) {
     void* const memory = bytes <= pinned_addresses ? pinned_.take(bytes) : nullptr;
     if (memory == nullptr) return nullptr;
-    allocations_.emplace(number(memory),
-                         Allocation{number(memory), bytes, device, Allocation::Origin::pinned,
-                                    StorageKind::shared, true});
+    add({number(memory), bytes, device, Allocation::Origin::pinned, StorageKind::shared, true});
     return memory;
 }
 
@@ -100,9 +86,7 @@ bool SimulatedMemory::register_pinned(int device, void* memory, std::size_t byte
     if (after != allocations_.begin() && std::prev(after)->second.end() > number(memory)) {
         return false;
     }
-    allocations_.emplace(number(memory),
-                         Allocation{number(memory), bytes, device, Allocation::Origin::registered,
-                                    StorageKind::shared, true});
+    add({number(memory), bytes, device, Allocation::Origin::registered, StorageKind::shared, true});
     return true;
 }
 
@@ -113,7 +97,7 @@ void SimulatedMemory::end(std::uintptr_t address) {
     void* const memory = reinterpret_cast<void*>(address);
     if (ended.origin == Allocation::Origin::pinned) pinned_.give(memory, ended.bytes);
     if (ended.origin != Allocation::Origin::device) return;
-    place(ended.device).arena->give(memory, ended.bytes);
+    share(ended.device).arena->give(memory, ended.bytes);
     give_back(ended.device, base::align_up(ended.bytes, platform::page_bytes()));
 }
 
@@ -136,12 +120,12 @@ bool SimulatedMemory::release(void* address, std::size_t bytes) {
 }
 
 MemoryHandle SimulatedMemory::create(int device, std::size_t bytes) {
-    Place& place = this->place(device);
-    if (bytes > room(place)) return nullptr;
+    DeviceShare& share = this->share(device);
+    if (bytes > share.room()) return nullptr;
     auto memory = std::make_unique<Physical>(Physical{device, bytes});
     const auto handle = reinterpret_cast<MemoryHandle>(memory.get());
     physical_.emplace(handle, std::move(memory));
-    place.used += bytes;
+    share.used += bytes;
     return handle;
 }
 
@@ -184,9 +168,8 @@ SimulatedMemory::Mapped SimulatedMemory::map(int device, void* address, std::siz
     }
     physical.mapped_at = number(address);
     mappings_.emplace(number(address), memory);
-    allocations_.emplace(number(address),
-                         Allocation{number(address), bytes, device, Allocation::Origin::mapped,
-                                    StorageKind::private_storage, unified_});
+    add({number(address), bytes, device, Allocation::Origin::mapped, StorageKind::private_storage,
+         unified_});
     return Mapped::yes;
 }
 
@@ -266,8 +249,8 @@ std::uintptr_t SimulatedMemory::first_gap(std::uintptr_t address,
 
 bool SimulatedMemory::simulated(std::uintptr_t address) const noexcept {
     if (pinned_.contains(address)) return true;
-    for (const Place& place : places_) {
-        if (place.arena->contains(address)) return true;
+    for (const DeviceShare& share : shares_) {
+        if (share.arena->contains(address)) return true;
     }
     auto reservation = reservations_.upper_bound(address);
     if (reservation == reservations_.begin()) return false;

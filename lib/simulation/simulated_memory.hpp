@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -32,7 +33,20 @@ struct Allocation {
     }
 };
 
-/// The real bytes behind simulated devices, and what of each device is taken. One thread at a time.
+/// The memory of one simulated device: its addresses, and how much of its bytes is taken.
+struct DeviceShare {
+    std::unique_ptr<AddressArena> arena;
+    std::size_t total = 0;
+    std::size_t used = 0;
+    std::size_t others = 0;  // of other processes
+    std::size_t late = 0;    // given back, and not yet counted as free
+
+    std::size_t room() const noexcept { return total - std::min(total, used + others); }
+    DeviceMemoryInfo info() const noexcept { return {room() - std::min(room(), late), total}; }
+};
+
+/// The real bytes behind simulated devices: allocations, addresses without memory, and memory that
+/// is mapped there. It also knows how much of each device is taken. One thread at a time.
 class SimulatedMemory {
 public:
     /// Throws std::bad_alloc where there is not so much address space.
@@ -41,10 +55,9 @@ public:
     SimulatedMemory(const SimulatedMemory&) = delete;
     SimulatedMemory& operator=(const SimulatedMemory&) = delete;
 
-    DeviceMemoryInfo info(int device) const noexcept;
-    void settle(int device) noexcept { place(device).late = 0; }
-    void set_other_process_bytes(int device, std::size_t bytes) noexcept {
-        place(device).others = bytes;
+    DeviceShare& share(int device) noexcept { return shares_[static_cast<std::size_t>(device)]; }
+    const DeviceShare& share(int device) const noexcept {
+        return shares_[static_cast<std::size_t>(device)];
     }
 
     /// nullptr where there is not so much.
@@ -52,7 +65,7 @@ public:
     void* allocate_pinned(int device, std::size_t bytes);
     /// False where a part of it is there already.
     bool register_pinned(int device, void* memory, std::size_t bytes);
-    /// A stream will end it: nobody else may.
+    /// A stream will end it: no other call may.
     void begin_end(std::uintptr_t address) { allocations_.at(address).ending = true; }
     /// Ends what begins at the address: it is of `find_exact`.
     void end(std::uintptr_t address);
@@ -91,19 +104,8 @@ private:
         int device = 0;
         std::size_t bytes = 0;
     };
-    struct Place {
-        std::unique_ptr<AddressArena> arena;
-        std::size_t total = 0;
-        std::size_t used = 0;
-        std::size_t others = 0;
-        std::size_t late = 0;  // given back, and not yet counted as free
-    };
 
-    Place& place(int device) noexcept { return places_[static_cast<std::size_t>(device)]; }
-    const Place& place(int device) const noexcept {
-        return places_[static_cast<std::size_t>(device)];
-    }
-    static std::size_t room(const Place& place) noexcept;
+    void add(const Allocation& allocation) { allocations_.emplace(allocation.address, allocation); }
     void give_back(int device, std::size_t bytes) noexcept;
     bool keep_content(Physical& memory);
     void drop_contents(std::uintptr_t begin, std::uintptr_t end) noexcept;
@@ -112,7 +114,7 @@ private:
     bool late_free_size_;
     bool unified_;
     std::size_t granularity_;
-    std::vector<Place> places_;
+    std::vector<DeviceShare> shares_;
     AddressArena pinned_;
     std::map<std::uintptr_t, Allocation> allocations_;
     std::map<std::uintptr_t, Reservation> reservations_;

@@ -26,7 +26,7 @@ std::uintptr_t number(const void* address) noexcept {
 
 [[noreturn]] void run_out(const Simulation& s, int device, std::size_t bytes) {
     run_out(std::to_string(bytes) + " bytes asked, " +
-            std::to_string(s.memory.info(device).free_bytes) + " free");
+            std::to_string(s.memory.share(device).info().free_bytes) + " free");
 }
 
 bool exceeds(std::size_t bytes, std::size_t limit) noexcept {

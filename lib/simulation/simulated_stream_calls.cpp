@@ -39,7 +39,7 @@ DeviceStatus SimulatedBackend::synchronize_stream(int device, StreamHandle strea
         const auto found = s.streams.get(device, stream);
         s.captures.check_free(*found, "synchronize_stream");
         s.ordering.wait(lock, *s.ordering.mark(found));
-        s.memory.settle(device);
+        s.memory.share(device).late = 0;
     });
 }
 
@@ -112,7 +112,7 @@ DeviceStatus SimulatedBackend::synchronize_event(int device, EventHandle event) 
         const auto mark = awaited_mark(s, device, event, "synchronize_event");
         if (mark == nullptr) return;
         s.ordering.wait(lock, *mark);
-        s.memory.settle(device);
+        s.memory.share(device).late = 0;
     });
 }
 

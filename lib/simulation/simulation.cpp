@@ -189,7 +189,7 @@ void Simulation::synchronize(SimulationLock& lock, int device) {
         marks.push_back(ordering.mark(each));
     }
     for (const auto& each : marks) ordering.wait(lock, *each);
-    memory.settle(device);
+    memory.share(device).late = 0;
 }
 
 }  // namespace tensorpool::device
