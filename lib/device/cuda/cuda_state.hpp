@@ -66,8 +66,8 @@ struct CudaDevice {
     std::vector<DeviceNumber> readers = {};  // peers that have access to this one's memory
 };
 
-/// Which threads capture. The driver, in the relaxed mode that lets other threads go on, refuses
-/// them little; what it refuses breaks the capture. So we know before it is asked.
+/// Which threads capture. In the relaxed mode, which lets other threads go on, the driver refuses
+/// little, and what it refuses breaks the capture; so calls are checked here before they reach it.
 class Captures {
 public:
     /// By the calling thread. Throws std::bad_alloc.

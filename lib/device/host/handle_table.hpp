@@ -15,8 +15,8 @@ namespace tensorpool::device {
 
 /// Objects that callers know by handles. A handle is no address but a slot's number and how often
 /// that slot was used, so any value that a caller comes up with can be told from one that was
-/// handed out and lives. Objects are made once, never move, and live as long as the table: who
-/// still looks at one whose handle ended meets an object, of another's perhaps, and never nothing.
+/// handed out and lives. Objects are made once, never move, and live as long as the table: a
+/// thread that still uses one whose handle ended finds an object, perhaps under another handle.
 template <class T, class Handle>
 class HandleTable {
 public:

@@ -21,7 +21,7 @@ namespace tensorpool::device {
 /// for, so one after another they are in a right order.
 using HostGraph = std::vector<HostStream::Work>;
 
-/// One capture: what was given to its streams, and who waits for whom.
+/// One capture: the work that was given to its streams, and which piece waits for which.
 class HostCapture {
 public:
     /// Pieces of work after which the next may run; the first has number 1.
@@ -56,8 +56,9 @@ struct HostCapturePoint {
     HostCapture::Points points;
 };
 
-/// The captures of a backend. Where none is under way, what asks here loads one number and goes on.
-/// What is wrong with a call is thrown as DeviceError. Any thread.
+/// The captures of a backend, and how far each captured stream has got in its capture. While no
+/// capture is under way, each call here loads one number. Errors are thrown as DeviceError. Any
+/// thread.
 class HostCaptures {
 public:
     HostCaptures() noexcept = default;

@@ -18,10 +18,10 @@
 
 namespace tensorpool {
 
-/// What stands behind a HostBackend, and what its functions have in common. What is wrong with a
-/// call is thrown as DeviceError within `call`.
+/// The parts of a HostBackend, and what several of its functions need of them. Errors are thrown as
+/// DeviceError within `call`.
 ///
-/// Streams stand last: their work, which uses the rest, is done before anything goes.
+/// Streams stand last: their work, which uses the rest, is done before any other part is destroyed.
 struct HostBackend::State {
     using HostEvent = device::HostEvent;
     using HostGraph = device::HostGraph;

@@ -20,7 +20,7 @@ bool one_device(const CopyEnd& to, const CopyEnd& from) {
     return one_backend(to, from) && to.core.index() == from.core.index();
 }
 
-/// Has an event for as long as it lives. Streams may go on waiting for it then.
+/// Owns an event for one ordering of streams. Streams may wait for it after it is destroyed.
 class PassingEvent {
 public:
     explicit PassingEvent(RuntimeCore& core) : core_(core) {

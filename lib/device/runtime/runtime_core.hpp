@@ -44,8 +44,9 @@ private:
     std::atomic<T*> made_{nullptr};
 };
 
-/// What of a runtime its memory, streams and events need, and keep as long as they live: a backend
-/// and allocators over it. Any thread.
+/// A backend and the allocators over it: the part of a runtime that its memory, streams and events
+/// share and keep alive. It makes their calls to the backend and turns failures into exceptions.
+/// Any thread.
 class RuntimeCore {
 public:
     /// Throws std::invalid_argument for a device that is not there.

@@ -16,9 +16,9 @@
 
 namespace tensorpool::device {
 
-/// What is behind runtimes.hpp: for each type its backend, and the runtimes made so far. A backend
-/// and a runtime are made under the lock of their type, and nobody's code but the backend's runs
-/// there; the CPU's lock may be taken under another's, and no other.
+/// The backend of each device type, and the runtimes made so far; runtimes.hpp forwards to it. A
+/// backend and a runtime are made under the lock of their type, and no other code than the
+/// backend's runs there. The CPU's lock may be taken under another's, and no other.
 class RuntimeRegistry {
 public:
     RuntimeRegistry();

@@ -12,7 +12,7 @@
 
 namespace tensorpool::device {
 
-/// Who touches memory.
+/// The work, or the host, that touches memory.
 struct Toucher {
     Operation operation;
     const VectorClock* clock = nullptr;  // what it comes after
@@ -29,7 +29,9 @@ struct Toucher {
     bool host() const noexcept { return kind == Kind::copy || kind == Kind::host; }
 };
 
-/// Finds what is wrong with accesses, and keeps who touched what.
+/// Checks each access to memory: that the memory is there and reached, and that the access is
+/// ordered after those before it. Accesses are kept in the shadow memory for the checks that
+/// follow.
 class AccessChecker {
 public:
     using Reaches = std::function<bool(int device, int other)>;

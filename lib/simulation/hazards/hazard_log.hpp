@@ -12,7 +12,8 @@
 
 namespace tensorpool::device {
 
-/// What was found, and the labels of operations, by which it is told.
+/// The hazards that were found, each reported once for a kind and a pair of operations. It also
+/// keeps the labels of operations, which hazards are reported with.
 class HazardLog {
 public:
     /// Keeps `most`, or notes nothing at all.

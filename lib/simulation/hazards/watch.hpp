@@ -12,7 +12,7 @@
 
 namespace tensorpool::device {
 
-/// What all that looks for hazards shares.
+/// What the parts that look for hazards share: the log, the shadow memory and the host's clock.
 struct Watch {
     explicit Watch(const SimulationOptions& options)
         : on(options.finds_hazards), log(options.finds_hazards, options.most_hazards) {}

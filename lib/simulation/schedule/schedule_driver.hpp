@@ -12,7 +12,8 @@
 
 namespace tensorpool::device {
 
-/// Makes the choices of a run.
+/// Makes the choices of one run: which stream does its next work, and whether a query is answered
+/// late. The scheduler reports each piece of work before it is done.
 class ScheduleDriver {
 public:
     struct Step {

@@ -16,7 +16,8 @@ namespace tensorpool::device {
 
 using SimulationLock = std::unique_lock<std::mutex>;
 
-/// Decides which stream goes on when, and does its work on the calling thread, outside of the lock.
+/// Holds the queues of all streams and decides, by the schedule, which stream does its next work.
+/// The work is done on the thread that gives or waits for work, outside of the lock.
 class Scheduler {
 public:
     Scheduler(const SimulationOptions& options, ScheduleDriver* driver);
