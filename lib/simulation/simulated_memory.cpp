@@ -47,7 +47,7 @@ SimulatedMemory::SimulatedMemory(const SimulationOptions& options, AddressArena:
 }
 
 SimulatedMemory::~SimulatedMemory() {
-    for (const auto& [address, reservation] : reservations_) {
+    for (const auto& [address, reservation] : reservations_.ranges()) {
         platform::release(reinterpret_cast<void*>(address), reservation.bytes);
     }
     for (const auto& [handle, memory] : physical_) {
@@ -105,16 +105,16 @@ void SimulatedMemory::end(std::uintptr_t address) {
 
 void* SimulatedMemory::reserve(int device, std::size_t bytes) {
     void* const address = platform::reserve(bytes, granularity_, platform::Access::none);
-    if (address != nullptr) reservations_.emplace(number(address), Reservation{device, bytes});
+    if (address != nullptr) reservations_.add(address, bytes, device);
     return address;
 }
 
 bool SimulatedMemory::release(void* address, std::size_t bytes) {
-    const auto found = reservations_.find(number(address));
-    if (found == reservations_.end() || found->second.bytes != bytes) return false;
+    const auto* const found = reservations_.find(address);
+    if (found == nullptr || found->bytes != bytes) return false;
     const auto mapping = mappings_.lower_bound(number(address));
     if (mapping != mappings_.end() && mapping->first < number(address) + bytes) return false;
-    reservations_.erase(found);
+    reservations_.take(address);
     platform::release(address, bytes);
     return true;
 }
@@ -142,13 +142,9 @@ bool SimulatedMemory::destroy(int device, MemoryHandle memory) {
 
 bool SimulatedMemory::reserved_and_free(int device, std::uintptr_t address,
                                         std::size_t bytes) const {
-    auto reservation = reservations_.upper_bound(address);
-    if (reservation == reservations_.begin()) return false;
-    --reservation;
-    const std::uintptr_t end = reservation->first + reservation->second.bytes;
-    if (reservation->second.device != device || address >= end || end - address < bytes) {
-        return false;
-    }
+    const auto* const reservation =
+        reservations_.find_around(reinterpret_cast<void*>(address), bytes);
+    if (reservation == nullptr || reservation->value != device) return false;
     return first_gap(address, 1) == address &&
            (mappings_.lower_bound(address) == mappings_.end() ||
             mappings_.lower_bound(address)->first >= address + bytes);
@@ -252,10 +248,7 @@ bool SimulatedMemory::simulated(std::uintptr_t address) const noexcept {
     for (const DeviceShare& share : shares_) {
         if (share.arena->contains(address)) return true;
     }
-    auto reservation = reservations_.upper_bound(address);
-    if (reservation == reservations_.begin()) return false;
-    --reservation;
-    return address < reservation->first + reservation->second.bytes;
+    return reservations_.find_around(reinterpret_cast<void*>(address), 1) != nullptr;
 }
 
 MemoryHandle SimulatedMemory::mapped_at(std::uintptr_t address) const noexcept {

@@ -11,6 +11,7 @@
 #include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/simulation_options.hpp>
 
+#include "device/host/range_map.hpp"
 #include "simulation/address_arena.hpp"
 
 namespace tensorpool::device {
@@ -100,10 +101,6 @@ private:
         std::uintptr_t mapped_at = 0;
         void* content = nullptr;  // while it is not mapped, of `bytes`; nullptr: nothing yet
     };
-    struct Reservation {
-        int device = 0;
-        std::size_t bytes = 0;
-    };
 
     void add(const Allocation& allocation) { allocations_.emplace(allocation.address, allocation); }
     void give_back(int device, std::size_t bytes) noexcept;
@@ -117,7 +114,7 @@ private:
     std::vector<DeviceShare> shares_;
     AddressArena pinned_;
     std::map<std::uintptr_t, Allocation> allocations_;
-    std::map<std::uintptr_t, Reservation> reservations_;
+    RangeMap<int> reservations_;  // of which device
     std::unordered_map<MemoryHandle, std::unique_ptr<Physical>> physical_;
     std::map<std::uintptr_t, MemoryHandle> mappings_;
 };

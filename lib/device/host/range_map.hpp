@@ -33,7 +33,7 @@ public:
         return found == ranges_.end() ? nullptr : &found->second;
     }
     /// The range that holds all of these addresses; nullptr for none.
-    Range* find_around(const void* address, std::size_t bytes) noexcept {
+    const Range* find_around(const void* address, std::size_t bytes) const noexcept {
         auto after = ranges_.upper_bound(number(address));
         if (after == ranges_.begin()) return nullptr;
         --after;
