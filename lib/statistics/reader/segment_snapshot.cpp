@@ -1,11 +1,17 @@
 #include "statistics/reader/segment_snapshot.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <tensorpool/process_snapshot.hpp>
 
 #include "statistics/metrics/scope_metrics.hpp"
-#include "statistics/reader/segment_threads.hpp"
 #include "statistics/segment/failed_checks.hpp"
 #include "statistics/segment/name.hpp"
+#include "statistics/segment/segment_image.hpp"
 #include "statistics/sums/arena_statistics.hpp"
 #include "statistics/sums/device_statistics.hpp"
 #include "statistics/sums/planned_statistics.hpp"
@@ -14,13 +20,85 @@
 namespace tensorpool::statistics {
 namespace {
 
-// A change takes a microsecond, and a look some tens of them; so many in a row meet one only where
-// pools and threads come and go all the time, or where a process was stopped in the middle.
-constexpr unsigned most_looks = 8;
+/// The places of a pool's slots.
+using PoolSlots = std::span<const std::size_t>;
+
+/// Which slots are which pool's. Looks at each slot once, whatever it says.
+class SlotsByPool {
+public:
+    explicit SlotsByPool(const SegmentImage& image);
+    /// Each slot is given once: where several pools have one number, they are the first one's. So
+    /// nobody who overwrites a segment makes us sum them for each.
+    PoolSlots take(std::uint64_t pool) noexcept;
+
+private:
+    std::vector<std::uint64_t> pools_;  // for each place below, in ascending order
+    std::vector<std::size_t> places_;
+    std::vector<bool> taken_;
+};
 
 std::uint64_t read(const Counter& counter) noexcept {
     return counter.load(std::memory_order_relaxed);
 }
+
+void add(ThreadStatistics& thread, const detail::ThreadCounters& counted) noexcept {
+    for (const detail::BucketCounters& bucket : counted.buckets) {
+        thread.deallocations += read(bucket.deallocations);
+        thread.allocations += read(bucket.allocations);
+    }
+    thread.deallocations += read(counted.large.deallocations);
+    thread.allocations += read(counted.large.allocations);
+    thread.parked_bytes += parked_bytes_of(counted);
+}
+
+SlotsByPool::SlotsByPool(const SegmentImage& image) {
+    std::vector<std::pair<std::uint64_t, std::size_t>> found;
+    for (std::size_t place = 0; place < image.records<SlotRecord>().size(); ++place) {
+        const std::uint64_t pool = read(image.records<SlotRecord>()[place].pool);
+        if (pool != 0) found.emplace_back(pool, place);
+    }
+    std::sort(found.begin(), found.end());
+    for (const auto& [pool, place] : found) {
+        pools_.push_back(pool);
+        places_.push_back(place);
+    }
+    taken_.resize(places_.size());
+}
+
+PoolSlots SlotsByPool::take(std::uint64_t pool) noexcept {
+    const auto [first, last] = std::equal_range(pools_.begin(), pools_.end(), pool);
+    const auto begin = static_cast<std::size_t>(first - pools_.begin());
+    if (first == last || taken_[begin]) return {};
+    taken_[begin] = true;
+    return PoolSlots(places_).subspan(begin, static_cast<std::size_t>(last - first));
+}
+
+/// Adds an element for each thread of a pool, and one whose number is 0 for what threads counted
+/// that have ended or have no slot, if that is anything.
+void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& image,
+                 const PoolRecord& pool, PoolSlots slots) {
+    ThreadStatistics others;
+    others.pool = read(pool.id);
+    add(others, pool.shared);
+    add(others, pool.left_out);
+    for (const std::size_t place : slots) {
+        const SlotRecord& slot = image.records<SlotRecord>()[place];
+        ThreadStatistics thread;
+        thread.thread = read(slot.thread);
+        thread.pool = others.pool;
+        if (thread.thread == 0) {
+            add(others, slot.counters);
+        } else {
+            add(thread, slot.counters);
+            threads.push_back(std::move(thread));
+        }
+    }
+    if (others.allocations + others.deallocations != 0) threads.push_back(std::move(others));
+}
+
+// A change takes a microsecond, and a look some tens of them; so many in a row meet one only where
+// pools and threads come and go all the time, or where a process was stopped in the middle.
+constexpr unsigned most_looks = 8;
 
 template <class Statistics>
 void sort_by_age(std::vector<Statistics>& group) {
