@@ -8,6 +8,7 @@
 #include "blocks/thread_registry.hpp"
 #include "pages/address_space.hpp"
 #include "pages/page_heap.hpp"
+#include "statistics/add_records.hpp"
 #include "statistics/commit_budget.hpp"
 
 namespace tensorpool::testing {
