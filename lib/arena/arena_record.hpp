@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include <tensorpool/arena_statistics.hpp>
+#include <tensorpool/errors.hpp>
 
 #include "statistics/segment/owned_record.hpp"
 
@@ -11,14 +13,20 @@ namespace tensorpool::arena {
 
 using OwnedArenaRecord = statistics::OwnedRecord<statistics::ArenaRecord>;
 
-/// The record of an arena, or of `thread`'s scratch. Throws std::bad_alloc.
+/// The record of an arena, or of `thread`'s scratch. Throws AllocationError where the system has no
+/// memory for it.
 inline OwnedArenaRecord make_record(std::string_view name, ArenaStatistics::Kind kind,
                                     std::uint64_t thread) {
     const auto describe = [&](statistics::ArenaRecord& record) {
         record.kind.store(static_cast<std::uint64_t>(kind), std::memory_order_relaxed);
         record.thread.store(thread, std::memory_order_relaxed);
     };
-    return OwnedArenaRecord(name, describe).or_throw();
+    OwnedArenaRecord record(name, describe);
+    if (!record) {
+        throw AllocationError(std::string(name).c_str(), sizeof(statistics::ArenaRecord), 0, 0,
+                              "memory for its record", platform::available_address_space());
+    }
+    return record;
 }
 
 }  // namespace tensorpool::arena
