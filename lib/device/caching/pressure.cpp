@@ -74,7 +74,7 @@ std::size_t Pressure::give_aged_back() {
     return bytes;
 }
 
-/// Nobody knows what callbacks free.
+/// Returns 0: what callbacks free is not known, so a growth is tried in any case.
 std::size_t Pressure::call_back() {
     state_.watch.write(EntryKind::called_back, request_.bytes);
     const Unlocked unlocked(state_.mutex);

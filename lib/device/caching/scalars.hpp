@@ -31,7 +31,7 @@ struct ScalarPage {
 };
 
 /// Constants of up to 8 bytes: 64 of them in one small block, a page. A page goes back like any
-/// block when its last scalar is freed and nobody asks for another.
+/// block when none of its scalars is in use and the allocator looks for free memory.
 class Scalars {
 public:
     explicit Scalars(AllocatorState& state) noexcept : state_(state) {}
