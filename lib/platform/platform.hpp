@@ -137,7 +137,7 @@ std::size_t available_address_space() noexcept;
 using ExitHandler = int;
 inline constexpr ExitHandler no_exit_handler = -1;
 /// As many as a process may add: each takes one of the few keys that the system has for everybody.
-inline constexpr int max_exit_handlers = 4;
+inline constexpr int max_exit_handlers = 6;
 
 /// Adds a function that is called when a thread that asked for it ends, on that thread, after the
 /// destructors of C++'s thread-local objects. Called again for a thread that asks again from
