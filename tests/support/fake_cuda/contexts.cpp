@@ -128,6 +128,7 @@ Result cuDevicePrimaryCtxRelease(DeviceNumber device) {
         wait_until_idle(lock, context);
         while (!context.streams.empty()) end_stream(**context.streams.begin());
         driver().changed.wait(lock, [&] { return context.ending.empty(); });
+        join_ended();
         for (CUevent_st* const event : context.events) delete event;
         delete &context;
         state.context = nullptr;

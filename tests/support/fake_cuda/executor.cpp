@@ -15,7 +15,7 @@ void run_unlocked(Lock& lock, const std::function<void()>& run) {
     lock.lock();
 }
 
-/// Works the queue off, and goes with the stream.
+/// Works the queue off, and goes with the stream. Its thread is left for `join_ended`.
 void work(CUstream_st* stream) {
     Lock lock(driver().mutex);
     for (;;) {
@@ -29,6 +29,7 @@ void work(CUstream_st* stream) {
         driver().changed.notify_all();
     }
     stream->context->ending.erase(stream);
+    driver().ended.push_back(std::move(stream->worker));
     delete stream;
     driver().changed.notify_all();
 }
@@ -68,7 +69,10 @@ Result give(CUstream_st& stream, Operation operation) {
         return Result::success;
     }
     stream.operations.push_back(std::move(operation));
-    if (!std::exchange(stream.has_worker, true)) std::thread(work, &stream).detach();
+    if (!stream.worker.joinable()) {
+        join_ended();
+        stream.worker = std::thread(work, &stream);
+    }
     driver().changed.notify_all();
     return Result::success;
 }
@@ -90,22 +94,27 @@ void wait_until_idle(Lock& lock, const CUctx_st& context) {
 CUstream_st* make_stream(CUctx_st& context) {
     auto* const stream = new CUstream_st{.context = &context,
                                          .operations = {},
-                                         .has_worker = false,
                                          .destroyed = false,
-                                         .capture = nullptr};
+                                         .capture = nullptr,
+                                         .worker = {}};
     context.streams.insert(stream);
     return stream;
 }
 
 void end_stream(CUstream_st& stream) {
     stream.context->streams.erase(&stream);
-    if (!stream.has_worker) {
+    if (!stream.worker.joinable()) {
         delete &stream;
         return;
     }
     stream.context->ending.insert(&stream);
     stream.destroyed = true;
     driver().changed.notify_all();
+}
+
+// Under the lock, which they do not take any more.
+void join_ended() {
+    for (std::thread& worker : std::exchange(driver().ended, {})) worker.join();
 }
 
 bool breaks_capture(CUstream_st& stream) {

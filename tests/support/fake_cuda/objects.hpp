@@ -14,6 +14,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "device/cuda/driver_types.hpp"
@@ -87,9 +88,9 @@ struct CUctx_st {
 struct CUstream_st {
     CUctx_st* context = nullptr;
     std::deque<fake_cuda::Operation> operations;  // the first may be under way
-    bool has_worker = false;
     bool destroyed = false;
     std::shared_ptr<fake_cuda::Capture> capture;
+    std::thread worker;  // from the first operation on
 };
 
 struct CUevent_st {
@@ -130,6 +131,7 @@ struct Driver {
     std::set<CUgraph_st*> graphs;
     std::set<CUgraphExec_st*> execs;
     std::uint64_t last_capture = 0;
+    std::vector<std::thread> ended;  // workers of streams that are no more
 };
 
 /// Never destroyed: workers may outlive the program's own objects.
@@ -177,6 +179,8 @@ void wait_until_idle(Lock& lock, const CUstream_st& stream);
 void wait_until_idle(Lock& lock, const CUctx_st& context);
 CUstream_st* make_stream(CUctx_st& context);
 void end_stream(CUstream_st& stream);
+/// Joins the workers of streams that are no more: a leak checker may not meet a thread that ends.
+void join_ended();
 /// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED for a stream that is captured; and the capture is broken.
 bool breaks_capture(CUstream_st& stream);
 
