@@ -14,10 +14,10 @@
 
 #include "device/caching/allocator_watch.hpp"
 #include "device/caching/blocks/block_heap.hpp"
-#include "device/caching/streams/deferred_frees.hpp"
-#include "device/caching/streams/event_pool.hpp"
 #include "device/caching/streams/stream_cache.hpp"
 #include "device/caching/streams/stream_table.hpp"
+#include "device/deferral/deferred_frees.hpp"
+#include "device/deferral/event_pool.hpp"
 #include "device/device_place.hpp"
 #include "statistics/recorder_hooks.hpp"
 

@@ -245,7 +245,7 @@ void CachingCore::record_use(void* address, StreamHandle stream) {
     Block& block = block_in_use(address, "record_use");
     StreamCache& home = *block.home.load(std::memory_order_relaxed);
     if (home.stream() == stream) return;
-    const bool is_new = state_.deferred.add_use(block, caches_.of(stream, 0));
+    const bool is_new = state_.deferred.add_use(block, caches_.of(stream, 0).memory.queue);
     detail::add(state_.totals.cross_stream_uses, 1);
     if (block.is(BlockState::scalars)) {
         scalars_.close(block);

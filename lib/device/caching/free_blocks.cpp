@@ -20,14 +20,24 @@ void FreeBlocks::complete(std::uint64_t capture) noexcept {
     if (state_.deferred.is_empty() || capture != 0) return;
     state_.deferred.begin();
     for (const auto& stream : state_.caches) {
-        while (Block* const block = state_.deferred.next(*stream)) {
-            StreamCache& home = *block->home.load(std::memory_order_relaxed);
-            // Under the lock, so that no other thread gets the block before; the backend does not
-            // call back.
-            state_.watch.reusable({block->address, block->bytes, block->requested, home.stream()});
-            state_.heap.put_back(*block, home.memory.marks.stamp());
+        while (DeferrableBlock* const block = state_.deferred.next(stream->memory.queue)) {
+            reuse(static_cast<Block&>(*block));
         }
     }
+}
+
+void FreeBlocks::complete_up_to(StreamCache& stream, std::uint64_t added) noexcept {
+    while (DeferrableBlock* const block = state_.deferred.next_up_to(stream.memory.queue, added)) {
+        reuse(static_cast<Block&>(*block));
+    }
+}
+
+// Told under the lock, so that no other thread gets the block before; the backend does not call
+// back.
+void FreeBlocks::reuse(Block& block) noexcept {
+    const StreamCache& home = *block.home.load(std::memory_order_relaxed);
+    state_.watch.reusable({block.address, block.bytes, block.requested, home.stream()});
+    state_.heap.put_back(block, home.memory.marks.stamp());
 }
 
 std::size_t FreeBlocks::put_back(StreamCache& cache, Block* block) noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "device/caching/allocator_state.hpp"
 #include "device/caching/scalars.hpp"
@@ -20,6 +21,8 @@ public:
     /// Blocks that other streams used and have passed are free. Not while the caller captures: then
     /// no event may be queried.
     void complete(std::uint64_t capture) noexcept;
+    /// Those for which the first `added` uses by this stream were waited for.
+    void complete_up_to(StreamCache& stream, std::uint64_t added) noexcept;
     /// Puts a list of blocks that were parked into the sets; their bytes.
     std::size_t put_back(StreamCache& cache, Block* parked) noexcept;
     /// Puts all that streams have parked into the sets; its bytes.
@@ -28,6 +31,8 @@ public:
     std::size_t bytes() const noexcept;
 
 private:
+    void reuse(Block& block) noexcept;
+
     AllocatorState& state_;
     Scalars& scalars_;
 };

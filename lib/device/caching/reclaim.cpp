@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "device/stream_progress.hpp"
+#include "device/deferral/stream_progress.hpp"
 
 namespace tensorpool::device {
 namespace {

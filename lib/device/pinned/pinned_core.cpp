@@ -139,7 +139,7 @@ void* PinnedCore::hand_out(Block& block, StreamCache& lane, const Request& reque
 }
 
 void PinnedCore::add_use(Block& block, StreamHandle stream) {
-    (void)deferred_.add_use(block, queue_of(stream));
+    (void)deferred_.add_use(block, queue_of(stream).memory.queue);
     StreamCache& home = *block.home.load(std::memory_order_relaxed);
     const std::lock_guard guard(home);
     block.set(BlockState::shared);
@@ -188,7 +188,9 @@ void PinnedCore::complete() noexcept {
     if (deferred_.is_empty()) return;
     deferred_.begin();
     for (const auto& queue : queues_) {
-        while (Block* const block = deferred_.next(*queue)) heap_.put_back(*block, idle_stamp);
+        while (DeferrableBlock* const block = deferred_.next(queue->memory.queue)) {
+            heap_.put_back(static_cast<Block&>(*block), idle_stamp);
+        }
     }
 }
 
@@ -207,18 +209,20 @@ void PinnedCore::flush() noexcept {
 void PinnedCore::end_stream(StreamHandle stream) {
     synchronize_stream(stream);
     Lock lock(mutex_);
-    const StreamCache* const queue = streams_.find(stream);
-    if (queue == nullptr) return;
+    StreamCache* const known = streams_.find(stream);
+    if (known == nullptr) return;
+    StreamQueue& queue = known->memory.queue;
+    forget(queue);
     complete();
-    // A block was freed since, or an event is late: what waits without one asks the stream, which
-    // will not be there.
-    while (queue->memory.first_use != nullptr) {
+    while (queue.first != nullptr) {  // a block was freed since, or an event is late
+        const std::uint64_t added = queue.added;
         lock.unlock();
         synchronize_stream(stream);
         lock.lock();
-        complete();
+        while (DeferrableBlock* const block = deferred_.next_up_to(queue, added)) {
+            heap_.put_back(static_cast<Block&>(*block), idle_stamp);
+        }
     }
-    forget(*queue);
 }
 
 void PinnedCore::synchronize_stream(StreamHandle stream) {
@@ -230,7 +234,7 @@ void PinnedCore::synchronize_stream(StreamHandle stream) {
 }
 
 /// Blocks in use are not this stream's any more.
-void PinnedCore::forget(const StreamCache& queue) noexcept {
+void PinnedCore::forget(const StreamQueue& queue) noexcept {
     for (Slab& slab : slabs_.memory.slabs) {
         for (Block* block = slab.first; block != nullptr; block = block->next) {
             if (block->is(BlockState::shared)) deferred_.forget_uses(*block, queue);

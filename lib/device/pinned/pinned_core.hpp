@@ -10,10 +10,10 @@
 #include <tensorpool/device/pinned_options.hpp>
 
 #include "device/caching/blocks/block_heap.hpp"
-#include "device/caching/streams/deferred_frees.hpp"
-#include "device/caching/streams/event_pool.hpp"
 #include "device/caching/streams/stream_cache.hpp"
 #include "device/caching/streams/stream_table.hpp"
+#include "device/deferral/deferred_frees.hpp"
+#include "device/deferral/event_pool.hpp"
 #include "device/device_place.hpp"
 #include "device/pinned/pinned_sizes.hpp"
 #include "statistics/recorder_hooks.hpp"
@@ -89,7 +89,7 @@ private:
     void complete() noexcept;
     void flush() noexcept;
     Block& block_in_use(void* address, const char* call) const;
-    void forget(const StreamCache& queue) noexcept;
+    void forget(const StreamQueue& queue) noexcept;
     void synchronize_stream(StreamHandle stream);
 
     // pinned_growth.cpp

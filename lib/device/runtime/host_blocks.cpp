@@ -1,6 +1,5 @@
 #include "device/runtime/host_blocks.hpp"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -13,28 +12,34 @@ namespace tensorpool::device {
 
 using detail::add;
 using detail::add_release;
-using statistics::DeviceStreamCounters;
-using statistics::DeviceTotals;
 
 HostBlocks::HostBlocks(Backend& backend, Device device, std::shared_ptr<HostMemorySource> source)
     : backend_(backend),
       device_(device),
       source_(std::move(source)),
       place_("host", DeviceStatistics::Kind::host, device),
-      held_(backend, device.index, this, [](void* self, const HeldBlocks::Block& block) noexcept {
-          static_cast<HostBlocks*>(self)->give(block);
-      }) {}
+      events_(backend, device.index),
+      deferred_(backend, device.index, events_, place_.totals()) {}
 
 HostBlocks::~HostBlocks() {
     backend_.synchronize_device(device_.index);
+    Block* passed = nullptr;
+    for (auto& [handle, stream] : streams_) {
+        while (DeferrableBlock* const block = deferred_.next_of_all(stream.queue)) {
+            pass(*block, passed);
+        }
+    }
+    give(passed);
     for (const auto& [memory, block] : blocks_) {
-        source_->deallocate(const_cast<void*>(memory), block.bytes, alignment);
+        source_->deallocate(block->address, block->bytes, alignment);
     }
 }
 
+// Handed out -------------------------------------------------------------------------------------
+
 void* HostBlocks::allocate(std::size_t bytes, StreamHandle stream) {
     statistics::look_for_recorder();
-    if (held_.holds_any()) held_.collect();
+    if (!deferred_.is_empty()) complete_and_give();
     void* const memory = take(bytes);
     if (memory == nullptr) return nullptr;
     try {
@@ -48,31 +53,36 @@ void* HostBlocks::allocate(std::size_t bytes, StreamHandle stream) {
 
 void* HostBlocks::take(std::size_t bytes) noexcept {
     void* const memory = source_->allocate(bytes, alignment);
-    if (memory != nullptr || !held_.holds_any()) return memory;
-    const std::size_t waits = held_.wait_and_collect();
-    {
-        const std::lock_guard guard(mutex_);
-        add(place_.totals().pressures, 1);
-        add(place_.totals().synchronizations, waits);
-    }
+    if (memory != nullptr || deferred_.is_empty()) return memory;
+    wait_and_give();
     return source_->allocate(bytes, alignment);
 }
 
 void HostBlocks::enter(void* memory, std::size_t bytes, StreamHandle stream) {
     const std::lock_guard guard(mutex_);
-    DeviceStreamCounters& counters = *stream_of(stream).counters;
-    blocks_.insert_or_assign(memory, Block{bytes, stream, {}});
+    Stream& home = stream_of(stream);
+    deferred_.reserve(blocks_.size() + 1);
+    Block& block = records_.take();
+    try {
+        blocks_.emplace(memory, &block);
+    } catch (...) {
+        records_.give(block);
+        throw;
+    }
+    block.address = static_cast<std::byte*>(memory);
+    block.bytes = bytes;
+    block.home = &home;
     place_.totals().count_growth(bytes);
     place_.totals().hold(bytes);
-    add(counters.allocations, 1);
-    add(counters.requested_bytes, bytes);
-    add(counters.allocated_bytes, bytes);
+    add(home.counters->allocations, 1);
+    add(home.counters->requested_bytes, bytes);
+    add(home.counters->allocated_bytes, bytes);
     place_.note_capacity();
     statistics::record_device_block(place_.id(), stream, memory, bytes);
 }
 
 HostBlocks::Stream& HostBlocks::stream_of(StreamHandle stream) {
-    const auto [place, is_new] = streams_.try_emplace(stream, Stream{nullptr, 0});
+    const auto [place, is_new] = streams_.try_emplace(stream);
     if (!is_new) return place->second;
     try {
         place->second.counters = &place_.add_stream(stream);
@@ -80,89 +90,8 @@ HostBlocks::Stream& HostBlocks::stream_of(StreamHandle stream) {
         streams_.erase(place);
         throw;
     }
+    place->second.queue.stream = stream;
     return place->second;
-}
-
-void HostBlocks::deallocate(void* memory) noexcept {
-    if (held_.holds_any()) held_.collect();
-    Block block = remove(memory);
-    const std::span<const StreamHandle> streams = all_streams(block);
-    // In the block's own memory: what is busy comes first.
-    StreamHandle* const first = const_cast<StreamHandle*>(streams.data());
-    StreamHandle* const end = std::partition(first, first + streams.size(),
-                                             [this](StreamHandle s) { return held_.is_busy(s); });
-    if (end == first) return give_at_once(memory, block);
-    hold_back(memory, block, {first, end});
-}
-
-HostBlocks::Block HostBlocks::remove(void* memory) noexcept {
-    const std::lock_guard guard(mutex_);
-    const auto place = blocks_.find(memory);
-    if (place == blocks_.end()) {
-        statistics::count_failed_check(statistics::CheckKind::misuse, "host");
-        platform::fail("deallocate: no block in use of the host allocator of %s begins at %p",
-                       to_string(device_).c_str(), memory);
-    }
-    Block block = std::move(place->second);
-    blocks_.erase(place);
-    Stream& home = streams_.find(block.stream)->second;
-    add_release(home.counters->deallocations, 1);
-    add_release(home.counters->deallocated_bytes, block.bytes);
-    add_release(home.counters->deallocated_requested_bytes, block.bytes);
-    for (const StreamHandle stream : all_streams(block)) ++streams_.find(stream)->second.leaving;
-    return block;
-}
-
-// Its own stream and the others.
-std::span<const StreamHandle> HostBlocks::all_streams(Block& block) noexcept {
-    if (block.uses.empty()) return {&block.stream, 1};
-    if (std::find(block.uses.begin(), block.uses.end(), block.stream) == block.uses.end()) {
-        block.uses.push_back(block.stream);
-    }
-    return block.uses;
-}
-
-void HostBlocks::give_at_once(void* memory, Block& block) noexcept {
-    {
-        const std::lock_guard guard(mutex_);
-        statistics::record(TraceAction::deallocate, place_.id(), memory, block.bytes);
-        place_.totals().let_go(block.bytes);
-        place_.totals().count_give_back(block.bytes);
-        place_.note_capacity();
-        leave(block);
-    }
-    source_->deallocate(memory, block.bytes, alignment);
-}
-
-void HostBlocks::hold_back(void* memory, Block& block,
-                           std::span<const StreamHandle> busy) noexcept {
-    {
-        // Before it is held, for then it may be given at any moment.
-        const std::lock_guard guard(mutex_);
-        statistics::record(TraceAction::defer, place_.id(), memory, block.bytes);
-        place_.totals().defer(block.bytes);
-    }
-    const std::size_t events = held_.hold(memory, block.bytes, busy);
-    const std::lock_guard guard(mutex_);
-    add(place_.totals().events, events);
-    leave(block);
-}
-
-void HostBlocks::leave(Block& block) noexcept {
-    for (const StreamHandle stream : all_streams(block)) {
-        if (--streams_.find(stream)->second.leaving == 0) left_.notify_all();
-    }
-}
-
-void HostBlocks::give(const HeldBlocks::Block& block) noexcept {
-    {
-        const std::lock_guard guard(mutex_);
-        statistics::record(TraceAction::deallocate, place_.id(), block.memory, block.bytes);
-        place_.totals().end_deferral(block.bytes);
-        place_.totals().count_give_back(block.bytes);
-        place_.note_capacity();
-    }
-    source_->deallocate(block.memory, block.bytes, alignment);
 }
 
 void HostBlocks::record_use(void* memory, StreamHandle stream) {
@@ -173,52 +102,172 @@ void HostBlocks::record_use(void* memory, StreamHandle stream) {
                           "tensorpool: record_use: no block in use of the host allocator of " +
                               to_string(device_) + " begins at the address given");
     }
-    Block& block = place->second;
-    const auto end = block.uses.end();
-    if (stream == block.stream || std::find(block.uses.begin(), end, stream) != end) return;
-    stream_of(stream);
-    block.uses.reserve(block.uses.size() + 2);
-    block.uses.push_back(stream);
+    Block& block = *place->second;
+    if (stream == block.home->queue.stream) return;
+    deferred_.reserve(blocks_.size() + 1);
+    if (!deferred_.add_use(block, stream_of(stream).queue)) return;
     add(place_.totals().cross_stream_uses, 1);
 }
 
 std::size_t HostBlocks::size_of(const void* memory) const noexcept {
     const std::lock_guard guard(mutex_);
     const auto place = blocks_.find(memory);
-    return place == blocks_.end() ? 0 : place->second.bytes;
+    return place == blocks_.end() ? 0 : place->second->bytes;
 }
 
 bool HostBlocks::is_used_on(const void* memory, StreamHandle stream) const noexcept {
     const std::lock_guard guard(mutex_);
     const auto place = blocks_.find(memory);
     if (place == blocks_.end()) return false;
-    const Block& block = place->second;
-    return block.stream == stream ||
-           std::find(block.uses.begin(), block.uses.end(), stream) != block.uses.end();
+    const Block& block = *place->second;
+    return block.home->queue.stream == stream || DeferredFrees::has_use(block, stream);
+}
+
+// Given back -------------------------------------------------------------------------------------
+
+void HostBlocks::deallocate(void* memory) noexcept {
+    if (!deferred_.is_empty()) complete_and_give();
+    std::size_t bytes = 0;
+    {
+        const std::lock_guard guard(mutex_);
+        Block& block = remove(memory);
+        bytes = block.bytes;
+        deferred_.forget_idle_uses(block);
+        if (deferred_.is_busy(block.home->queue.stream)) {
+            deferred_.add_reserved_use(block, block.home->queue);
+        }
+        if (block.uses != nullptr) {
+            statistics::record(TraceAction::defer, place_.id(), memory, bytes);
+            return deferred_.defer(block);
+        }
+        place_.totals().let_go(bytes);
+        count_give_back(block);
+        records_.give(block);
+    }
+    source_->deallocate(memory, bytes, alignment);
+}
+
+HostBlocks::Block& HostBlocks::remove(void* memory) noexcept {
+    const auto place = blocks_.find(memory);
+    if (place == blocks_.end()) {
+        statistics::count_failed_check(statistics::CheckKind::misuse, "host");
+        platform::fail("deallocate: no block in use of the host allocator of %s begins at %p",
+                       to_string(device_).c_str(), memory);
+    }
+    Block& block = *place->second;
+    blocks_.erase(place);
+    statistics::DeviceStreamCounters& counters = *block.home->counters;
+    add_release(counters.deallocations, 1);
+    add_release(counters.deallocated_bytes, block.bytes);
+    add_release(counters.deallocated_requested_bytes, block.bytes);
+    return block;
+}
+
+void HostBlocks::count_give_back(const Block& block) noexcept {
+    statistics::record(TraceAction::deallocate, place_.id(), block.address, block.bytes);
+    place_.totals().count_give_back(block.bytes);
+    place_.note_capacity();
+}
+
+void HostBlocks::pass(DeferrableBlock& block, Block*& passed) noexcept {
+    auto& own = static_cast<Block&>(block);
+    count_give_back(own);
+    own.next = std::exchange(passed, &own);
+}
+
+void HostBlocks::complete(Block*& passed) noexcept {
+    deferred_.begin();
+    for (auto& [handle, stream] : streams_) {
+        while (DeferrableBlock* const block = deferred_.next(stream.queue)) pass(*block, passed);
+    }
+}
+
+void HostBlocks::complete_up_to(Stream& stream, std::uint64_t added, Block*& passed) noexcept {
+    while (DeferrableBlock* const block = deferred_.next_up_to(stream.queue, added)) {
+        pass(*block, passed);
+    }
+}
+
+/// The bytes of the list, whose records may be used again.
+std::size_t HostBlocks::give(Block* passed) noexcept {
+    if (passed == nullptr) return 0;
+    std::size_t bytes = 0;
+    for (const Block* block = passed; block != nullptr; block = block->next) {
+        source_->deallocate(block->address, block->bytes, alignment);
+        bytes += block->bytes;
+    }
+    const std::lock_guard guard(mutex_);
+    while (passed != nullptr) records_.give(*std::exchange(passed, passed->next));
+    return bytes;
+}
+
+std::size_t HostBlocks::complete_and_give() noexcept {
+    Block* passed = nullptr;
+    {
+        const std::lock_guard guard(mutex_);
+        complete(passed);
+    }
+    return give(passed);
+}
+
+/// Waits for the streams that hold something back.
+void HostBlocks::wait_and_give() noexcept {
+    const std::lock_guard only_one(waiting_);
+    Block* passed = nullptr;
+    {
+        std::unique_lock lock(mutex_);
+        add(place_.totals().pressures, 1);
+        // Others may add streams meanwhile, which moves none.
+        for (auto& [handle, stream] : streams_) {
+            if (stream.queue.first == nullptr) continue;
+            const std::uint64_t added = stream.queue.added;
+            lock.unlock();
+            const DeviceStatus status = backend_.synchronize_stream(device_.index, handle);
+            lock.lock();
+            add(place_.totals().synchronizations, 1);
+            if (status == DeviceStatus::ok) complete_up_to(stream, added, passed);
+        }
+        complete(passed);
+    }
+    give(passed);
 }
 
 void HostBlocks::end_stream(StreamHandle stream) {
     if (stream == nullptr) return;
-    check_status(backend_.synchronize_stream(device_.index, stream), "end_stream", device_,
-                 backend_);
+    DeviceStatus status = backend_.synchronize_stream(device_.index, stream);
+    check_status(status, "end_stream", device_, backend_);
+    const std::lock_guard only_one(waiting_);
     std::unique_lock lock(mutex_);
     const auto place = streams_.find(stream);
     if (place == streams_.end()) return;
     Stream& ending = place->second;
-    stream_of(nullptr);
+    Stream& heir = stream_of(nullptr);
     for (auto& [memory, block] : blocks_) {
-        if (block.stream == stream) block.stream = nullptr;
-        std::erase(block.uses, stream);
+        if (block->home == &ending) block->home = &heir;
+        deferred_.forget_uses(*block, ending.queue);
     }
-    left_.wait(lock, [&] { return ending.leaving == 0; });
-    place_.end_stream(*ending.counters);
-    streams_.erase(stream);
+    Block* passed = nullptr;
+    complete(passed);
+    // A block was freed since, or an event is late.
+    while (ending.queue.bytes != 0 && status == DeviceStatus::ok) {
+        const std::uint64_t added = ending.queue.added;
+        lock.unlock();
+        status = backend_.synchronize_stream(device_.index, stream);
+        lock.lock();
+        if (status == DeviceStatus::ok) complete_up_to(ending, added, passed);
+        deferred_.begin();
+    }
+    if (status == DeviceStatus::ok) {
+        place_.end_stream(*ending.counters);
+        streams_.erase(place);
+    }
     lock.unlock();
-    check_status(held_.end_stream(stream), "end_stream", device_, backend_);
+    give(passed);
+    check_status(status, "end_stream", device_, backend_);
 }
 
 std::size_t HostBlocks::trim() noexcept {
-    return held_.collect() + source_->trim();
+    return complete_and_give() + source_->trim();
 }
 
 }  // namespace tensorpool::device

@@ -1,24 +1,25 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <unordered_map>
-#include <vector>
 
 #include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/device.hpp>
 #include <tensorpool/device/host_memory_source.hpp>
 
+#include "device/deferral/deferred_frees.hpp"
 #include "device/device_place.hpp"
-#include "device/runtime/held_blocks.hpp"
 
 namespace tensorpool::device {
 
 /// What stands behind a HostAllocator: which blocks are out, for which streams, and what they come
-/// to. Neither the source nor the backend is called under its lock.
+/// to. A block's own stream uses it like any other: what is freed stays until all have passed.
+///
+/// Locks: `waiting_`, then `mutex_`. The source is called under neither, and no stream is waited
+/// for under the latter.
 class HostBlocks {
 public:
     /// Of CachingAllocator's blocks too.
@@ -43,38 +44,41 @@ public:
     std::size_t trim() noexcept;
 
 private:
-    struct Block {
-        std::size_t bytes;
-        StreamHandle stream;
-        // Other streams. There is always room for one more, so that a free needs no memory.
-        std::vector<StreamHandle> uses;
-    };
     struct Stream {
-        statistics::DeviceStreamCounters* counters;
-        /// Frees under way that may still ask about the stream: it does not end meanwhile.
-        std::size_t leaving;
+        StreamQueue queue;
+        statistics::DeviceStreamCounters* counters = nullptr;
+    };
+    struct Block : DeferrableBlock {
+        Stream* home = nullptr;
+        Block* next = nullptr;  // in a list of those that go back to the source
     };
 
     void* take(std::size_t bytes) noexcept;
     void enter(void* memory, std::size_t bytes, StreamHandle stream);
-    Block remove(void* memory) noexcept;
-    std::span<const StreamHandle> all_streams(Block& block) noexcept;
-    void give_at_once(void* memory, Block& block) noexcept;
-    void hold_back(void* memory, Block& block, std::span<const StreamHandle> busy) noexcept;
-    void leave(Block& block) noexcept;
-    void give(const HeldBlocks::Block& block) noexcept;
     Stream& stream_of(StreamHandle stream);
+    Block& remove(void* memory) noexcept;
+    void count_give_back(const Block& block) noexcept;
+
+    // What all streams have passed comes into a list under the lock, and goes back without it.
+    void pass(DeferrableBlock& block, Block*& passed) noexcept;
+    void complete(Block*& passed) noexcept;
+    void complete_up_to(Stream& stream, std::uint64_t added, Block*& passed) noexcept;
+    std::size_t give(Block* passed) noexcept;
+    std::size_t complete_and_give() noexcept;
+    void wait_and_give() noexcept;
 
     Backend& backend_;
     const Device device_;
     const std::shared_ptr<HostMemorySource> source_;
 
+    std::mutex waiting_;        // who waits for streams, or ends one: none ends meanwhile
     mutable std::mutex mutex_;  // of what follows
-    std::unordered_map<const void*, Block> blocks_;
-    std::unordered_map<StreamHandle, Stream> streams_;
-    std::condition_variable left_;  // none is leaving a stream any more
     DevicePlace place_;
-    HeldBlocks held_;  // has locks of its own
+    EventPool events_;
+    DeferredFrees deferred_;  // with a use reserved for each block in use
+    RecordPool<Block> records_;
+    std::unordered_map<const void*, Block*> blocks_;  // in use
+    std::map<StreamHandle, Stream> streams_;
 };
 
 }  // namespace tensorpool::device

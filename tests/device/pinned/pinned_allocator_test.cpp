@@ -72,7 +72,7 @@ TEST_F(PinnedAllocatorTest, AStreamEndsOnlyWhenAllThatItHeldBackIsFree) {
     void* const second = allocator_->allocate(4096, stream);
     give_copy(first, 4096, stream);
     SimulationFaults faults;
-    faults.slow_event_queries = 3;
+    faults.slow_event_queries = UINT64_MAX;
     faults.failing = {{SimulatedCall::record_event, 2, 1}};
     backend_.set_faults(faults);
     allocator_->deallocate(first);

@@ -4,9 +4,9 @@
 
 #include "device/caching/blocks/block.hpp"
 #include "device/caching/blocks/block_map.hpp"
-#include "device/caching/blocks/record_pool.hpp"
 #include "device/caching/blocks/slab.hpp"
 #include "device/caching/streams/stream_cache.hpp"
+#include "device/deferral/record_pool.hpp"
 #include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {

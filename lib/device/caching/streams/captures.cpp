@@ -14,7 +14,7 @@ std::uint64_t Captures::of(StreamHandle stream) const noexcept {
 bool Captures::is_any_active() const noexcept {
     if (!state_.abilities.graph_capture) return false;
     return std::any_of(state_.caches.begin(), state_.caches.end(), [this](const auto& cache) {
-        return !cache->memory.ended && state_.deferred.is_captured(*cache);
+        return !cache->memory.ended && state_.deferred.is_captured(cache->stream());
     });
 }
 

@@ -18,15 +18,15 @@
 namespace tensorpool::device {
 
 struct ScalarPage;
-struct StreamUse;
 
 /// One stream's part of an allocator: bins of blocks that were freed lately, under a lock of their
 /// own, and everything slower under the allocator's. A capture has one for each stream of its own.
 /// Lives as long as the allocator; whose stream ended serves the next one.
 class alignas(64) StreamCache {
 public:
-    StreamCache(StreamHandle stream, std::uint64_t capture) noexcept
-        : stream_(stream), capture_(capture) {}
+    StreamCache(StreamHandle stream, std::uint64_t capture) noexcept : capture_(capture) {
+        memory.queue.stream = stream;
+    }
     StreamCache(const StreamCache&) = delete;
     StreamCache& operator=(const StreamCache&) = delete;
 
@@ -99,7 +99,7 @@ public:
         return take_parked();
     }
 
-    StreamHandle stream() const noexcept { return stream_; }
+    StreamHandle stream() const noexcept { return memory.queue.stream; }
     /// 0: none.
     std::uint64_t capture() const noexcept { return capture_; }
 
@@ -113,12 +113,9 @@ public:
         SlabList slabs;
         StreamMarks marks;
         GrowthHistory growths;
-        // Freed blocks that wait for this stream, in the order of their events.
-        StreamUse* first_use = nullptr;
-        StreamUse* last_use = nullptr;
-        std::uint64_t waiting_bytes = 0;  // those too that have no event yet: it is captured
-        ScalarPage* pages = nullptr;      // with a free place
-        bool growing[pool_count] = {};    // some thread gets memory for this
+        StreamQueue queue;              // freed blocks that wait for this stream
+        ScalarPage* pages = nullptr;    // with a free place
+        bool growing[pool_count] = {};  // some thread gets memory for this
         bool ended = false;
     };
     Memory memory;
@@ -126,7 +123,7 @@ public:
     void set_counters(statistics::DeviceStreamCounters* counters) noexcept { counters_ = counters; }
     statistics::DeviceStreamCounters* counters() const noexcept { return counters_; }
     void begin_again(StreamHandle stream, std::uint64_t capture) noexcept {
-        stream_ = stream;
+        memory.queue.stream = stream;
         capture_ = capture;
     }
 
@@ -149,7 +146,6 @@ private:
     }
 
     SpinLock lock_;
-    StreamHandle stream_;
     std::uint64_t capture_;
     statistics::DeviceStreamCounters* counters_ = nullptr;  // in lines of their own
     Block* bins_[bin_count] = {};

@@ -89,20 +89,21 @@ void StreamCaches::end_stream(StreamHandle stream) {
     StreamCache* const cache = state_.streams.find(stream);
     if (cache == nullptr || cache->memory.ended) return;
     detail::add(state_.totals.synchronizations, 1);
-    wait_for_uses(*cache, stream);
     forget_uses_by(*cache);
+    wait_for_uses(*cache, stream);
     move_all(*cache, of(nullptr, 0));
     retire(*cache);
 }
 
 void StreamCaches::wait_for_uses(StreamCache& cache, StreamHandle stream) {
     free_.complete(0);
-    while (cache.memory.first_use != nullptr) {  // a block was freed since
+    while (cache.memory.queue.first != nullptr) {  // a block was freed since, or an event is late
+        const std::uint64_t added = cache.memory.queue.added;
         {
             const Unlocked unlocked(state_.mutex);
             synchronize(state_, stream);
         }
-        free_.complete(0);
+        free_.complete_up_to(cache, added);
     }
 }
 
@@ -110,7 +111,7 @@ void StreamCaches::forget_uses_by(const StreamCache& cache) noexcept {
     for (const auto& other : state_.caches) {
         for (const Slab& slab : other->memory.slabs) {
             for (Block* block = slab.first; block != nullptr; block = block->next) {
-                state_.deferred.forget_uses(*block, cache);
+                state_.deferred.forget_uses(*block, cache.memory.queue);
             }
         }
     }

@@ -1,4 +1,4 @@
-#include "device/caching/streams/event_pool.hpp"
+#include "device/deferral/event_pool.hpp"
 
 namespace tensorpool::device {
 

@@ -1,0 +1,177 @@
+#include "device/deferral/deferred_frees.hpp"
+
+#include <new>
+#include <utility>
+
+#include "device/deferral/stream_progress.hpp"
+
+namespace tensorpool::device {
+
+bool DeferredFrees::add_use(DeferrableBlock& block, StreamQueue& stream) {
+    if (has_use(block, stream.stream)) return false;
+    StreamUse& use = records_.take();
+    try {
+        use.event = events_.take();
+    } catch (...) {
+        records_.give(use);
+        throw;
+    }
+    add(block, stream, use);
+    return true;
+}
+
+void DeferredFrees::add_reserved_use(DeferrableBlock& block, StreamQueue& stream) noexcept {
+    StreamUse& use = records_.take();
+    try {
+        use.event = events_.take();
+    } catch (const std::bad_alloc&) {
+        use.event = nullptr;  // the stream itself will be asked
+    }
+    add(block, stream, use);
+}
+
+void DeferredFrees::add(DeferrableBlock& block, StreamQueue& stream, StreamUse& use) noexcept {
+    use.block = &block;
+    use.queue = &stream;
+    use.next_in_queue = nullptr;
+    use.next_of_block = block.uses;
+    block.uses = &use;
+}
+
+bool DeferredFrees::has_use(const DeferrableBlock& block, StreamHandle stream) noexcept {
+    for (const StreamUse* use = block.uses; use != nullptr; use = use->next_of_block) {
+        if (use->queue->stream == stream) return true;
+    }
+    return false;
+}
+
+void DeferredFrees::defer(DeferrableBlock& block) noexcept {
+    totals_.defer(block.bytes);
+    block.set(BlockState::deferred);
+    block.waits = 0;
+    StreamUse* next = nullptr;
+    for (StreamUse* use = block.uses; use != nullptr; use = next) {
+        next = use->next_of_block;
+        ++block.waits;
+        detail::add(waiting_, 1);
+        use->queue->bytes += block.bytes;
+        if (is_captured(use->queue->stream)) {
+            use->next_in_queue = after_capture_;
+            after_capture_ = use;
+        } else {
+            queue(*use);
+        }
+    }
+    block.uses = nullptr;
+}
+
+/// Records an event: all that the stream was given so far. Where that fails, the use has passed
+/// when the stream is seen with nothing to do.
+void DeferredFrees::queue(StreamUse& use) noexcept {
+    StreamQueue& stream = *use.queue;
+    if (use.event != nullptr &&
+        backend_.record_event(device_, use.event, stream.stream) != DeviceStatus::ok) {
+        events_.give(use.event);
+        use.event = nullptr;
+    }
+    if (use.event != nullptr) detail::add(totals_.events, 1);
+    use.next_in_queue = nullptr;
+    (stream.last == nullptr ? stream.first : stream.last->next_in_queue) = &use;
+    stream.last = &use;
+    ++stream.added;
+}
+
+bool DeferredFrees::is_captured(StreamHandle stream) const noexcept {
+    return device::is_captured(backend_, device_, stream);
+}
+
+bool DeferredFrees::is_busy(StreamHandle stream) const noexcept {
+    return is_captured(stream) || !is_done(backend_.query_stream(device_, stream));
+}
+
+void DeferredFrees::begin() noexcept {
+    StreamUse* waiting = std::exchange(after_capture_, nullptr);
+    while (waiting != nullptr) {
+        StreamUse& use = *waiting;
+        waiting = use.next_in_queue;
+        if (is_captured(use.queue->stream)) {
+            use.next_in_queue = after_capture_;
+            after_capture_ = &use;
+        } else {
+            queue(use);
+        }
+    }
+}
+
+DeferrableBlock* DeferredFrees::next(StreamQueue& stream) noexcept {
+    while (stream.first != nullptr && has_passed(*stream.first)) {
+        if (DeferrableBlock* const block = pass_first(stream)) return block;
+    }
+    return nullptr;
+}
+
+DeferrableBlock* DeferredFrees::next_up_to(StreamQueue& stream, std::uint64_t added) noexcept {
+    while (stream.passed < added) {
+        if (DeferrableBlock* const block = pass_first(stream)) return block;
+    }
+    return nullptr;
+}
+
+DeferrableBlock* DeferredFrees::next_of_all(StreamQueue& stream) noexcept {
+    while (after_capture_ != nullptr) {
+        StreamUse& use = *after_capture_;
+        after_capture_ = use.next_in_queue;
+        events_.give(std::exchange(use.event, nullptr));
+        queue(use);
+    }
+    return next_up_to(stream, stream.added);
+}
+
+/// Its block, if no other stream is waited for; nullptr otherwise.
+DeferrableBlock* DeferredFrees::pass_first(StreamQueue& stream) noexcept {
+    StreamUse& use = *stream.first;
+    DeferrableBlock& block = *use.block;
+    stream.first = use.next_in_queue;
+    if (stream.first == nullptr) stream.last = nullptr;
+    ++stream.passed;
+    stream.bytes -= block.bytes;
+    detail::add(waiting_, std::size_t{0} - 1);
+    give(use);
+    if (--block.waits != 0) return nullptr;
+    totals_.end_deferral(block.bytes);
+    return &block;
+}
+
+bool DeferredFrees::has_passed(const StreamUse& use) const noexcept {
+    if (use.event == nullptr) return !is_busy(use.queue->stream);
+    return is_done(backend_.query_event(device_, use.event));
+}
+
+template <class Condition>
+void DeferredFrees::forget_uses_if(DeferrableBlock& block, Condition is_over) noexcept {
+    for (StreamUse** place = &block.uses; *place != nullptr;) {
+        StreamUse& use = **place;
+        if (is_over(use)) {
+            *place = use.next_of_block;
+            give(use);
+        } else {
+            place = &use.next_of_block;
+        }
+    }
+}
+
+void DeferredFrees::forget_uses(DeferrableBlock& block, const StreamQueue& stream) noexcept {
+    forget_uses_if(block, [&](const StreamUse& use) { return use.queue == &stream; });
+}
+
+void DeferredFrees::forget_idle_uses(DeferrableBlock& block) noexcept {
+    forget_uses_if(block, [&](const StreamUse& use) { return !is_busy(use.queue->stream); });
+}
+
+void DeferredFrees::give(StreamUse& use) noexcept {
+    events_.give(use.event);
+    use.event = nullptr;
+    records_.give(use);
+}
+
+}  // namespace tensorpool::device
