@@ -37,7 +37,7 @@ set_tests_properties(package.install PROPERTIES FIXTURES_SETUP install)
 set(find_installed -DCMAKE_PREFIX_PATH=${prefix} -DTENSORPOOL_VERSION=${PROJECT_VERSION})
 
 add_consumer_test(find_package ${find_installed})
-list(JOIN TENSORPOOL_COMPONENTS "$<SEMICOLON>" components)
+list(JOIN TENSORPOOL_INSTALLED_COMPONENTS "$<SEMICOLON>" components)
 add_consumer_test(find_components ${find_installed} "-DTENSORPOOL_COMPONENTS=${components}")
 set(users find_package find_components)
 
