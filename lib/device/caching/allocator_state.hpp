@@ -19,6 +19,7 @@
 #include "device/deferral/deferred_frees.hpp"
 #include "device/deferral/event_pool.hpp"
 #include "device/device_place.hpp"
+#include "device/unlocked.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::device {
@@ -112,32 +113,5 @@ struct AllocatorState {
     std::size_t growing_bytes = 0;  // asked of the device just now
     std::size_t returns = 0;        // threads that give memory back just now
 };
-
-/// Lets go of a mutex that the calling thread holds, until the end of the scope.
-class Unlocked {
-public:
-    explicit Unlocked(std::mutex& mutex) : mutex_(mutex) { mutex_.unlock(); }
-    ~Unlocked() { mutex_.lock(); }
-    Unlocked(const Unlocked&) = delete;
-    Unlocked& operator=(const Unlocked&) = delete;
-
-private:
-    std::mutex& mutex_;
-};
-
-/// Waits for one notice, without the mutex that the calling thread holds.
-inline void wait_unlocked(std::condition_variable& changed, std::mutex& mutex) {
-    std::unique_lock lock(mutex, std::adopt_lock);
-    changed.wait(lock);
-    lock.release();
-}
-
-/// Waits until `is_over` holds, without the mutex that the calling thread holds.
-template <class Condition>
-void wait_unlocked(std::condition_variable& changed, std::mutex& mutex, Condition is_over) {
-    std::unique_lock lock(mutex, std::adopt_lock);
-    changed.wait(lock, is_over);
-    lock.release();
-}
 
 }  // namespace tensorpool::device

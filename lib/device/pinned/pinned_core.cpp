@@ -99,43 +99,45 @@ void* PinnedCore::allocate(std::size_t bytes, StreamHandle stream,
                            DeviceAllocationFailure& failure) {
     statistics::look_for_recorder();
     if (bytes == 0) return nullptr;
-    const Request request = pinned_request(std::min(bytes, most_bytes));
-    Lock lock(mutex_);
-    StreamCache& lane = lane_of_thread();
+    void* address = nullptr;
+    {
+        const std::lock_guard guard(mutex_);
+        StreamCache& lane = lane_of_thread();
+        const Request request = pinned_request(bytes);
+        Block* const block = take(lane, request, stream, failure);
+        if (block == nullptr) return nullptr;
+        address = block->address;
+    }
+    statistics::record(TraceAction::allocate, place_.id(), address, bytes);
+    return address;
+}
+
+/// A block that is the caller's. Throws std::bad_alloc; then it is free again.
+Block* PinnedCore::take(StreamCache& lane, const Request& request, StreamHandle stream,
+                        DeviceAllocationFailure& failure) {
     if (stream != nullptr) (void)queue_of(stream);
-    Block* block = lane.take(request.rounded, bytes);
-    const bool was_parked = block != nullptr;
-    if (!was_parked) {
-        const Outcome outcome = bytes > most_bytes
+    Block* block = lane.take(request.rounded, request.bytes);
+    if (block == nullptr) {
+        const Outcome outcome = request.bytes > most_bytes
                                     ? Outcome{nullptr, DeviceStatus::out_of_memory, Cause::request}
-                                    : obtain(request, lock);
+                                    : obtain(request);
         if (outcome.block == nullptr) {
-            explain(outcome, {bytes, request.rounded, request.pool, 0}, failure);
+            explain(outcome, request, failure);
             return nullptr;
         }
         block = outcome.block;
         block->home.store(&lane, std::memory_order_relaxed);
         const std::lock_guard guard(lane);
-        lane.count_new(*block, bytes);
+        lane.count_new(*block, request.bytes);
     }
-    return hand_out(*block, lane, request, stream, lock);
-}
-
-/// A block that is the caller's already. Throws std::bad_alloc; then it is free again.
-void* PinnedCore::hand_out(Block& block, StreamCache& lane, const Request& request,
-                           StreamHandle stream, Lock& lock) {
-    if (stream != nullptr) {
-        try {
-            add_use(block, stream);
-        } catch (...) {
-            (void)lane.put(block);
-            throw;
-        }
+    if (stream == nullptr) return block;
+    try {
+        add_use(*block, stream);
+    } catch (...) {
+        (void)lane.put(*block);
+        throw;
     }
-    void* const address = block.address;
-    lock.unlock();
-    statistics::record(TraceAction::allocate, place_.id(), address, request.bytes);
-    return address;
+    return block;
 }
 
 void PinnedCore::add_use(Block& block, StreamHandle stream) {
@@ -146,7 +148,7 @@ void PinnedCore::add_use(Block& block, StreamHandle stream) {
 }
 
 void PinnedCore::record_use(void* address, StreamHandle stream) {
-    const Lock lock(mutex_);
+    const std::lock_guard guard(mutex_);
     add_use(block_in_use(address, "record_use"), stream);
     detail::add(totals_.cross_stream_uses, 1);
 }
@@ -157,7 +159,7 @@ std::size_t PinnedCore::usable_size(const void* address) const noexcept {
 }
 
 bool PinnedCore::is_used_on(const void* address, StreamHandle stream) const noexcept {
-    const Lock lock(mutex_);
+    const std::lock_guard guard(mutex_);
     const Block* const block = heap_.find(address);
     return is_in_use(block, address) && DeferredFrees::has_use(*block, stream);
 }
@@ -171,7 +173,7 @@ void PinnedCore::deallocate(void* address) noexcept {
     if (block == nullptr || block->address != address)
         fail_free(options_.name, device(), address, block);
     statistics::record(TraceAction::deallocate, place_.id(), address, block->bytes);
-    const Lock lock(mutex_);
+    const std::lock_guard guard(mutex_);
     StreamCache& home = *block->home.load(std::memory_order_relaxed);
     {
         const std::lock_guard guard(home);
@@ -208,7 +210,7 @@ void PinnedCore::flush() noexcept {
 
 void PinnedCore::end_stream(StreamHandle stream) {
     synchronize_stream(stream);
-    Lock lock(mutex_);
+    const std::lock_guard guard(mutex_);
     StreamCache* const known = streams_.find(stream);
     if (known == nullptr) return;
     StreamQueue& queue = known->memory.queue;
@@ -216,9 +218,10 @@ void PinnedCore::end_stream(StreamHandle stream) {
     complete();
     while (queue.first != nullptr) {  // a block was freed since, or an event is late
         const std::uint64_t added = queue.added;
-        lock.unlock();
-        synchronize_stream(stream);
-        lock.lock();
+        {
+            const Unlocked unlocked(mutex_);
+            synchronize_stream(stream);
+        }
         while (DeferrableBlock* const block = deferred_.next_up_to(queue, added)) {
             heap_.put_back(static_cast<Block&>(*block), idle_stamp);
         }

@@ -16,6 +16,7 @@
 #include "device/deferral/event_pool.hpp"
 #include "device/device_place.hpp"
 #include "device/pinned/pinned_sizes.hpp"
+#include "device/unlocked.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::device {
@@ -69,7 +70,6 @@ public:
     [[noreturn]] void refuse(const DeviceAllocationFailure& failure);
 
 private:
-    using Lock = std::unique_lock<std::mutex>;
     using Cause = DeviceAllocationFailure::Cause;
 
     /// What came of looking for a block.
@@ -80,11 +80,14 @@ private:
     };
 
     StreamCache& lane_of_thread() noexcept;
-    StreamCache& queue_of(StreamHandle stream);
+
+    // REQUIRES, from here on: the mutex is held. It is let go of where the system or a stream is
+    // waited for.
 
     // pinned_core.cpp
-    void* hand_out(Block& block, StreamCache& lane, const Request& request, StreamHandle stream,
-                   Lock& lock);
+    StreamCache& queue_of(StreamHandle stream);
+    Block* take(StreamCache& lane, const Request& request, StreamHandle stream,
+                DeviceAllocationFailure& failure);
     void add_use(Block& block, StreamHandle stream);
     void complete() noexcept;
     void flush() noexcept;
@@ -93,13 +96,13 @@ private:
     void synchronize_stream(StreamHandle stream);
 
     // pinned_growth.cpp
-    Outcome obtain(const Request& request, Lock& lock);
+    Outcome obtain(const Request& request);
     Block* take_free(const Request& request);
-    Outcome grow(const Request& request, Lock& lock);
-    Outcome grow_by(const Request& request, std::size_t bytes, Lock& lock);
-    Outcome under_pressure(const Request& request, Outcome refused, Lock& lock);
+    Outcome grow(const Request& request);
+    Outcome grow_by(const Request& request, std::size_t bytes);
+    Outcome under_pressure(const Request& request, Outcome refused);
     bool may_grow(std::size_t bytes) const noexcept;
-    std::size_t give_back(Lock& lock) noexcept;
+    std::size_t give_back() noexcept;
     Slab* take_free_slab() noexcept;
     void explain(const Outcome& outcome, const Request& request,
                  DeviceAllocationFailure& failure) noexcept;

@@ -20,12 +20,12 @@ Block* PinnedCore::take_free(const Request& request) {
     return block;
 }
 
-PinnedCore::Outcome PinnedCore::obtain(const Request& request, Lock& lock) {
+PinnedCore::Outcome PinnedCore::obtain(const Request& request) {
     bool& growing = growing_[static_cast<std::size_t>(request.pool)];
     while (true) {
         if (Block* const block = take_free(request)) return {block, DeviceStatus::ok};
         if (!growing) break;
-        grown_.wait(lock);  // what another thread is getting may do for both
+        wait_unlocked(grown_, mutex_);  // what another thread is getting may do for both
     }
     growing = true;
     // Also when an exception ends it.
@@ -38,19 +38,19 @@ PinnedCore::Outcome PinnedCore::obtain(const Request& request, Lock& lock) {
         }
     };
     const Growing ends = {growing, grown_};
-    const Outcome outcome = grow(request, lock);
-    return outcome.block != nullptr ? outcome : under_pressure(request, outcome, lock);
+    const Outcome outcome = grow(request);
+    return outcome.block != nullptr ? outcome : under_pressure(request, outcome);
 }
 
-PinnedCore::Outcome PinnedCore::grow(const Request& request, Lock& lock) {
+PinnedCore::Outcome PinnedCore::grow(const Request& request) {
     const auto held =
         static_cast<std::size_t>(totals_.capacity_bytes.load(std::memory_order_relaxed));
     const std::size_t least = least_slab(request);
     const std::size_t preferred = preferred_slab(request, held, options_.largest_slab);
-    const Outcome outcome = grow_by(request, preferred, lock);
+    const Outcome outcome = grow_by(request, preferred);
     const bool may_do = outcome.status == DeviceStatus::out_of_memory && least < preferred;
     if (outcome.block != nullptr || !may_do) return outcome;
-    return grow_by(request, least, lock);
+    return grow_by(request, least);
 }
 
 bool PinnedCore::may_grow(std::size_t bytes) const noexcept {
@@ -61,13 +61,15 @@ bool PinnedCore::may_grow(std::size_t bytes) const noexcept {
     return held <= options_.max_bytes && bytes <= options_.max_bytes - held;
 }
 
-PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t bytes, Lock& lock) {
+PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t bytes) {
     if (!may_grow(bytes)) return {nullptr, DeviceStatus::out_of_memory, Cause::limit};
     growing_bytes_ += bytes;
-    lock.unlock();
     void* memory = nullptr;
-    const DeviceStatus status = backend_.allocate_pinned(device_, bytes, &memory);
-    lock.lock();
+    DeviceStatus status = DeviceStatus::ok;
+    {
+        const Unlocked unlocked(mutex_);
+        status = backend_.allocate_pinned(device_, bytes, &memory);
+    }
     growing_bytes_ -= bytes;
     if (status != DeviceStatus::ok) {
         return {nullptr, status,
@@ -87,15 +89,14 @@ PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t byte
 }
 
 /// Free slabs go back, and make room; then a small block is cut from a slab of large ones.
-PinnedCore::Outcome PinnedCore::under_pressure(const Request& request, Outcome refused,
-                                               Lock& lock) {
+PinnedCore::Outcome PinnedCore::under_pressure(const Request& request, Outcome refused) {
     if (refused.status != DeviceStatus::out_of_memory) return refused;
     Outcome outcome = refused;
-    (void)give_back(lock);
+    (void)give_back();
     if (Block* const block = take_free(request)) {
         outcome = {block, DeviceStatus::ok};
     } else {
-        outcome = grow_by(request, least_slab(request), lock);
+        outcome = grow_by(request, least_slab(request));
     }
     if (outcome.block == nullptr && request.pool == Pool::small) {
         const Request other = {request.bytes, base::align_up(request.rounded, large_grain),
@@ -109,10 +110,10 @@ PinnedCore::Outcome PinnedCore::under_pressure(const Request& request, Outcome r
 }
 
 std::size_t PinnedCore::trim() noexcept {
-    Lock lock(mutex_);
+    const std::lock_guard guard(mutex_);
     complete();
     flush();
-    return give_back(lock);
+    return give_back();
 }
 
 /// A slab that is one free block, which is nobody's from now on; nullptr if there is none.
@@ -126,13 +127,15 @@ Slab* PinnedCore::take_free_slab() noexcept {
 }
 
 /// All of them, without the lock while the system takes them.
-std::size_t PinnedCore::give_back(Lock& lock) noexcept {
+std::size_t PinnedCore::give_back() noexcept {
     std::size_t given = 0;
     while (Slab* const slab = take_free_slab()) {
-        lock.unlock();
-        statistics::record(TraceAction::slab_end, place_.id(), slab->base, slab->bytes);
-        const DeviceStatus status = backend_.deallocate_pinned(device_, slab->base, slab->bytes);
-        lock.lock();
+        DeviceStatus status = DeviceStatus::ok;
+        {
+            const Unlocked unlocked(mutex_);
+            statistics::record(TraceAction::slab_end, place_.id(), slab->base, slab->bytes);
+            status = backend_.deallocate_pinned(device_, slab->base, slab->bytes);
+        }
         if (status != DeviceStatus::ok) {
             statistics::record(TraceAction::slab, place_.id(), slab->base, slab->bytes);
             heap_.put_back(*slab->first, idle_stamp);

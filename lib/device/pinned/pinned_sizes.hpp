@@ -19,7 +19,8 @@ static_assert(round_pinned(1) == 512 && round_pinned(513 * mib) == 513 * mib);
 static_assert(round_pinned(small_limit + 1) == small_limit + 16 * kib);
 
 inline Request pinned_request(std::size_t bytes) noexcept {
-    return {bytes, round_pinned(bytes), bytes <= small_limit ? Pool::small : Pool::large, 0};
+    return {bytes, round_pinned(std::min(bytes, most_bytes)),
+            bytes <= small_limit ? Pool::small : Pool::large, 0};
 }
 
 /// What a slab must have at least for a request.
