@@ -2,8 +2,10 @@
 
 /// @file
 /// What stands around cpp-httplib, which parses requests and writes answers: connections, their
-/// threads, and bounds in time and size (limits.hpp). The library's own loops know no deadline for
-/// a request that comes byte by byte, and end when the system is short of descriptors.
+/// threads, and bounds in time and size (limits.hpp). In the loops of version 0.11.4, Debian 12's,
+/// each read has a deadline but a request has none, so a few slow clients hold up everybody; a
+/// head may be of any size; connections wait in a queue without a bound; and the server ends when
+/// the system has no descriptor or memory for one more.
 
 #include <httplib.h>
 
