@@ -28,8 +28,9 @@ ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
     if (figures.kind != Kind::measuring) {
         figures.used_bytes = std::min(figures.used_bytes, figures.capacity_bytes);
     }
+    // Read after `used`: a release raises the peak first, then lowers that.
     figures.peak_used_bytes =
-        std::max({figures.peak_used_bytes, read(arena.high), figures.used_bytes});
+        std::max({read(arena.totals.peak_used_bytes), read(arena.high), figures.used_bytes});
     return figures;
 }
 
