@@ -98,6 +98,18 @@ void copy_counters(Record* to, const Record* from, std::size_t count) noexcept {
     }
 }
 
+template <class Record>
+void copy_records(SegmentHeader& to, const SegmentHeader& from) noexcept {
+    const std::size_t used = read(from.region<Record>().used);  // none of the timeline's
+    auto* const records = records_in<Record>(to);
+    if constexpr (requires { Record::counts_frees(0); }) {
+        copy_counters(records, records_in<Record>(from), used);
+    } else {
+        copy_words(as_words(*records), as_words(*records_in<Record>(from)),
+                   used * words_of<Record>);
+    }
+}
+
 /// Copies what is in use of the segment at `from` to the zeros at `to`, all but the magic, without
 /// which readers wait.
 void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
@@ -107,15 +119,10 @@ void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
     const std::uint64_t head = read(copy.entries);
     copy_entries({records_in<EntryRecord>(from), std::min<std::size_t>(head, entry_count)},
                  {records_in<EntryRecord>(copy), entry_count}, head);
+    // Before their devices' records: what a stream has in use, its device has as capacity.
+    copy_records<DeviceStreamRecord>(copy, from);
     for_each_kind([&]<class Record>(const RecordKind<Record>&) {
-        const std::size_t used = read(from.region<Record>().used);  // none of the timeline's
-        auto* const records = records_in<Record>(copy);
-        if constexpr (requires { Record::counts_frees(0); }) {
-            copy_counters(records, records_in<Record>(from), used);
-        } else {
-            copy_words(as_words(*records), as_words(*records_in<Record>(from)),
-                       used * words_of<Record>);
-        }
+        if constexpr (!std::is_same_v<Record, DeviceStreamRecord>) copy_records<Record>(copy, from);
     });
 }
 

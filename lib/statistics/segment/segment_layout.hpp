@@ -184,7 +184,6 @@ enum class First : unsigned char {
 /// One kind of record: how many there are, and where they lie.
 template <class T>
 struct RecordKind {
-    using Record = T;
     std::size_t count;
     First first = First::other;
     std::size_t shift = 0;  // from the beginning of a page
