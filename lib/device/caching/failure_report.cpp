@@ -93,8 +93,8 @@ void FailureReport::judge(std::size_t asked, DeviceStatus status, Cause cause,
     failure_.missing = asked - std::min(asked, std::max(room, failure_.largest_free));
     if (cause == Cause::limit) {
         const Cause shortage = cause_of_shortage(failure_, room);
-        const bool is_ours = shortage == Cause::fragmentation || shortage == Cause::held_back;
-        if (is_ours) failure_.cause = shortage;
+        const bool is_held_back = shortage == Cause::held_back && certainty == Room::unknown;
+        if (shortage == Cause::fragmentation || is_held_back) failure_.cause = shortage;
     } else if (cause == Cause::own_use) {
         const bool is_memory = status == DeviceStatus::out_of_memory;
         // A device that has nothing for an allocator that holds nothing: the shortage is not its.
