@@ -19,6 +19,8 @@ class HostBlocks;
 /// The CPU's memory, and ordinary host memory of other devices' runtimes. It keeps nothing for
 /// later, that is the source's business: a block goes back to it when it is freed, or, where
 /// streams that it was made for or used on are busy then, at a later call after they have passed.
+/// When the device is lost nothing is waited for; a stream that answers with any other error is
+/// taken to be busy, until it ends or a request that the source refuses waits for the whole device.
 /// It knows of no graphs: a block that captured work uses is kept, by whoever launches the graph,
 /// for as long as that is launched.
 class TENSORPOOL_API HostAllocator final : public DeviceAllocator {

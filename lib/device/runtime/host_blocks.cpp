@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "device/deferral/stream_progress.hpp"
 #include "device/runtime/check_status.hpp"
+#include "device/unlocked.hpp"
 #include "platform/fail.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/segment/failed_checks.hpp"
@@ -210,26 +212,42 @@ std::size_t HostBlocks::complete_and_give() noexcept {
     return give(passed);
 }
 
-/// Waits for the streams that hold something back.
+/// Waits for the streams that hold something back; for the whole device where one cannot be waited
+/// for, as it may have been destroyed before its end was told.
 void HostBlocks::wait_and_give() noexcept {
     const std::lock_guard only_one(waiting_);
     Block* passed = nullptr;
     {
-        std::unique_lock lock(mutex_);
+        const std::lock_guard guard(mutex_);
         add(place_.totals().pressures, 1);
+        bool have_ended = true;
         // Others may add streams meanwhile, which moves none.
         for (auto& [handle, stream] : streams_) {
             if (stream.queue.first == nullptr) continue;
-            const std::uint64_t added = stream.queue.added;
-            lock.unlock();
-            const DeviceStatus status = backend_.synchronize_stream(device_.index, handle);
-            lock.lock();
-            add(place_.totals().synchronizations, 1);
-            if (status == DeviceStatus::ok) complete_up_to(stream, added, passed);
+            stream.awaited = stream.queue.added;
+            if (wait_for(stream)) complete_up_to(stream, stream.awaited, passed);
+            have_ended &= stream.queue.first == nullptr;
         }
         complete(passed);
+        if (!have_ended) wait_for_device(passed);
     }
     give(passed);
+}
+
+bool HostBlocks::wait_for(const Stream& stream) noexcept {
+    add(place_.totals().synchronizations, 1);
+    const Unlocked unlocked(mutex_);
+    return is_done(backend_.synchronize_stream(device_.index, stream.queue.stream));
+}
+
+void HostBlocks::wait_for_device(Block*& passed) noexcept {
+    for (auto& [handle, stream] : streams_) stream.awaited = stream.queue.added;
+    add(place_.totals().synchronizations, 1);
+    {
+        const Unlocked unlocked(mutex_);
+        if (!is_done(backend_.synchronize_device(device_.index))) return;
+    }
+    for (auto& [handle, stream] : streams_) complete_up_to(stream, stream.awaited, passed);
 }
 
 void HostBlocks::end_stream(StreamHandle stream) {

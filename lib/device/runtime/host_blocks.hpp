@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -47,6 +48,7 @@ private:
     struct Stream {
         StreamQueue queue;
         statistics::DeviceStreamCounters* counters = nullptr;
+        std::uint64_t awaited = 0;  // uses of the queue that a wait under way is for
     };
     struct Block : DeferrableBlock {
         Stream* home = nullptr;
@@ -66,6 +68,8 @@ private:
     std::size_t give(Block* passed) noexcept;
     std::size_t complete_and_give() noexcept;
     void wait_and_give() noexcept;
+    bool wait_for(const Stream& stream) noexcept;
+    void wait_for_device(Block*& passed) noexcept;
 
     Backend& backend_;
     const Device device_;

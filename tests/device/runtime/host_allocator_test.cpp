@@ -149,6 +149,30 @@ TEST_F(HostAllocatorTest, WaitsForWhatIsHeldBackBeforeARequestFails) {
     allocator_.deallocate(next);
 }
 
+TEST_F(HostAllocatorTest, LostDeviceHoldsNothingBack) {
+    const StreamHandle stream = make_stream();
+    void* const block = allocator_.allocate(1000, stream);
+    keep_busy(stream);
+    allocator_.deallocate(block);
+    EXPECT_EQ(allocator_.trim(), 0u);
+    backend_.set_faults({.lost_from = 1});
+    EXPECT_EQ(allocator_.trim(), 1000u);
+    EXPECT_EQ(source_->given, 0u);
+}
+
+TEST_F(HostAllocatorTest, StreamThatWasDestroyedTooEarlyHoldsBlocksUntilMemoryIsShort) {
+    source_->limit = 1000;
+    const StreamHandle stream = make_stream();
+    void* const block = allocator_.allocate(1000, stream);
+    EXPECT_EQ(backend_.destroy_stream(0, stream), DeviceStatus::ok);
+    allocator_.deallocate(block);  // nothing can be asked about it
+    EXPECT_EQ(allocator_.trim(), 0u);
+    void* const next = allocator_.allocate(600);
+    EXPECT_NE(next, nullptr);
+    allocator_.deallocate(next);
+    EXPECT_EQ(source_->given, 0u);
+}
+
 TEST_F(HostAllocatorTest, RequestThatCannotBeMetSaysHowThingsStandAndChangesNothing) {
     source_->limit = 1000;
     void* const block = allocator_.allocate(400);
