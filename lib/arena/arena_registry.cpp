@@ -21,19 +21,6 @@ ArenaRegistry& arena_registry() noexcept {
     return the_registry.get();
 }
 
-void ArenaRegistry::enter(detail::ArenaState& arena) noexcept {
-    const std::lock_guard guard(mutex_);
-    arena.next_of_all = arenas_;
-    arenas_ = &arena;
-}
-
-void ArenaRegistry::leave(detail::ArenaState& arena) noexcept {
-    const std::lock_guard guard(mutex_);
-    detail::ArenaState** link = &arenas_;
-    while (*link != &arena) link = &(*link)->next_of_all;
-    *link = arena.next_of_all;
-}
-
 void ArenaRegistry::set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept {
     const std::lock_guard guard(mutex_);
     arena.quick_bytes = bytes;
@@ -43,33 +30,27 @@ void ArenaRegistry::set_quick_bytes(detail::ArenaState& arena, std::size_t bytes
 void ArenaRegistry::hide_quick_paths() noexcept {
     const std::lock_guard guard(mutex_);
     hidden_ = true;
-    for (auto* arena = arenas_; arena != nullptr; arena = arena->next_of_all) {
-        arena->show_quick_path(false);
-    }
+    for_each([](detail::ArenaState& arena) { arena.show_quick_path(false); });
 }
 
 void ArenaRegistry::show_quick_paths() noexcept {
     const std::lock_guard guard(mutex_);
     hidden_ = false;
-    for (auto* arena = arenas_; arena != nullptr; arena = arena->next_of_all) {
-        arena->show_quick_path(true);
-    }
+    for_each([](detail::ArenaState& arena) { arena.show_quick_path(true); });
 }
 
 void ArenaRegistry::before_fork() noexcept {
     mutex_.lock();
-    for (auto* arena = arenas_; arena != nullptr; arena = arena->next_of_all) arena->lock();
+    for_each([](detail::ArenaState& arena) { arena.lock(); });
 }
 
 void ArenaRegistry::after_fork_in_parent() noexcept {
-    for (auto* arena = arenas_; arena != nullptr; arena = arena->next_of_all) arena->unlock();
+    for_each([](detail::ArenaState& arena) { arena.unlock(); });
     mutex_.unlock();
 }
 
 void ArenaRegistry::after_fork_in_child() noexcept {
-    for (auto* arena = arenas_; arena != nullptr; arena = arena->next_of_all) {
-        arena->cancel_pending_claims();
-    }
+    for_each([](detail::ArenaState& arena) { arena.cancel_pending_claims(); });
     after_fork_in_parent();
 }
 

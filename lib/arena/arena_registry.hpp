@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
+
+#include "base/registry.hpp"
 
 namespace tensorpool::detail {
 class ArenaState;
@@ -9,15 +10,10 @@ class ArenaState;
 
 namespace tensorpool::arena {
 
-/// All living arenas, so that a fork finds none of them in the middle of a growth. Its lock comes
-/// before theirs. Thread-safe; the only one is the process's.
-class ArenaRegistry {
+/// All living arenas, so that a fork finds none of them in the middle of a growth. The only one is
+/// the process's.
+class ArenaRegistry : public base::Registry<detail::ArenaState> {
 public:
-    constexpr ArenaRegistry() noexcept = default;
-
-    void enter(detail::ArenaState& arena) noexcept;
-    void leave(detail::ArenaState& arena) noexcept;
-
     /// What the arena's inline path takes: requests of so many bytes at most.
     void set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept;
     /// From now on every allocation from every arena takes the slow path.
@@ -29,8 +25,6 @@ public:
     void after_fork_in_child() noexcept;
 
 private:
-    std::mutex mutex_;
-    detail::ArenaState* arenas_ = nullptr;
     bool hidden_ = false;
 };
 

@@ -45,29 +45,21 @@ void ScratchRegistry::enter(detail::ScratchState& scratch) noexcept {
     // Refused to a thread in its last destructors: what it takes now stays until the process ends.
     (void)platform::call_at_thread_exit(at_exit);
     const std::lock_guard guard(mutex_);
-    scratch.next_of_all = scratches_;
-    scratches_ = &scratch;
+    scratch.next_of_all = first_;
+    first_ = &scratch;
     scratch.show_quick_path(!hidden_);
-}
-
-void ScratchRegistry::leave(detail::ScratchState& scratch) noexcept {
-    const std::lock_guard guard(mutex_);
-    detail::ScratchState** link = &scratches_;
-    while (*link != nullptr && *link != &scratch) link = &(*link)->next_of_all;
-    if (*link != nullptr) *link = scratch.next_of_all;
 }
 
 void ScratchRegistry::hide_quick_paths() noexcept {
     const std::lock_guard guard(mutex_);
     hidden_ = true;
-    for (auto* one = scratches_; one != nullptr; one = one->next_of_all)
-        one->show_quick_path(false);
+    for_each([](detail::ScratchState& one) { one.show_quick_path(false); });
 }
 
 void ScratchRegistry::show_quick_paths() noexcept {
     const std::lock_guard guard(mutex_);
     hidden_ = false;
-    for (auto* one = scratches_; one != nullptr; one = one->next_of_all) one->show_quick_path(true);
+    for_each([](detail::ScratchState& one) { one.show_quick_path(true); });
 }
 
 void ScratchRegistry::before_fork() noexcept {
@@ -83,12 +75,12 @@ void ScratchRegistry::after_fork_in_parent() noexcept {
 // The other threads are not in the child.
 void ScratchRegistry::after_fork_in_child() noexcept {
     after_fork_in_parent();
-    detail::ScratchState* scratch = std::exchange(scratches_, nullptr);
+    detail::ScratchState* scratch = std::exchange(first_, nullptr);
     while (scratch != nullptr) {
         detail::ScratchState& one = *scratch;
         scratch = std::exchange(one.next_of_all, nullptr);
         if (&one.scratch() == detail::local_scratch) {
-            scratches_ = &one;
+            first_ = &one;
             one.belong_to_this_thread();
         } else {
             one.abandon();

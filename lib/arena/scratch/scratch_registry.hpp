@@ -1,6 +1,6 @@
 #pragma once
 
-#include <mutex>
+#include "base/registry.hpp"
 
 namespace tensorpool {
 class Scratch;
@@ -15,28 +15,20 @@ namespace tensorpool::arena {
 /// the child of a fork finds them whole and gives back those of threads that are not in it (not the
 /// other records of such a thread, which may have been amid anything).
 /// Thread-safe; the only one is the process's.
-class ScratchRegistry {
+class ScratchRegistry : public base::Registry<detail::ScratchState> {
 public:
-    constexpr ScratchRegistry() noexcept = default;
-
     /// The calling thread's, to be given back when it ends.
     void enter(detail::ScratchState& scratch) noexcept;
-    void leave(detail::ScratchState& scratch) noexcept;
 
     /// From now on every allocation from every thread's scratch takes the slow path.
     void hide_quick_paths() noexcept;
     void show_quick_paths() noexcept;
-
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
 
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
 
 private:
-    std::mutex mutex_;
-    detail::ScratchState* scratches_ = nullptr;
     bool hidden_ = false;
 };
 

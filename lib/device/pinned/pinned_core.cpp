@@ -176,7 +176,7 @@ void PinnedCore::deallocate(void* address) noexcept {
     const std::lock_guard guard(mutex_);
     StreamCache& home = *block->home.load(std::memory_order_relaxed);
     {
-        const std::lock_guard guard(home);
+        const std::lock_guard of_home(home);
         if (!is_in_use(block, address)) fail_free(options_.name, device(), address, block);
         home.count_free(block->requested, block->bytes);
         if (block->uses == nullptr) return home.park(*block);

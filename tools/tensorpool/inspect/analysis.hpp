@@ -8,13 +8,39 @@
 #include <vector>
 
 #include "inspect/groups.hpp"
-#include "inspect/lifetimes.hpp"
+#include "inspect/history.hpp"
 #include "inspect/planned.hpp"
 #include "inspect/sites.hpp"
-#include "inspect/sizes.hpp"
 #include "inspect/timeline.hpp"
 
 namespace tensorpool::command::inspect {
+
+/// How long blocks lived, in powers of ten: those of at least `from`, and less than the next row's.
+struct LifetimeRow {
+    std::uint64_t from = 0;
+    std::uint64_t blocks = 0;
+    std::uint64_t bytes = 0;
+};
+
+/// Of blocks whose beginning and end were both recorded; a block that was resized where it stands
+/// is one. The first row is from 0, the last holds all that is longer.
+struct Lifetimes {
+    std::vector<LifetimeRow> by_time;   ///< in nanoseconds, the second row from 1 us
+    std::vector<LifetimeRow> by_calls;  ///< in calls of all threads, the second row from 10
+};
+Lifetimes lifetimes_of(const History& history);
+
+/// All requests of one size.
+struct SizeRow {
+    std::uint64_t bytes = 0;  ///< of each
+    std::uint64_t requests = 0;
+    std::uint64_t total() const noexcept { return bytes * requests; }
+};
+
+/// The `most` sizes that came to most bytes, and those that were asked for most often, the largest
+/// first. What was made before the recording is not among them.
+std::vector<SizeRow> largest_by_bytes(const History& history, std::size_t most);
+std::vector<SizeRow> largest_by_requests(const History& history, std::size_t most);
 
 struct ProcessRow {
     trace::RecordedProcess process;

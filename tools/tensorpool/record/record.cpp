@@ -28,7 +28,7 @@ int record_process(const Words& words, const Settings& settings) try {
     StatisticsReader process = attach_chosen(settings);
     const std::string path =
         words.path.empty() ? fmt::format("tensorpool-{}.tpt", process.process()) : words.path;
-    record::EndSignals signals;
+    EndSignals signals;
     record::Session session(process, words.stack_interval, path);
     fmt::print(stderr, "tensorpool: asked process {} to record; writing {} until Ctrl-C\n",
                process.process(), printable(path));

@@ -9,7 +9,7 @@
 #include <tensorpool/live_trace.hpp>
 #include <tensorpool/statistics_reader.hpp>
 
-#include "record/end_signals.hpp"
+#include "common/end_signals.hpp"
 #include "record/outcome.hpp"
 #include "record/pace.hpp"
 #include "trace/trace_writer.hpp"

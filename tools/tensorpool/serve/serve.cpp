@@ -2,17 +2,23 @@
 
 #include <CLI/CLI.hpp>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
+#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/end_signals.hpp"
 #include "common/output.hpp"
-#include "serve/browser.hpp"
 #include "serve/http/token.hpp"
 #include "serve/service.hpp"
-#include "serve/signals.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -51,15 +57,66 @@ void print_address(const std::string& url, int port, bool json) {
     }
 }
 
+/// As many descriptors as the system lets this process have: each process watched takes some.
+void raise_descriptor_limit() {
+    constexpr rlim_t enough = 65536;
+    rlimit limit = {};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, enough));
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// The browser gets neither this program's signal mask nor its terminal.
+struct Start {
+    Start() {
+        posix_spawn_file_actions_init(&files);
+        for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+            posix_spawn_file_actions_addopen(&files, descriptor, "/dev/null", O_RDWR, 0);
+        }
+        posix_spawnattr_init(&attributes);
+        sigset_t signals;
+        sigemptyset(&signals);
+        posix_spawnattr_setsigmask(&attributes, &signals);
+        sigaddset(&signals, SIGPIPE);
+        sigaddset(&signals, SIGCHLD);
+        posix_spawnattr_setsigdefault(&attributes, &signals);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    }
+    ~Start() {
+        posix_spawn_file_actions_destroy(&files);
+        posix_spawnattr_destroy(&attributes);
+    }
+    Start(const Start&) = delete;
+    Start& operator=(const Start&) = delete;
+
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+};
+
+/// By `xdg-open`; where there is none, says so and does nothing. The token is not part of the
+/// address, for other users can read the words of a command: the page asks for it.
+void open_browser(const std::string& url) {
+    std::signal(SIGCHLD, SIG_IGN);  // nobody waits for it
+    const Start start;
+    std::string program = "xdg-open";
+    std::string address = url;
+    char* words[] = {program.data(), address.data(), nullptr};
+    const int error =
+        posix_spawnp(nullptr, words[0], &start.files, &start.attributes, words, environ);
+    if (error == 0) return;
+    fmt::print(stderr, "tensorpool: serve: cannot start xdg-open: {}; open {} yourself\n",
+               std::strerror(error), url);
+}
+
 int run(const Words& words, bool json) {
     const serve::Service::Options options = read(words);
-    const serve::EndSignals signals;  // before any thread
-    serve::raise_descriptor_limit();
+    const EndSignals signals;  // before any thread
+    raise_descriptor_limit();
     serve::LiveProcesses processes;
     const serve::Service service(processes, options);
     const std::string url = url_of(options.address, service.port());
     print_address(url, service.port(), json);
-    if (words.open) serve::open_browser(url);
+    if (words.open) open_browser(url);
     signals.wait();
     return success;
 }

@@ -1,6 +1,13 @@
 #include "device/caching/streams/stream_cache.hpp"
 
+#include <thread>
+
 namespace tensorpool::device {
+
+void SpinLock::wait() const noexcept {
+    // The core is given away at once: the holder may have lost its own.
+    while (taken_.load(std::memory_order_relaxed)) std::this_thread::yield();
+}
 
 Block* StreamCache::take_parked() noexcept {
     // Says that nothing is parked, without a look at each bin: the usual answer of other streams.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -11,13 +12,28 @@
 #include "device/caching/blocks/block.hpp"
 #include "device/caching/blocks/growth_history.hpp"
 #include "device/caching/blocks/slab.hpp"
-#include "device/caching/streams/spin_lock.hpp"
 #include "device/caching/streams/stream_marks.hpp"
 #include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {
 
 struct ScalarPage;
+
+/// For some ten instructions at a time. Taken by one exchange, given back by a plain store.
+class SpinLock {
+public:
+    void lock() noexcept {
+        // Acquire pairs with the release below: what the last holder wrote is seen.
+        while (taken_.exchange(true, std::memory_order_acquire)) [[unlikely]] wait();
+    }
+    void unlock() noexcept { taken_.store(false, std::memory_order_release); }
+
+private:
+    /// Until it looks free. Out of line: a call here would cost the fast path registers.
+    void wait() const noexcept;
+
+    std::atomic<bool> taken_ = false;
+};
 
 /// One stream's part of an allocator: bins of blocks that were freed lately, under a lock of their
 /// own, and everything slower under the allocator's. A capture has one for each stream of its own.

@@ -58,6 +58,23 @@ ssize_t RequestStream::read(char* bytes, std::size_t count) {
 
 }  // namespace
 
+bool OpenSockets::add(int socket) {
+    const std::lock_guard lock(mutex_);
+    if (!shut_down_) sockets_.insert(socket);
+    return !shut_down_;
+}
+
+void OpenSockets::remove(int socket) {
+    const std::lock_guard lock(mutex_);
+    sockets_.erase(socket);
+}
+
+void OpenSockets::shut_down() {
+    const std::lock_guard lock(mutex_);
+    shut_down_ = true;
+    for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
+}
+
 HttpServer::HttpServer(Site& site, const Limits& limits) : site_(site), limits_(limits) {
     set_default_headers(site.headers());
     set_payload_max_length(limits.body_bytes);

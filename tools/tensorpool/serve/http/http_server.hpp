@@ -10,14 +10,30 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <mutex>
+#include <set>
 
 #include "serve/http/head_reader.hpp"
 #include "serve/http/limits.hpp"
 #include "serve/http/listener.hpp"
-#include "serve/http/open_sockets.hpp"
 #include "serve/http/site.hpp"
 
 namespace tensorpool::command::serve {
+
+/// The connections that are open, so that the end of the server does not wait for their clients.
+/// Any thread.
+class OpenSockets {
+public:
+    /// False once `shut_down` was called.
+    bool add(int socket);
+    void remove(int socket);
+    void shut_down();
+
+private:
+    std::mutex mutex_;
+    std::set<int> sockets_;
+    bool shut_down_ = false;
+};
 
 class HttpServer final : private httplib::Server {
 public:

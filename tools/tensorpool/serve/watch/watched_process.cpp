@@ -1,9 +1,18 @@
 #include "serve/watch/watched_process.hpp"
+#include "serve/json.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace tensorpool::command::serve {
+
+Moment::Moment(ProcessSnapshot snapshot, ProcessRates rates)
+    : snapshot_(std::move(snapshot)), rates_(std::move(rates)) {}
+
+const std::string& Moment::json() const {
+    std::call_once(written_, [this] { json_ = to_json(snapshot_, rates_); });
+    return json_;
+}
 
 void WatchedProcess::update(const ObservedProcess& observed, Processes& source, Now now) {
     if (listed_.ended) return replace(observed, source, now);

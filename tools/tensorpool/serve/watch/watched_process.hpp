@@ -5,15 +5,33 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <tensorpool/process_snapshot.hpp>
 
 #include "serve/watch/history.hpp"
 #include "serve/watch/listed_process.hpp"
-#include "serve/watch/moment.hpp"
 #include "serve/watch/processes.hpp"
 
 namespace tensorpool::command::serve {
+
+/// A process as it was in one round. Any thread.
+class Moment {
+public:
+    Moment(ProcessSnapshot snapshot, ProcessRates rates);
+
+    const ProcessSnapshot& snapshot() const noexcept { return snapshot_; }
+    const ProcessRates& rates() const noexcept { return rates_; }
+    /// The event `snapshot`: written once, by whoever asks first, for all who do.
+    const std::string& json() const;
+
+private:
+    ProcessSnapshot snapshot_;
+    ProcessRates rates_;
+    mutable std::once_flag written_;
+    mutable std::string json_;
+};
 
 /// When a round takes place.
 struct Now {

@@ -3,9 +3,10 @@
 #include <chrono>
 #include <csignal>
 
-namespace tensorpool::command::record {
+namespace tensorpool::command {
 
-/// SIGINT, SIGTERM and SIGHUP as something to wait for, instead of the end of the program.
+/// SIGINT, SIGTERM and SIGHUP as something to wait for, instead of the end of the program. Made
+/// before the first thread, for threads begin with the mask of their maker.
 class EndSignals {
 public:
     EndSignals();
@@ -13,6 +14,8 @@ public:
     EndSignals(const EndSignals&) = delete;
     EndSignals& operator=(const EndSignals&) = delete;
 
+    /// Until one of them comes.
+    void wait() const;
     /// Sleeps, until one of them comes. Whether one came, now or before.
     bool come_within(std::chrono::nanoseconds time);
 
@@ -22,4 +25,4 @@ private:
     bool came_ = false;
 };
 
-}  // namespace tensorpool::command::record
+}  // namespace tensorpool::command

@@ -1,9 +1,9 @@
-#include "record/end_signals.hpp"
+#include "common/end_signals.hpp"
 
 #include <algorithm>
 #include <ctime>
 
-namespace tensorpool::command::record {
+namespace tensorpool::command {
 
 EndSignals::EndSignals() {
     sigemptyset(&signals_);
@@ -15,6 +15,12 @@ EndSignals::~EndSignals() {
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
+void EndSignals::wait() const {
+    int signal = 0;
+    while (sigwait(&signals_, &signal) != 0) {
+    }
+}
+
 bool EndSignals::come_within(std::chrono::nanoseconds time) {
     using std::chrono::seconds;
     const auto whole = std::chrono::duration_cast<seconds>(std::max(time, time.zero()));
@@ -24,4 +30,4 @@ bool EndSignals::come_within(std::chrono::nanoseconds time) {
     return came_;
 }
 
-}  // namespace tensorpool::command::record
+}  // namespace tensorpool::command
