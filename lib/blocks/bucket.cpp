@@ -22,6 +22,8 @@ using statistics::count_failed_check;
 
 // A bucket this large has shown that it grows: it will touch whole huge pages.
 constexpr std::size_t grown_bucket_bytes = std::size_t{512} << 10;
+// Of the fixed-point number in `fullness_per_block_`.
+constexpr unsigned fullness_shift = 16;
 constexpr const char* expected = "expected a block of this pool in use";
 
 bool is_set(const Span& span, unsigned index) noexcept {
@@ -31,7 +33,10 @@ bool is_set(const Span& span, unsigned index) noexcept {
 }  // namespace
 
 Bucket::Bucket(unsigned number, const BucketSources& sources) noexcept
-    : number_(number), layout_(bucket_layouts[number]), sources_(sources) {}
+    : number_(number),
+      layout_(bucket_layouts[number]),
+      sources_(sources),
+      fullness_per_block_((fullness_lists << fullness_shift) / (layout_.blocks + 1)) {}
 
 Bucket::~Bucket() {
     // Its memory goes with the records; blocks and magazines go with the pool.
@@ -46,17 +51,15 @@ unsigned Bucket::take(void** blocks, unsigned most, SlowPath& path) noexcept {
         if (span == nullptr) break;
         count += take_home(*span, blocks + count, most - count);
         count += carve(*span, blocks + count, most - count);
-        if (span->home == 0 && span->carved == span->blocks) {
-            with_room_.erase(pages::SpanList::s_iterator_to(*span));
-            span->listed = false;
-        }
+        unlist(*span);
+        if (span->home != 0 || span->carved != span->blocks) list(*span);
     }
     std::reverse(blocks, blocks + count);
     detail::add(sources_.totals.bucket_out_blocks[number_], count);
     return count;
 }
 
-void Bucket::bring_home(void* const* blocks, unsigned count, Changes& changes) noexcept {
+std::size_t Bucket::bring_home(void* const* blocks, unsigned count, Changes& changes) noexcept {
     pages::SpanList all_home;
     {
         const std::lock_guard guard(mutex_);
@@ -70,20 +73,28 @@ void Bucket::bring_home(void* const* blocks, unsigned count, Changes& changes) n
                                sources_.pool_name, blocks[i], expected);
             }
             span.home_bits[index / 64] |= std::uint64_t{1} << index % 64;
-            if (!span.listed) with_room_.push_front(span);
-            span.listed = true;
-            if (++span.home != span.carved) continue;
-            with_room_.erase(pages::SpanList::s_iterator_to(span));
+            ++span.home;
+            if (span.listed && span.fullness == fullness_of(span) && span.home != span.carved) {
+                continue;
+            }
+            if (span.listed) unlist(span);
+            if (span.home != span.carved) {
+                list(span);
+                continue;
+            }
             add_capacity(-static_cast<std::ptrdiff_t>(span.bytes()));
             all_home.push_back(span);
         }
     }
+    std::size_t bytes = 0;
     while (!all_home.empty()) {
         Span& span = all_home.front();
         all_home.pop_front();
+        bytes += span.bytes();
         drop_memory_of_requests(span);
         sources_.heap.free(span, changes);
     }
+    return bytes;
 }
 
 Bucket::Finding Bucket::find(const void* p) noexcept {
@@ -112,7 +123,7 @@ void Bucket::remember(void* block, std::size_t requested_bytes) noexcept {
 }
 
 Span* Bucket::span_with_room(SlowPath& path) noexcept {
-    if (!with_room_.empty()) return &with_room_.front();
+    if (lists_used_ != 0) return &with_room_[std::bit_width(lists_used_) - 1].front();
     Span* span = new_span(layout_.pages, path);
     // Near a limit a span of one block may still do.
     const auto least = static_cast<PageCount>(base::ceil_divide(layout_.stride, pages::page_bytes));
@@ -138,10 +149,28 @@ Span* Bucket::new_span(PageCount pages, SlowPath& path) noexcept {
         path.refusal = pages::no_records();
         return nullptr;
     }
-    with_room_.push_front(*span);
-    span->listed = true;
+    list(*span);
     add_capacity(static_cast<std::ptrdiff_t>(span->bytes()));
     return span;
+}
+
+// 0 to `fullness_lists` - 1, by the blocks that are out.
+unsigned Bucket::fullness_of(const Span& span) const noexcept {
+    return static_cast<unsigned>(span.carved - span.home) * fullness_per_block_ >> fullness_shift;
+}
+
+void Bucket::list(Span& span) noexcept {
+    span.fullness = static_cast<std::uint8_t>(fullness_of(span));
+    with_room_[span.fullness].push_front(span);
+    lists_used_ |= 1U << span.fullness;
+    span.listed = true;
+}
+
+void Bucket::unlist(Span& span) noexcept {
+    pages::SpanList& list = with_room_[span.fullness];
+    list.erase(pages::SpanList::s_iterator_to(span));
+    if (list.empty()) lists_used_ &= ~(1U << span.fullness);
+    span.listed = false;
 }
 
 unsigned Bucket::take_home(Span& span, void** blocks, unsigned most) noexcept {

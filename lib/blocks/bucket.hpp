@@ -37,8 +37,9 @@ public:
     /// Takes up to `most` blocks, at least one unless memory is refused; returns how many. The last
     /// one has the lowest address.
     unsigned take(void** blocks, unsigned most, pages::SlowPath& path) noexcept;
-    /// Sets the blocks' bits; spans that are all home go back to the page heap.
-    void bring_home(void* const* blocks, unsigned count, pages::Changes& changes) noexcept;
+    /// Sets the blocks' bits; spans that are all home go back to the page heap. Returns their
+    /// bytes.
+    std::size_t bring_home(void* const* blocks, unsigned count, pages::Changes& changes) noexcept;
 
     /// What a block is, for checks and questions. The caller needs no claim to it.
     struct Finding {
@@ -56,7 +57,9 @@ public:
     /// A magazine with blocks, or nullptr.
     Magazine* take_full() noexcept {
         Depot* const depot = depot_.load(std::memory_order_acquire);
-        return depot == nullptr ? nullptr : depot->take_full();
+        Magazine* const magazine = depot == nullptr ? nullptr : depot->take_full();
+        if (magazine != nullptr) note_kept(-static_cast<std::ptrdiff_t>(magazine->count));
+        return magazine;
     }
     enum class MayMake : std::uint8_t { within_limit, always };
     /// A magazine without blocks. A thread's own two are made always; beyond those, only while the
@@ -70,15 +73,31 @@ public:
     void give(Magazine& magazine) noexcept {
         Depot& depot = *depot_.load(std::memory_order_acquire);
         if (magazine.count != 0) {
+            note_kept(magazine.count);
             depot.give_full(magazine);
         } else {
             depot.give_empty(magazine);
         }
     }
+    /// Whether the depot may hold another magazine of so many blocks: no more free memory than
+    /// retention allows, and nothing while spans are more than half empty, for only what goes home
+    /// is taken from the fullest.
+    bool may_keep(unsigned blocks) const noexcept;
+    std::size_t depot_bytes() const noexcept {
+        const Depot* const depot = depot_.load(std::memory_order_acquire);
+        return depot == nullptr ? 0 : depot->blocks() * block_bytes();
+    }
+    /// Brings home so many blocks of the depot, in whole magazines, as far as it has them; the
+    /// bytes of spans that went back to the page heap.
+    std::size_t drain(std::size_t blocks, pages::Changes& changes) noexcept;
+    /// The same for what the depot held all through since the last call.
+    std::size_t drain_unneeded(pages::Changes& changes) noexcept;
+    /// The same, if an eighth of what it holds was taken since.
+    std::size_t drain_after_exchange(pages::Changes& changes) noexcept;
     /// Brings home all blocks in the depot. The magazines stay in it, or go with
     /// `Magazines::destroy`.
     enum class Magazines : std::uint8_t { keep, destroy };
-    void drain(Magazines magazines, pages::Changes& changes) noexcept;
+    std::size_t drain(Magazines magazines, pages::Changes& changes) noexcept;
 
     const BucketLayout& layout() const noexcept { return layout_; }
     std::size_t block_bytes() const noexcept { return detail::bucket_bytes(number_); }
@@ -90,6 +109,9 @@ public:
 private:
     pages::Span* span_with_room(pages::SlowPath& path) noexcept;
     pages::Span* new_span(pages::PageCount pages, pages::SlowPath& path) noexcept;
+    unsigned fullness_of(const pages::Span& span) const noexcept;
+    void list(pages::Span& span) noexcept;
+    void unlist(pages::Span& span) noexcept;
     unsigned take_home(pages::Span& span, void** blocks, unsigned most) noexcept;
     unsigned carve(pages::Span& span, void** blocks, unsigned most) noexcept;
     pages::Span& span_of(void* block) noexcept;
@@ -100,6 +122,9 @@ private:
     std::size_t capacity() const noexcept;
     void add_capacity(std::ptrdiff_t bytes) noexcept;
     Depot* depot_for_giving() noexcept;
+    void note_kept(std::ptrdiff_t blocks) noexcept {
+        sources_.heap.note_kept_elsewhere(blocks * static_cast<std::ptrdiff_t>(block_bytes()));
+    }
     Magazine* make_magazine(MayMake may_make) noexcept;
 
     const unsigned number_;
@@ -107,7 +132,12 @@ private:
     const BucketSources& sources_;
     std::mutex mutex_;
     // Below: under mutex_.
-    pages::SpanList with_room_;
+    // Spans with room, by how many of their blocks are out. The fullest serve first, so that the
+    // others become free as a whole.
+    static constexpr unsigned fullness_lists = 8;
+    pages::SpanList with_room_[fullness_lists];
+    unsigned lists_used_ = 0;  // a bit for each list that is not empty
+    const unsigned fullness_per_block_;
     std::size_t magazines_ = 0;  // made and not destroyed
     std::size_t rooms_ = 0;      // nodes in either list of the depot; never less than magazines_
     // Made at first use. Acquire pairs with the release that publishes it.

@@ -12,32 +12,72 @@ namespace {
 constexpr std::size_t capacity_per_array_byte = 256;
 constexpr std::size_t least_array_bytes = std::size_t{256} << 10;
 
+// Below this there is nothing to be gained.
+constexpr std::size_t least_idle_bytes = std::size_t{2} << 20;
+
 }  // namespace
 
-void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
+bool Bucket::may_keep(unsigned blocks) const noexcept {
+    const std::size_t out =
+        block_bytes() * sources_.totals.bucket_out_blocks[number_].load(std::memory_order_relaxed);
+    return capacity() <= 2 * out + least_idle_bytes &&
+           sources_.heap.may_keep_elsewhere(blocks * block_bytes());
+}
+
+// A period ends by the clock, or here: where so much was taken, what was not touched is not needed.
+std::size_t Bucket::drain_after_exchange(pages::Changes& changes) noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
-    if (depot == nullptr) return;
+    if (depot == nullptr || depot_bytes() < least_idle_bytes) return 0;
+    return depot->taken() < depot->blocks() / 8 ? 0 : drain_unneeded(changes);
+}
+
+std::size_t Bucket::drain(std::size_t blocks, pages::Changes& changes) noexcept {
+    std::size_t bytes = 0;
+    for (std::size_t drained = 0; drained < blocks;) {
+        Magazine* const magazine = take_full();
+        if (magazine == nullptr) break;
+        drained += magazine->count;
+        bytes += bring_home(magazine->blocks, magazine->count, changes);
+        magazine->count = 0;
+        give(*magazine);
+    }
+    return bytes;
+}
+
+std::size_t Bucket::drain_unneeded(pages::Changes& changes) noexcept {
+    Depot* const depot = depot_.load(std::memory_order_acquire);
+    if (depot == nullptr) return 0;
+    const std::size_t bytes = drain(depot->unneeded(), changes);
+    depot->begin_period();
+    return bytes;
+}
+
+std::size_t Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
+    Depot* const depot = depot_.load(std::memory_order_acquire);
+    if (depot == nullptr) return 0;
     MagazineList emptied;
     std::size_t count = 0;
+    std::size_t bytes = 0;
     const auto empty = [&](Magazine& magazine) {
-        bring_home(magazine.blocks, magazine.count, changes);
+        bytes += bring_home(magazine.blocks, magazine.count, changes);
         magazine.count = 0;
         emptied.push_front(magazine);
         ++count;
     };
-    while (Magazine* const magazine = depot->take_full()) empty(*magazine);
+    while (Magazine* const magazine = take_full()) empty(*magazine);
     if (magazines == Magazines::keep) {
         while (!emptied.empty()) {
             Magazine& magazine = emptied.front();
             emptied.pop_front();
             depot->give_empty(magazine);
         }
-        return;
+        return bytes;
     }
     while (Magazine* const magazine = depot->take_empty()) empty(*magazine);
     sources_.magazines.destroy(emptied);
     const std::lock_guard guard(mutex_);
     magazines_ -= count;
+    return bytes;
 }
 
 Magazine* Bucket::make_magazine(MayMake may_make) noexcept {

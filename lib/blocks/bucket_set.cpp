@@ -5,7 +5,6 @@
 #include <new>
 
 namespace tensorpool::blocks {
-
 BucketSet::BucketSet(const char* name, Caching caching, bool remember_requests,
                      pages::PageHeap& heap, pages::RecordArena& records,
                      statistics::CounterSlots& slots, statistics::PoolTotals& totals) noexcept
@@ -52,8 +51,16 @@ void BucketSet::deallocate_direct(unsigned bucket, void* block, pages::Changes& 
     buckets_[bucket].bring_home(&block, 1, changes);
 }
 
-void BucketSet::drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept {
-    for (Bucket& bucket : buckets_) bucket.drain(magazines, changes);
+std::size_t BucketSet::drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept {
+    std::size_t bytes = 0;
+    for (Bucket& bucket : buckets_) bytes += bucket.drain(magazines, changes);
+    return bytes;
+}
+
+std::size_t BucketSet::drain_unneeded(pages::Changes& changes) noexcept {
+    std::size_t bytes = 0;
+    for (Bucket& bucket : buckets_) bytes += bucket.drain_unneeded(changes);
+    return bytes;
 }
 
 void BucketSet::lock() noexcept {

@@ -89,13 +89,29 @@ bool Cache::load_from_spans(unsigned bucket, pages::SlowPath& path) noexcept {
     }
     Magazine& magazine = *side.loaded;
     const std::size_t grown_before = path.grown;
-    magazine.count = central.take(magazine.blocks, side.capacity, path);
+    magazine.count = take_from_spans(bucket, magazine.blocks, path);
     const bool grew = path.grown != grown_before && magazine.count != 0;
     detail::add(counters->buckets[bucket].system_misses, grew ? 1 : 0);
     count_taken(bucket, magazine.count);
     const bool any = magazine.count != 0;
     load(bucket, magazine);
     return any;
+}
+
+// Before the pool grows, what this thread has parked of other sizes and what lies in depots comes
+// home.
+unsigned Cache::take_from_spans(unsigned bucket, void** blocks, pages::SlowPath& path) noexcept {
+    Bucket& central = (*set_)[bucket];
+    const unsigned most = sides_[bucket].capacity;
+    path.may_grow = false;
+    unsigned count = central.take(blocks, most, path);
+    path.may_grow = true;
+    if (count != 0) return count;
+    for (unsigned other = 0; other < detail::bucket_count; ++other) {
+        if (other != bucket) give_back(other);
+    }
+    (void)set_->drain(Bucket::Magazines::keep, path);
+    return central.take(blocks, most, path);
 }
 
 bool Cache::make_room(unsigned bucket, pages::Changes& changes) noexcept {
@@ -117,7 +133,11 @@ bool Cache::load_empty(unsigned bucket, pages::Changes& changes) noexcept {
     Bucket& central = (*set_)[bucket];
     const auto may_make =
         side.spare == nullptr ? Bucket::MayMake::always : Bucket::MayMake::within_limit;
-    Magazine* empty = central.take_empty(may_make);
+    Magazine* empty = nullptr;
+    if (side.spare == nullptr || central.may_keep(side.spare->count)) {
+        empty = central.take_empty(may_make);
+        central.drain_after_exchange(changes);
+    }
     if (empty == nullptr && side.spare != nullptr) {
         empty = std::exchange(side.spare, nullptr);
         count_returned(bucket, empty->count);
@@ -140,14 +160,16 @@ bool Cache::parks(unsigned bucket, const void* block) const noexcept {
 }
 
 void Cache::give_back_all() noexcept {
-    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        Side& side = sides_[bucket];
-        if (side.spare != nullptr) give(bucket, side.spare);
-        if (side.loaded == nullptr) continue;
-        unload(bucket);
-        give(bucket, side.spare);
-    }
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) give_back(bucket);
     set_->totals().let_go(std::exchange(credit_bytes_, 0));
+}
+
+void Cache::give_back(unsigned bucket) noexcept {
+    Side& side = sides_[bucket];
+    if (side.spare != nullptr) give(bucket, side.spare);
+    if (side.loaded == nullptr) return;
+    unload(bucket);
+    give(bucket, side.spare);
 }
 
 void Cache::abandon() noexcept {
@@ -229,11 +251,7 @@ void Cache::give_back_idle() noexcept {
         const std::uint64_t operations = counted.allocations.load(std::memory_order_relaxed) +
                                          counted.deallocations.load(std::memory_order_relaxed);
         if (std::exchange(side.seen, operations) != operations) continue;
-        if (side.spare != nullptr) give(bucket, side.spare);
-        if (side.loaded != nullptr) {
-            unload(bucket);
-            give(bucket, side.spare);
-        }
+        give_back(bucket);
         const unsigned first = (*set_)[bucket].layout().first_refill;
         may_park_bytes_ -= 2 * (side.capacity - first) * (*set_)[bucket].block_bytes();
         side.capacity = static_cast<std::uint16_t>(first);

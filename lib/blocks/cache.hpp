@@ -62,6 +62,7 @@ private:
     bool refill(unsigned bucket, pages::SlowPath& path) noexcept;
     bool load_from_depot(unsigned bucket) noexcept;
     bool load_from_spans(unsigned bucket, pages::SlowPath& path) noexcept;
+    unsigned take_from_spans(unsigned bucket, void** blocks, pages::SlowPath& path) noexcept;
     bool make_room(unsigned bucket, pages::Changes& changes) noexcept;
     bool load_empty(unsigned bucket, pages::Changes& changes) noexcept;
 
@@ -69,6 +70,7 @@ private:
     void unload(unsigned bucket) noexcept;
     void swap(unsigned bucket) noexcept;
     void give(unsigned bucket, Magazine*& magazine) noexcept;
+    void give_back(unsigned bucket) noexcept;
 
     bool grow(unsigned bucket) noexcept;
     void count_trip() noexcept;

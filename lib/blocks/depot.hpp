@@ -5,7 +5,10 @@
 #define BOOST_DISABLE_ASSERTS
 #include <boost/lockfree/stack.hpp>
 #undef BOOST_DISABLE_ASSERTS
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "blocks/magazine.hpp"
 #include "pages/record_arena.hpp"
@@ -49,10 +52,31 @@ public:
     /// before a new magazine is given: then giving cannot fail.
     bool make_room() noexcept;
 
-    Magazine* take_full() noexcept { return take(full_); }
+    Magazine* take_full() noexcept {
+        Magazine* const magazine = take(full_);
+        if (magazine != nullptr) count_taken(magazine->count);
+        return magazine;
+    }
     Magazine* take_empty() noexcept { return take(empty_); }
-    void give_full(Magazine& magazine) noexcept { give(full_, magazine); }
+    void give_full(Magazine& magazine) noexcept {
+        // Before another thread can take it: the figure never reads negative.
+        blocks_.fetch_add(magazine.count, std::memory_order_relaxed);
+        give(full_, magazine);
+    }
     void give_empty(Magazine& magazine) noexcept { give(empty_, magazine); }
+
+    /// Blocks in magazines.
+    std::size_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
+    /// The least that `blocks` was since the period began: what nobody needed meanwhile.
+    std::size_t unneeded() const noexcept {
+        return std::min(blocks(), least_.load(std::memory_order_relaxed));
+    }
+    /// Blocks that were taken since the period began.
+    std::size_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
+    void begin_period() noexcept {
+        least_.store(blocks(), std::memory_order_relaxed);
+        taken_.store(0, std::memory_order_relaxed);
+    }
 
 private:
     using Stack =
@@ -67,9 +91,21 @@ private:
             no_node_for(magazine);
     }
     [[noreturn]] static void no_node_for(const Magazine& magazine) noexcept;
+    void count_taken(std::size_t count) noexcept {
+        const std::size_t left = blocks_.fetch_sub(count, std::memory_order_relaxed) - count;
+        // Where threads cross, one of them may not be seen: a little more goes home than was idle.
+        if (left < least_.load(std::memory_order_relaxed)) {
+            least_.store(left, std::memory_order_relaxed);
+        }
+        taken_.store(taken() + count, std::memory_order_relaxed);
+    }
 
     Stack full_;
     Stack empty_;
+    // Relaxed: figures that order nothing.
+    std::atomic<std::size_t> blocks_ = 0;
+    std::atomic<std::size_t> least_ = 0;
+    std::atomic<std::size_t> taken_ = 0;
 };
 
 }  // namespace tensorpool::blocks

@@ -40,7 +40,7 @@ Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
         const std::lock_guard guard(mutex_);
         path.shortage = 0;
         Span* const span = take(request, path);
-        if (span != nullptr || !request.may_grow) return span;
+        if (span != nullptr || !request.may_grow || !path.may_grow) return span;
         if (path.shortage == 0 || hot_.total_pages() == 0) tell_free(path.refusal);
     } while (path.shortage != 0 && shed(path.shortage, path) != 0);
     if (!path.refusal.knows_free) {  // what is free cannot be given back
@@ -51,17 +51,22 @@ Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
 }
 
 void PageHeap::free(Span& span, Changes& changes) noexcept {
-    std::size_t free_bytes = 0;
     {
         const std::lock_guard guard(mutex_);
         clear_marks(span);
         span.clean = false;
         add_extent(span, PageKind::extent_hot);
         count_free();
-        free_bytes = hot_.total_pages() * page_bytes +
-                     totals_.large_cached_bytes.load(std::memory_order_relaxed);
     }
-    if (free_bytes > options_.retain.bytes) give_back(free_bytes - options_.retain.bytes, changes);
+    const std::size_t kept = kept_bytes();
+    if (kept > options_.retain.bytes) give_back(kept - options_.retain.bytes, changes);
+}
+
+// All that is free and committed.
+std::size_t PageHeap::kept_bytes() const noexcept {
+    return totals_.free_bytes.load(std::memory_order_relaxed) +
+           totals_.large_cached_bytes.load(std::memory_order_relaxed) +
+           kept_elsewhere_.load(std::memory_order_relaxed);
 }
 
 void PageHeap::lock() noexcept {
@@ -77,7 +82,7 @@ void PageHeap::unlock() noexcept {
 Span* PageHeap::take(const PageRequest& request, SlowPath& path) noexcept {
     Span* extent = find_hot(request);
     if (extent == nullptr) {
-        if (!request.may_grow || !grow(request, path)) return nullptr;
+        if (!request.may_grow || !path.may_grow || !grow(request, path)) return nullptr;
         extent = find_hot(request);
     }
     if (extent != nullptr && request.huge) ask_for_huge_pages(*extent);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -37,6 +38,7 @@ using base::Refusal;
 /// down to the pages: each of them adds to it, and the pool reports it at the end.
 struct SlowPath : Changes {
     Refusal refusal = {};  // why there is no block, if there is none
+    bool may_grow = true;  // otherwise only what is free is taken, and that is no refusal
     /// Bytes that would have to be given back before the same growth can succeed; 0 if that would
     /// not help.
     std::size_t shortage = 0;
@@ -90,6 +92,17 @@ public:
     std::size_t capacity() const noexcept {
         return totals_.capacity_bytes.load(std::memory_order_relaxed);
     }
+    /// Free blocks that lie in depots, in bytes: they count as free where retention limits that.
+    void note_kept_elsewhere(std::ptrdiff_t bytes) noexcept {
+        if (options_.retain.bytes == SIZE_MAX) [[likely]]
+            return;
+        kept_elsewhere_.fetch_add(static_cast<std::size_t>(bytes), std::memory_order_relaxed);
+    }
+    /// Whether so many free bytes more may stay in depots.
+    bool may_keep_elsewhere(std::size_t bytes) const noexcept {
+        return options_.retain.bytes == SIZE_MAX || kept_bytes() + bytes <= options_.retain.bytes;
+    }
+
     AddressSpace& space() noexcept { return space_; }
     unsigned pool_number() const noexcept { return number_; }
     const HeapOptions& options() const noexcept { return options_; }
@@ -116,6 +129,7 @@ private:
     void mark_in_use(Span& span, PageKind kind) noexcept;
     void clear_marks(Span& span) noexcept;
     void count_free() noexcept;
+    std::size_t kept_bytes() const noexcept;
     void tell_free(Refusal& refusal) noexcept;
 
     // page_heap_growth.cpp: committing. The lock is held. A refusal sets `shortage`.
@@ -143,6 +157,7 @@ private:
     const HeapOptions options_;
     statistics::PoolTotals& totals_;
     RecordPool<Span> spans_;
+    std::atomic<std::size_t> kept_elsewhere_ = 0;  // relaxed: a figure
     std::mutex mutex_;
     // Below: under mutex_.
     ExtentBins hot_;

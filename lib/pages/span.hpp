@@ -33,6 +33,7 @@ struct alignas(64) Span
     std::uint16_t carved = 0;
     std::uint16_t home = 0;
     bool listed = false;
+    std::uint8_t fullness = 0;  // of a listed one: which list of its bucket
     /// With full checks: what was asked for, for each block.
     std::uint32_t* requested = nullptr;
     static constexpr unsigned most_blocks = 1024;

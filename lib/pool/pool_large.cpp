@@ -28,9 +28,18 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
         if (from_cache) return Source::cache;
         return path.grown == grown_before ? Source::extents : Source::system;
     };
-    const auto [span, from_cache] = large_.allocate(bytes, alignment, path);
-    if (span != nullptr) [[likely]]
-        return hand_out(*span, bytes, source(from_cache));
+    path.may_grow = false;
+    pages::LargeBlocks::Taken taken = large_.allocate(bytes, alignment, path);
+    path.may_grow = true;
+    if (taken.span == nullptr) {
+        if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
+            cache->give_back_all();
+        }
+        (void)buckets_.drain(blocks::Bucket::Magazines::keep, path);
+        taken = large_.allocate(bytes, alignment, path);
+    }
+    if (taken.span != nullptr) [[likely]]
+        return hand_out(*taken.span, bytes, source(taken.from_cache));
     Span* const tight = large_.allocate_tightly(bytes, alignment, path);
     return tight == nullptr ? nullptr : hand_out(*tight, bytes, source(false));
 }

@@ -48,7 +48,8 @@ void Pool::gather(Changes& changes) noexcept {
 
 void Pool::keep_to_retention(Changes& changes) noexcept {
     if (!heap_.keep_to_retention(changes)) return;
-    const std::size_t unneeded = large_.empty_cache_of_unneeded(changes);
+    const std::size_t unneeded =
+        large_.empty_cache_of_unneeded(changes) + buckets_.drain_unneeded(changes);
     if (unneeded != 0) heap_.give_back(unneeded, changes);
 }
 

@@ -96,6 +96,61 @@ TEST_F(BucketDepot, DrainMayEndTheMagazinesToo) {
     EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
 }
 
+TEST_F(BucketDepot, KeepsNothingWhileSpansAreMoreThanHalfEmpty) {
+    std::vector<void*> blocks = pool_.take(bucket_1k, 32 << 10);
+    EXPECT_TRUE(bucket_.may_keep(128));
+    // Of every span, so that none becomes free as a whole.
+    std::vector<void*> most;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        if (i % 16 != 0) most.push_back(blocks[i]);
+    }
+    pool_.bring_home(bucket_1k, most);
+    EXPECT_FALSE(bucket_.may_keep(128));
+    bucket_.give(*filled_magazine(100));
+    EXPECT_EQ(bucket_.depot_bytes(), 100U << 10);
+}
+
+TEST_F(BucketDepot, WhatAnExchangeOfAnEighthOfItDidNotTouchComesHome) {
+    constexpr unsigned magazines = 40;
+    constexpr std::size_t magazine_bytes = 128 << 10;
+    const auto exchange_an_eighth = [&] {
+        for (unsigned i = 0; i < magazines / 8; ++i) {
+            EXPECT_EQ(bucket_.depot_bytes(), magazines * magazine_bytes) << i;
+            bucket_.drain_after_exchange(PoolParts::path());
+            bucket_.give(*bucket_.take_full());
+        }
+        bucket_.drain_after_exchange(PoolParts::path());
+    };
+    for (unsigned i = 0; i < magazines; ++i) bucket_.give(*filled_magazine(128));
+    exchange_an_eighth();
+    EXPECT_EQ(bucket_.depot_bytes(), magazines * magazine_bytes) << "it came within the period";
+    exchange_an_eighth();
+    EXPECT_EQ(bucket_.depot_bytes(), magazine_bytes);
+}
+
+TEST_F(BucketDepot, BringsHomeSoManyBlocksInWholeMagazines) {
+    for (unsigned i = 0; i < 4; ++i) bucket_.give(*filled_magazine(10));
+    bucket_.drain(11, PoolParts::path());
+    EXPECT_EQ(bucket_.depot_bytes(), 20U << 10);
+    EXPECT_EQ(pool_.totals.bucket_out_blocks[bucket_1k], 20U);
+    bucket_.drain(1000, PoolParts::path());
+    EXPECT_EQ(bucket_.depot_bytes(), 0U);
+    EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
+    EXPECT_EQ(pool_.set.magazine_bytes(), 4 * sizeof(Magazine));
+}
+
+TEST_F(BucketDepot, WhatLayInItAllThroughAPeriodComesHome) {
+    for (unsigned i = 0; i < 4; ++i) bucket_.give(*filled_magazine(10));
+    bucket_.drain_unneeded(PoolParts::path());
+    EXPECT_EQ(bucket_.depot_bytes(), 40U << 10) << "it came within the period";
+    bucket_.give(*bucket_.take_full());  // all but one were there all along
+    bucket_.drain_unneeded(PoolParts::path());
+    EXPECT_EQ(bucket_.depot_bytes(), 10U << 10);
+    bucket_.give(*bucket_.take_full());
+    bucket_.drain_unneeded(PoolParts::path());
+    EXPECT_EQ(bucket_.depot_bytes(), 10U << 10) << "it was needed";
+}
+
 TEST_F(BucketDepot, PointerArraysOfASmallBucketEndAtAQuarterOfAMebibyte) {
     std::vector<Magazine*> magazines;
     while (Magazine* const magazine = bucket_.take_empty(MayMake::within_limit)) {

@@ -113,6 +113,23 @@ TEST_P(EveryBucket, SpanThatIsAllHomeGoesBackToThePageHeap) {
     EXPECT_EQ(pool_.totals.free_bytes, pool_.heap.capacity());
 }
 
+TEST_P(EveryBucket, FullestSpanServesFirst) {
+    std::vector<void*> blocks = pool_.take(bucket_, 3 * layout_.blocks);
+    std::sort(blocks.begin(), blocks.end());
+    const unsigned half = layout_.blocks / 2;
+    // Of the spans in turn half, two and half of the blocks come home.
+    const auto part = [&](unsigned span, unsigned count) {
+        const auto first = blocks.begin() + span * layout_.blocks;
+        return std::vector<void*>(first, first + count);
+    };
+    const std::vector<void*> of_fullest = part(1, 2);
+    pool_.bring_home(bucket_, part(0, half));
+    pool_.bring_home(bucket_, of_fullest);
+    pool_.bring_home(bucket_, part(2, half));
+    const std::vector<void*> again = pool_.take(bucket_, 2);
+    EXPECT_EQ(std::set(again.begin(), again.end()), std::set(of_fullest.begin(), of_fullest.end()));
+}
+
 TEST_P(EveryBucket, SpanOfWhichOnlyAPartWasCarvedGoesBackToo) {
     const std::vector<void*> blocks = pool_.take(bucket_, 2);
     pool_.bring_home(bucket_, blocks);

@@ -5,9 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -227,6 +229,57 @@ TEST_P(PoolMemory, KeepsNoMoreFreeMemoryThanItIsTold) {
         free_all(pool, fill(pool, bytes), bytes);
         const PoolStatistics figures = pool.statistics();
         EXPECT_LE(figures.cached_bytes + figures.free_bytes, 8 * mib) << bytes;
+    }
+}
+
+// Of the last phase; what threads park, 4 MiB at most, counts as in use here.
+std::size_t peak_after_phases(MemoryPool& pool, std::size_t bytes, bool shuffled) {
+    std::mt19937 random(1);
+    for (std::size_t size = 64; size <= 64 * kib; size *= 2) {
+        std::vector<void*> blocks(bytes / size);
+        for (void*& block : blocks) block = pool.allocate(size);
+        if (shuffled) std::shuffle(blocks.begin(), blocks.end(), random);
+        for (void* const block : blocks) pool.deallocate(block, size);
+    }
+    return pool.statistics().peak_capacity_bytes;
+}
+
+TEST_P(PoolMemory, PhasesOfDifferentSizesShareTheirMemory) {
+    for (const bool shuffled : {false, true}) {
+        MemoryPool pool(PoolOptions{.checks = GetParam()});
+        EXPECT_LE(peak_after_phases(pool, 32 * mib, shuffled), 32 * mib * 13 / 10) << shuffled;
+    }
+}
+
+TEST_P(PoolMemory, WhatLiesInDepotsCountsAgainstRetention) {
+    MemoryPool pool(PoolOptions{.retain = {.bytes = mib}, .checks = GetParam()});
+    (void)peak_after_phases(pool, 32 * mib, false);
+    EXPECT_EQ(pool.statistics().in_use_bytes, 0U);
+    EXPECT_LE(pool.statistics().capacity_bytes, 6 * mib) << "4 MiB of it are the thread's";
+}
+
+// A tenth stays, spread over all spans; then half of it goes and comes, at random.
+TEST_P(PoolMemory, WhatComesAfterPartialFreesFillsTheFullestSpans) {
+    for (const std::size_t size : {std::size_t{64}, kib, 8 * kib, 64 * kib}) {
+        MemoryPool pool(PoolOptions{.checks = GetParam()});
+        std::mt19937 random(2);
+        std::vector<void*> blocks((size < kib ? 64 : 256) * mib / size);
+        for (void*& block : blocks) block = pool.allocate(size);
+        std::shuffle(blocks.begin(), blocks.end(), random);
+        const auto free_behind = [&](std::size_t count) {
+            for (std::size_t i = count; i < blocks.size(); ++i) pool.deallocate(blocks[i], size);
+            blocks.resize(count);
+        };
+        const std::size_t alive = blocks.size() / 10;
+        free_behind(alive);
+        for (unsigned round = 0; round < 20; ++round) {
+            std::shuffle(blocks.begin(), blocks.end(), random);
+            free_behind(alive / 2);
+            while (blocks.size() < alive) blocks.push_back(pool.allocate(size));
+        }
+        pool.trim();
+        EXPECT_LE(pool.statistics().capacity_bytes, 2 * pool.statistics().in_use_bytes) << size;
+        free_behind(0);
     }
 }
 
