@@ -97,7 +97,7 @@ public:
     /// Brings home all blocks in the depot. The magazines stay in it, or go with
     /// `Magazines::destroy`.
     enum class Magazines : std::uint8_t { keep, destroy };
-    std::size_t drain(Magazines magazines, pages::Changes& changes) noexcept;
+    void drain(Magazines magazines, pages::Changes& changes) noexcept;
 
     const BucketLayout& layout() const noexcept { return layout_; }
     std::size_t block_bytes() const noexcept { return detail::bucket_bytes(number_); }

@@ -52,14 +52,13 @@ std::size_t Bucket::drain_unneeded(pages::Changes& changes) noexcept {
     return bytes;
 }
 
-std::size_t Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
+void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
-    if (depot == nullptr) return 0;
+    if (depot == nullptr) return;
     MagazineList emptied;
     std::size_t count = 0;
-    std::size_t bytes = 0;
     const auto empty = [&](Magazine& magazine) {
-        bytes += bring_home(magazine.blocks, magazine.count, changes);
+        bring_home(magazine.blocks, magazine.count, changes);
         magazine.count = 0;
         emptied.push_front(magazine);
         ++count;
@@ -71,13 +70,12 @@ std::size_t Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept
             emptied.pop_front();
             depot->give_empty(magazine);
         }
-        return bytes;
+        return;
     }
     while (Magazine* const magazine = depot->take_empty()) empty(*magazine);
     sources_.magazines.destroy(emptied);
     const std::lock_guard guard(mutex_);
     magazines_ -= count;
-    return bytes;
 }
 
 Magazine* Bucket::make_magazine(MayMake may_make) noexcept {

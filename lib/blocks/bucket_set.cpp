@@ -5,6 +5,7 @@
 #include <new>
 
 namespace tensorpool::blocks {
+
 BucketSet::BucketSet(const char* name, Caching caching, bool remember_requests,
                      pages::PageHeap& heap, pages::RecordArena& records,
                      statistics::CounterSlots& slots, statistics::PoolTotals& totals) noexcept
@@ -51,10 +52,8 @@ void BucketSet::deallocate_direct(unsigned bucket, void* block, pages::Changes& 
     buckets_[bucket].bring_home(&block, 1, changes);
 }
 
-std::size_t BucketSet::drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept {
-    std::size_t bytes = 0;
-    for (Bucket& bucket : buckets_) bytes += bucket.drain(magazines, changes);
-    return bytes;
+void BucketSet::drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept {
+    for (Bucket& bucket : buckets_) bucket.drain(magazines, changes);
 }
 
 std::size_t BucketSet::drain_unneeded(pages::Changes& changes) noexcept {

@@ -32,9 +32,10 @@ public:
                           pages::SlowPath& path) noexcept;
     void deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept;
 
-    /// Brings home what lies in all depots; the bytes of whole spans that the page heap got.
-    std::size_t drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept;
-    /// Brings home what depots held all through the last period; the same bytes.
+    /// Brings home what lies in all depots.
+    void drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept;
+    /// Brings home what depots held all through the last period; the bytes of whole spans that the
+    /// page heap got.
     std::size_t drain_unneeded(pages::Changes& changes) noexcept;
 
     /// The pool's, and the entry of each thread's table where there may be caches.

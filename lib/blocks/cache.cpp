@@ -110,7 +110,7 @@ unsigned Cache::take_from_spans(unsigned bucket, void** blocks, pages::SlowPath&
     for (unsigned other = 0; other < detail::bucket_count; ++other) {
         if (other != bucket) give_back(other);
     }
-    (void)set_->drain(Bucket::Magazines::keep, path);
+    set_->drain(Bucket::Magazines::keep, path);
     return central.take(blocks, most, path);
 }
 

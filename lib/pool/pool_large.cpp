@@ -35,7 +35,7 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
         if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
             cache->give_back_all();
         }
-        (void)buckets_.drain(blocks::Bucket::Magazines::keep, path);
+        buckets_.drain(blocks::Bucket::Magazines::keep, path);
         taken = large_.allocate(bytes, alignment, path);
     }
     if (taken.span != nullptr) [[likely]]

@@ -6,6 +6,7 @@
 #include "statistics/sums/counter_words.hpp"
 
 namespace tensorpool::statistics {
+
 ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
     using Kind = ArenaStatistics::Kind;
     ArenaStatistics figures;
