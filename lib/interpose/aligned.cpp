@@ -5,14 +5,14 @@
 #include <tensorpool/export.hpp>
 
 #include "interpose/requests.hpp"
-#include "platform/errno_keeper.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::interpose {
 
 int allocate_aligned(void** to, std::size_t alignment, std::size_t bytes) noexcept {
     if (!is_for_pool(bytes)) return next_posix_memalign(to, alignment, bytes);
-    const platform::ErrnoKeeper errno_keeper;
+    const platform::SystemCalls system_calls;
     void* const block = allocate_aligned_in_pool(bytes, alignment);
     if (block == nullptr) return ENOMEM;
     *to = block;

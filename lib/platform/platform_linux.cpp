@@ -13,7 +13,6 @@
 #include <string_view>
 
 #include "base/alignment.hpp"
-#include "platform/errno_keeper.hpp"
 #include "platform/files/fields_linux.hpp"
 #include "platform/files/line_reader_linux.hpp"
 #include "platform/memory/memory_limits_linux.hpp"
@@ -21,6 +20,7 @@
 #include "platform/memory/numa_policy.hpp"
 #include "platform/memory/touch_pages_posix.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -82,14 +82,14 @@ std::size_t machine_memory() noexcept {
 // Pages ------------------------------------------------------------------------------------------
 
 bool decommit(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     // Keeps the access: were it taken away, each piece would become a mapping of its own, of which
     // the kernel allows 65530.
     return madvise(address, bytes, MADV_DONTNEED) == 0;
 }
 
 bool prefault(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     if (madvise(address, bytes, advice_populate_write) == 0) return true;
     if (errno != EINVAL || knows_populate_write(address)) return false;
     touch_pages(address, bytes);
@@ -99,7 +99,7 @@ bool prefault(void* address, std::size_t bytes) noexcept {
 // NUMA -------------------------------------------------------------------------------------------
 
 unsigned numa_node_count() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     LineReader lines("/sys/devices/system/node/online");
     std::string_view list;
     return lines.next(list) ? count_numa_nodes(list) : 1;
@@ -116,7 +116,7 @@ bool interleave_numa_nodes(void* address, std::size_t bytes) noexcept {
 // Memory limits ----------------------------------------------------------------------------------
 
 std::size_t total_memory() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     return std::min(read_memory_limits("").total, machine_memory());
 }
 
@@ -125,18 +125,18 @@ std::size_t available_memory() noexcept {
 }
 
 std::size_t committable_memory() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     const std::size_t limited = std::min(read_memory_limits("").available, machine_memory());
     return std::min(limited, left_by_data_limit());
 }
 
 std::size_t resident_memory() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     return read_process_sizes().resident;
 }
 
 std::size_t available_address_space() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     const std::size_t limit = resource_limit(RLIMIT_AS);
     if (limit == no_limit) return no_limit;
     return left_of(limit, read_process_sizes().address_space);

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/memory/touch_pages_posix.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -35,7 +35,7 @@ std::size_t free_and_inactive_memory() noexcept {
 // Pages ------------------------------------------------------------------------------------------
 
 bool decommit(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     // MADV_DONTNEED keeps the content here; a new mapping in place of the old one does not. It
     // stays readable, as on Linux, so that reading a `read_zeros` reservation cannot fault.
     return mmap(address, bytes, PROT_READ, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -64,7 +64,7 @@ bool interleave_numa_nodes(void*, std::size_t) noexcept {
 // Memory limits ----------------------------------------------------------------------------------
 
 std::size_t total_memory() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     std::uint64_t bytes = 0;
     std::size_t size = sizeof bytes;
     if (sysctlbyname("hw.memsize", &bytes, &size, nullptr, 0) != 0) return SIZE_MAX;
@@ -72,7 +72,7 @@ std::size_t total_memory() noexcept {
 }
 
 std::size_t available_memory() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     return std::min(free_and_inactive_memory(), total_memory());
 }
 
@@ -81,7 +81,7 @@ std::size_t committable_memory() noexcept {
 }
 
 std::size_t resident_memory() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     mach_task_basic_info_data_t info{};
     mach_msg_type_number_t count = MACH_TASK_BASIC_INFO_COUNT;
     const kern_return_t result = task_info(mach_task_self(), MACH_TASK_BASIC_INFO,

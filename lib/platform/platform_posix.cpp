@@ -5,14 +5,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 
 #include "base/alignment.hpp"
-#include "platform/errno_keeper.hpp"
 #include "platform/files/no_size_signal_posix.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -54,25 +55,28 @@ std::size_t page_bytes() noexcept {
 }
 
 void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept {
-    const ErrnoKeeper errno_keeper;
-    // The system aligns to pages; any more is gained by asking for more and cutting both ends.
-    const std::size_t asked = bytes + (alignment - page_bytes());
-    if (bytes == 0 || asked < bytes) return nullptr;
+    const SystemCalls system_calls;
+    // The system aligns to pages, which may be larger than what is asked for (64 KiB on some ARM
+    // and POWER servers); any more is gained by asking for more and cutting both ends.
+    const std::size_t unit = page_bytes();
+    const std::size_t whole = base::align_up(bytes, unit);
+    const std::size_t asked = whole + (std::max(alignment, unit) - unit);
+    if (bytes == 0 || whole < bytes || asked < whole) return nullptr;
     // Not writable, so not counted even where the system never overcommits; elsewhere
     // MAP_NORESERVE keeps it uncounted once it is committed: what counts is what is touched.
     void* const begin = mmap(nullptr, asked, protection_of(access),
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED) return nullptr;
-    return trim_to_aligned(static_cast<char*>(begin), asked, bytes, alignment);
+    return trim_to_aligned(static_cast<char*>(begin), asked, whole, alignment);
 }
 
 void release(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
-    munmap(address, bytes);
+    const SystemCalls system_calls;
+    munmap(address, base::align_up(bytes, page_bytes()));
 }
 
 bool commit(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
@@ -114,7 +118,7 @@ const char* environment_variable(const char* name) noexcept {
 }
 
 void write_to_stderr(const char* text, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     const NoSizeSignal no_size_signal;
     while (bytes > 0) {
         const ssize_t written = write(STDERR_FILENO, text, bytes);

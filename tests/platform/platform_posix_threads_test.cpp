@@ -179,7 +179,8 @@ TEST_F(ThreadExitTest, ThreadsThatAddAtOnceGetDifferentHandlers) {
         std::ranges::sort(added);
         const auto [equal, rest] = std::ranges::unique(
             added.begin() + std::ranges::count(added, no_exit_handler), added.end());
-        return added.front() == no_exit_handler && added.back() < max_exit_handlers && equal == rest;
+        return added.front() == no_exit_handler && added.back() < max_exit_handlers &&
+               equal == rest;
     }));
 }
 

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/files/input_file.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -27,13 +27,13 @@ bool knows_populate_read(void* address) noexcept {
 }  // namespace
 
 Outcome populate_for_reading(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     if (madvise(address, bytes, advice_populate_read) == 0) return Outcome::done;
     return knows_populate_read(address) ? Outcome::refused : Outcome::unsupported;
 }
 
 std::size_t resident_file_bytes(const void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     auto* const begin = static_cast<char*>(const_cast<void*>(address));
     unsigned char answers[1024];  // the lowest bit is the answer
     const std::size_t most = sizeof answers * page_bytes();

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/files/input_file.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 
@@ -17,7 +17,7 @@ Outcome populate_for_reading(void*, std::size_t) noexcept {
 }
 
 std::size_t resident_file_bytes(const void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     auto* const begin = static_cast<char*>(const_cast<void*>(address));
     char answers[1024];
     const std::size_t most = sizeof answers * page_bytes();

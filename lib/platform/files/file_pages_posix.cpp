@@ -2,15 +2,15 @@
 
 #include <sys/mman.h>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/files/file_pages.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
 
 Outcome advise(void* address, std::size_t bytes, int advice) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     return madvise(address, bytes, advice) == 0 ? Outcome::done : Outcome::refused;
 }
 
@@ -34,7 +34,7 @@ Outcome drop_file_pages(void* address, std::size_t bytes) noexcept {
 }
 
 bool bar_file_pages(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     // One call, so that no other thread's mapping can take the place in between.
     return mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE | MAP_FIXED, -1,
                 0) != MAP_FAILED;

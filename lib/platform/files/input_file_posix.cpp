@@ -9,8 +9,8 @@
 #include <cerrno>
 
 #include "base/alignment.hpp"
-#include "platform/errno_keeper.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -45,12 +45,12 @@ void* find_place(std::uint64_t offset, std::size_t bytes) noexcept {
 }  // namespace
 
 InputFile::~InputFile() {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     if (handle_ != none) ::close(descriptor(handle_));
 }
 
 InputFile InputFile::open(const std::string& path, std::error_code& error) {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     // A pipe must not make us wait for who writes it, nor a terminal become ours.
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0) error = last_error();
@@ -58,13 +58,13 @@ InputFile InputFile::open(const std::string& path, std::error_code& error) {
 }
 
 FileKind InputFile::kind() const noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     struct stat status {};
     return fstat(descriptor(handle_), &status) == 0 ? kind_of(status.st_mode) : FileKind::none;
 }
 
 std::uint64_t InputFile::bytes() const noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     struct stat status {};
     if (fstat(descriptor(handle_), &status) != 0) return 0;
     return static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0));
@@ -72,7 +72,7 @@ std::uint64_t InputFile::bytes() const noexcept {
 
 std::size_t InputFile::read(std::uint64_t offset, void* to, std::size_t bytes,
                             std::error_code& error) const noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     std::size_t done = 0;
     while (done < bytes) {
         const ssize_t got = ::pread(descriptor(handle_), static_cast<char*>(to) + done,
@@ -87,7 +87,7 @@ std::size_t InputFile::read(std::uint64_t offset, void* to, std::size_t bytes,
 
 FileMapping InputFile::map(std::uint64_t offset, std::size_t bytes, bool shared,
                            std::error_code& error) const noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     const std::size_t whole = base::align_up(bytes, page_bytes());
     void* const place = find_place(offset, whole);
     if (place == nullptr) {

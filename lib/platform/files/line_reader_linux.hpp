@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "platform/system_calls.hpp"
+
 namespace tensorpool::platform {
 
 /// A text file line by line through a fixed buffer: nothing is allocated, however long the file.
@@ -71,6 +73,7 @@ private:
         return got;
     }
 
+    SystemCalls system_calls_;  // while it is read
     int file_;
     bool cut_ = false;
     std::size_t begin_ = 0;

@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <string_view>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/files/fields_linux.hpp"
 #include "platform/files/line_reader_linux.hpp"
 #include "platform/memory/memory_limits_linux.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 
 std::size_t locked_memory() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     LineReader lines("/proc/self/status");
     for (std::string_view line; lines.next(line);) {
         if (take_field(line, ':') != "VmLck") continue;
@@ -25,7 +25,7 @@ std::size_t locked_memory() noexcept {
 }
 
 MemoryRoom memory_room() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     const MemoryLimits limits = read_memory_limits("");
     if (limits.binding != no_limit) return {limits.available, limits.binding, true};
     return {limits.available, total_memory(), false};

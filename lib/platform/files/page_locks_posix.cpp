@@ -7,9 +7,9 @@
 #include <cerrno>
 
 #include "base/alignment.hpp"
-#include "platform/errno_keeper.hpp"
 #include "platform/files/file_pages.hpp"
 #include "platform/files/page_locks.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -35,7 +35,7 @@ LockRefusal reason_of(int error, void* address, std::size_t bytes) noexcept {
 }  // namespace
 
 LockRefusal lock_pages(void* address, std::size_t bytes, int& error) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     if (mlock(address, bytes) == 0) return LockRefusal::none;
     error = errno;
     const LockRefusal reason = reason_of(error, address, bytes);
@@ -45,12 +45,12 @@ LockRefusal lock_pages(void* address, std::size_t bytes, int& error) noexcept {
 }
 
 void unlock_pages(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     munlock(address, bytes);
 }
 
 LockLimits lock_limits() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     rlimit limit{};
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return {};
     return {size_of(limit.rlim_cur), size_of(limit.rlim_max)};

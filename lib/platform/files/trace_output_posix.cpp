@@ -13,9 +13,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/files/no_size_signal_posix.hpp"
-#include "platform/process/no_cancellation_posix.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -70,8 +69,7 @@ int open_own(const char* path, char (&opened)[Bytes]) noexcept {
 }  // namespace
 
 bool TraceOutput::open(const char* path) noexcept {
-    const ErrnoKeeper errno_keeper;
-    const NoCancellation no_cancellation;
+    const SystemCalls system_calls;
     const int file = open_own(path, path_);
     if (file < 0 || ftruncate(file, 0) != 0) {
         char text[sizeof problem_] = {};
@@ -85,14 +83,13 @@ bool TraceOutput::open(const char* path) noexcept {
 }
 
 void TraceOutput::close() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     if (file_ >= 0) ::close(file_);
     file_ = -1;
 }
 
 bool TraceOutput::append(Part first, Part second) noexcept {
-    const ErrnoKeeper errno_keeper;
-    const NoCancellation no_cancellation;
+    const SystemCalls system_calls;
     const NoSizeSignal no_size_signal;
     const iovec parts[] = {{const_cast<void*>(first.data), first.bytes},
                            {const_cast<void*>(second.data), second.bytes}};

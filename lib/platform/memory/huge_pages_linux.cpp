@@ -3,13 +3,13 @@
 #include <cstdint>
 
 #include "base/alignment.hpp"
-#include "platform/errno_keeper.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 
 bool prefer_huge_pages(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
     const std::size_t skipped = base::align_up(begin, huge_page_bytes) - begin;
     if (bytes < skipped + huge_page_bytes) return false;

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -17,7 +17,7 @@ constexpr int keep_old_range = 4;
 }  // namespace
 
 bool move_memory(void* to, void* from, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | keep_old_range, to) ==
         MAP_FAILED) {
         return false;

@@ -5,9 +5,9 @@
 
 #include <climits>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/memory/numa_linux.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -45,7 +45,7 @@ struct Policy {
 }  // namespace
 
 bool set_numa_policy(void* address, std::size_t bytes, NumaPolicy policy, unsigned node) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     if (node >= most_numa_nodes) return false;
     const Policy wanted(policy, node);
     return syscall(SYS_mbind, address, bytes, wanted.number, wanted.nodes, bits_told, 0U) == 0;
@@ -53,7 +53,7 @@ bool set_numa_policy(void* address, std::size_t bytes, NumaPolicy policy, unsign
 
 ThreadNumaPolicy::ThreadNumaPolicy(NumaPolicy policy, unsigned node) noexcept {
     static_assert(sizeof nodes_before_ * CHAR_BIT >= most_numa_nodes);
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     if (policy == NumaPolicy::none || node >= most_numa_nodes) return;
     const Policy wanted(policy, node);
     is_set_ = syscall(SYS_get_mempolicy, &before_, nodes_before_, bits_told, nullptr, 0UL) == 0 &&
@@ -61,7 +61,7 @@ ThreadNumaPolicy::ThreadNumaPolicy(NumaPolicy policy, unsigned node) noexcept {
 }
 
 ThreadNumaPolicy::~ThreadNumaPolicy() {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     if (is_set_) syscall(SYS_set_mempolicy, before_, nodes_before_, bits_told);
 }
 

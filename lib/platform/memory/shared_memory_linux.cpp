@@ -14,9 +14,9 @@
 #include <cstdio>
 #include <string_view>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/files/fields_linux.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -131,7 +131,7 @@ std::uint64_t process_name_space() noexcept {
 }  // namespace
 
 SharedMemory share_memory(const char* name, std::size_t bytes, Writers writers) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     if (!may_be_as_large(bytes)) return {};
     File file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!file || ftruncate(file.number(), static_cast<off_t>(bytes)) != 0) return {};
@@ -145,7 +145,7 @@ SharedMemory share_memory(const char* name, std::size_t bytes, Writers writers) 
 }
 
 SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     const Path path = own_path(folder);
     // A program with more rights than who started it makes no files where he says.
     if (!path.fits || !may_be_as_large(bytes) || getauxval(AT_SECURE) != 0) return {};
@@ -159,18 +159,18 @@ SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept {
 }
 
 bool get_shared_pages(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     // Linux 5.14 and later. An older one says that it does not know the advice.
     return madvise(address, bytes, advice_populate_write) == 0 || errno == EINVAL;
 }
 
 void keep_from_forks(void* address, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     madvise(address, bytes, MADV_DONTFORK);
 }
 
 void remove_shared_file(const char* folder, const SharedMemory& memory) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     const Path path = own_path(folder);
     struct stat status {};
     if (!path.fits || lstat(path.text, &status) != 0) return;
@@ -178,17 +178,17 @@ void remove_shared_file(const char* folder, const SharedMemory& memory) noexcept
 }
 
 void close_shared_memory(const SharedMemory& memory) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     if (is_still_open(memory)) ::close(memory.file);
 }
 
 bool replace_mapping(void* address, void* by, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     return mremap(by, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address) != MAP_FAILED;
 }
 
 bool make_private(void* address, const SharedMemory& memory, std::size_t bytes) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     return is_still_open(memory) && mmap(address, bytes, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_FIXED, memory.file, 0) != MAP_FAILED;
 }
@@ -196,7 +196,7 @@ bool make_private(void* address, const SharedMemory& memory, std::size_t bytes) 
 // proc(5): number, name in parentheses, which may hold any character, newlines too, state, and from
 // the fourth on numbers; the 22nd is the start.
 ProcessIdentity identify_process() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     ProcessIdentity identity{.number = static_cast<std::uint64_t>(getpid()),
                              .name_space = process_name_space()};
     const File file(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));

@@ -1,8 +1,8 @@
 #include <pthread.h>
 
 #include "base/never_destroyed.hpp"
-#include "platform/errno_keeper.hpp"
 #include "platform/process/fork_handlers.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -18,7 +18,7 @@ bool ask_the_system() noexcept {
                                                   std::memory_order_relaxed)) {
         return asked == Asked::yes;
     }
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     const bool done =
         pthread_atfork([] { table.get().before(); }, [] { table.get().after_in_parent(); },
                        [] { table.get().after_in_child(); }) == 0;

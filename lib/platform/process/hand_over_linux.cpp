@@ -7,9 +7,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/no_cancellation_posix.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -78,16 +77,14 @@ bool send_files(int socket, const int* files, unsigned count) noexcept {
 }  // namespace
 
 bool hand_files_over(const char* socket_name, const int* files, unsigned count) noexcept {
-    const ErrnoKeeper errno_keeper;
-    const NoCancellation no_cancellation;
+    const SystemCalls system_calls;
     if (count == 0 || count > most_files) return false;
     const Socket socket;
     return connect_to(socket, socket_name) && send_files(socket.number, files, count);
 }
 
 bool send_note(const char* socket_name, const char* text) noexcept {
-    const ErrnoKeeper errno_keeper;
-    const NoCancellation no_cancellation;
+    const SystemCalls system_calls;
     const std::size_t bytes = std::strlen(text);
     iovec part{.iov_base = const_cast<char*>(text), .iov_len = bytes};
     msghdr message{};

@@ -3,14 +3,14 @@
 
 #include <string_view>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/files/line_reader_linux.hpp"
 #include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 
 ProcessorName processor_name() noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     ProcessorName name;
     LineReader lines("/proc/cpuinfo");
     std::string_view line;

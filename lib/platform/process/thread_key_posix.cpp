@@ -1,12 +1,12 @@
 #include <pthread.h>
 
-#include "platform/errno_keeper.hpp"
 #include "platform/process/thread_key.hpp"
+#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 
 bool make_thread_key(ThreadKey& key) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     pthread_key_t made{};
     if (pthread_key_create(&made, run_exit_handler) != 0) return false;
     key = made;
@@ -16,7 +16,7 @@ bool make_thread_key(ThreadKey& key) noexcept {
 // Any value but null has the destructor called; it is set back to null before that, so setting it
 // again from within asks for another round (PTHREAD_DESTRUCTOR_ITERATIONS of them).
 bool set_thread_key(ThreadKey key, void* value) noexcept {
-    const ErrnoKeeper errno_keeper;
+    const SystemCalls system_calls;
     return pthread_setspecific(static_cast<pthread_key_t>(key), value) == 0;
 }
 
