@@ -86,9 +86,11 @@ void AddressSpace::take_back(unsigned pool_number) noexcept {
         while (end < granules_ && lenders_[end] == lender) ++end;
         const std::uint32_t count = end - first;
         clear_entries(first, count);
-        // What cannot be dropped is not lent again: the next pool expects zeros.
-        const bool dropped =
-            platform::decommit(address_of(first * granule_pages), count * granule_bytes);
+        // What cannot be dropped is not lent again: the next pool expects zeros. Nor does it expect
+        // the policies of this one, but can live with them where the system has no mapping left.
+        char* const begin = address_of(first * granule_pages);
+        const bool dropped = platform::forget(begin, count * granule_bytes) ||
+                             platform::decommit(begin, count * granule_bytes);
         std::fill_n(lenders_ + first, count, dropped ? Lender{0} : retired);
         if (dropped) first_free_ = std::min(first_free_, first);
         first = end;

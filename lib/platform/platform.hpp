@@ -24,19 +24,25 @@ inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 /// What a reservation may be used for before it is committed.
 enum class Access : bool { none, read_zeros };
 
-/// Address space of `bytes`, aligned to `alignment` (a power of two, a page at least), that takes
-/// no memory: with `read_zeros` it reads as zeros, otherwise any access faults. nullptr on failure.
+/// Address space of `bytes`, rounded up to whole pages and aligned to `alignment` (a power of two)
+/// and to a page, that takes no memory: with `read_zeros` it reads as zeros, otherwise any access
+/// faults. nullptr on failure.
 void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept;
-/// Ends a reservation, or a part of one, with all that is committed in it.
+/// Ends a reservation, or a part of one in whole pages, with all that is committed in it.
 void release(void* address, std::size_t bytes) noexcept;
 
 /// Makes [address, address + bytes) of a reservation readable and writable: zeros, unless it was
 /// committed before and not decommitted since. Committing twice is harmless. False on failure.
 [[nodiscard]] bool commit(void* address, std::size_t bytes) noexcept;
-/// Drops the pages of committed memory and keeps its address range; its content is lost. Before it
+/// Drops the pages of committed memory, those too that are locked in memory (mlockall), and keeps
+/// its address range; its content is lost. Before it
 /// is used again it must be committed again, and then reads as zeros. False when the system
 /// refused: then it is still committed, with its content.
 [[nodiscard]] bool decommit(void* address, std::size_t bytes) noexcept;
+/// Makes whole pages of a reservation what they were when it was made: no content, no access, no
+/// NUMA policy, no wish for huge pages, and nothing locked. False when the system refused: then
+/// nothing has changed.
+[[nodiscard]] bool forget(void* address, std::size_t bytes) noexcept;
 
 /// Gets every page of committed memory from the system now, its content unchanged. Where this
 /// fails, pages come at first touch as usual. False on failure.

@@ -85,7 +85,9 @@ bool decommit(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     // Keeps the access: were it taken away, each piece would become a mapping of its own, of which
     // the kernel allows 65530.
-    return madvise(address, bytes, MADV_DONTNEED) == 0;
+    if (madvise(address, bytes, MADV_DONTNEED) == 0) return true;
+    // What mlockall has locked is not dropped.
+    return munlock(address, bytes) == 0 && madvise(address, bytes, MADV_DONTNEED) == 0;
 }
 
 bool prefault(void* address, std::size_t bytes) noexcept {

@@ -133,6 +133,10 @@ bool decommit(void* address, std::size_t bytes) noexcept {
     return bytes == 0 || VirtualFree(address, bytes, MEM_DECOMMIT) != 0;
 }
 
+bool forget(void* address, std::size_t bytes) noexcept {
+    return decommit(address, bytes);
+}
+
 bool prefault(void* address, std::size_t bytes) noexcept {
     // PrefetchVirtualMemory reads what is in the page file; new pages come by touch only. The write
     // changes nothing, also while other threads write there; its zero is one that the compiler

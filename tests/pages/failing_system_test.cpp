@@ -53,6 +53,18 @@ extern "C" TENSORPOOL_NOT_WATCHED int madvise(void* address, std::size_t bytes,
     return static_cast<int>(syscall(SYS_madvise, address, bytes, advice));
 }
 
+extern "C" TENSORPOOL_NOT_WATCHED void* mmap(void* address, std::size_t bytes, int protection,
+                                             int flags, int file, off_t offset) noexcept {
+    using namespace tensorpool::testing;
+    if ((flags & MAP_FIXED) != 0 && __atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
+        is_refused(address, SystemCall::decommit_pages, SystemCall::decommit_map)) {
+        return MAP_FAILED;
+    }
+    // The kernel's own address of an error, -1 to -4095, is told by `syscall`.
+    return reinterpret_cast<void*>(
+        syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
+}
+
 extern "C" TENSORPOOL_NOT_WATCHED int getpagesize() noexcept {
     const int claimed = tensorpool::testing::claimed_page_bytes;
     return claimed != 0 ? claimed : static_cast<int>(getauxval(AT_PAGESZ));

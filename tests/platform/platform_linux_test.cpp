@@ -18,6 +18,7 @@
 
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"
+#include "support/process_figures.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -94,19 +95,43 @@ TEST(LinuxDecommit, PagesAreGoneAndTheMappingStaysOne) {
     EXPECT_FALSE(is_mapping(memory.begin, 8 * page_bytes()));
 }
 
-TEST(LinuxDecommit, LockedMemoryIsRefusedAndKeepsItsContent) {
-    const Mapping memory(page_bytes());
+TEST(LinuxDecommit, LockedMemoryIsUnlockedAndDropped) {
+    // The sanitizers replace the functions of these names by some that do nothing.
+    if constexpr (testing::sanitized()) GTEST_SKIP();
+    const Mapping memory(2 * page_bytes());
     *memory.begin = 7;
-    // The sanitizers replace the function of that name by one that does nothing.
-    ASSERT_EQ(syscall(SYS_mlock, memory.begin, memory.bytes), 0);
-    EXPECT_FALSE(decommit(memory.begin, memory.bytes));
-    EXPECT_EQ(*memory.begin, 7);
+    ASSERT_EQ(mlock(memory.begin, memory.bytes), 0);
+    EXPECT_TRUE(decommit(memory.begin, page_bytes()));
+    EXPECT_EQ(memory.pages_in_memory(), 1U);
+    EXPECT_EQ(*memory.begin, 0);
 }
 
 TEST(LinuxDecommit, RangeThatIsNotReservedIsRefused) {
     void* const gone = map(page_bytes(), page_bytes());
     unmap(gone, page_bytes());
     EXPECT_FALSE(decommit(gone, page_bytes()));
+}
+
+TEST(LinuxForget, PagesPoliciesAndLocksAreGone) {
+    const auto policy_at = [](void* address) {
+        constexpr unsigned long of_address = 2;  // MPOL_F_ADDR
+        int policy = -1;
+        EXPECT_EQ(syscall(SYS_get_mempolicy, &policy, nullptr, 0UL, address, of_address), 0);
+        return policy;
+    };
+    const Mapping memory(16 * mib, 2 * mib);
+    const int usual = policy_at(memory.begin);
+    *memory.begin = 7;
+    const bool has_policies = interleave_numa_nodes(memory.begin, memory.bytes);
+    EXPECT_EQ(policy_at(memory.begin) != usual, has_policies);
+    (void)prefer_huge_pages(memory.begin, memory.bytes);
+    (void)syscall(SYS_mlock, memory.begin, page_bytes());
+    ASSERT_TRUE(forget(memory.begin, memory.bytes));
+    ASSERT_TRUE(commit(memory.begin, memory.bytes));
+    EXPECT_EQ(memory.pages_in_memory(), 0U);
+    EXPECT_EQ(policy_at(memory.begin), usual);
+    EXPECT_EQ(*memory.begin, 0);
+    EXPECT_EQ(memory.pages_in_memory(), 1U) << "it wishes for huge pages still";
 }
 
 TEST(LinuxPrefault, EveryPageIsInMemoryAfterwards) {
