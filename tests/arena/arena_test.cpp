@@ -11,6 +11,7 @@
 #include "arena/arena_test.hpp"
 #include "base/alignment.hpp"
 #include "pages/random.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool {
 namespace {
@@ -157,9 +158,10 @@ TEST_P(ArenaOfEachKind, RequestAboveTheLimitOfOneIsRefusedAtOnce) {
     Arena arena = make(wanted);
     EXPECT_NE(arena.allocate(1000), nullptr);
     const ArenaFigures before(arena);
+    const std::string one_page = std::to_string(platform::page_bytes() / 1024) + " KiB";
     EXPECT_EQ(message_of<AllocationError>([&] { arena.allocate(1001); }),
               "tensorpool: mine: allocate: 1001 B (1001 B) asked with 1 KiB in use and " +
-                  std::string(GetParam().over ? "32 MiB" : "4 KiB") +
+                  std::string(GetParam().over ? "32 MiB" : one_page) +
                   " committed; limit met: max_allocation (1000 B)\n"
                   "  it would fit if max_allocation were at least 1001 B (1001 B)");
     EXPECT_EQ(arena.try_allocate(1001), nullptr);

@@ -169,7 +169,7 @@ TEST_F(AddressSpaceTest, DecommittedPagesReadAsZerosAndTheirNeighboursStay) {
     const PageRun run = lend(one, granule_pages);
     ASSERT_TRUE(space.commit(run));
     std::memset(address_of(run.first), 1, run.count * page_bytes);
-    const PageRun middle{run.first + 10, 20};
+    const PageRun middle{run.first + 16, 32};
     ASSERT_TRUE(space.decommit(middle));
     ASSERT_TRUE(space.commit(middle));
     for (PageNumber page = run.first; page < end_of(run); ++page) {
@@ -180,17 +180,18 @@ TEST_F(AddressSpaceTest, DecommittedPagesReadAsZerosAndTheirNeighboursStay) {
 }
 
 TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesInsideOnly) {
-    const PageRun run = lend(one, 5 * granule_pages);
+    // The entries of one granule fill a page of 4 KiB.
+    const auto step = static_cast<PageCount>(platform::page_bytes() / 4096 * granule_pages);
+    const PageRun run = lend(one, 5 * step);
     ASSERT_TRUE(space.commit(run));
     const Span span;
     const std::uint64_t word = PageEntry(&span, one, PageKind::extent_hot).word();
     for (PageNumber page = run.first; page < end_of(run); ++page)
         space.map().entries()[page] = word;
-    const PageRun middle{run.first + 5, 4 * granule_pages};
+    const PageRun middle{run.first + 5, 4 * step};
     ASSERT_TRUE(space.decommit(middle));
     for (PageNumber page = run.first; page < end_of(run); ++page) {
-        const bool inside =
-            page >= run.first + granule_pages && page < run.first + 4 * granule_pages;
+        const bool inside = page >= run.first + step && page < run.first + 4 * step;
         ASSERT_EQ(space.map().entries()[page], inside ? 0 : word) << page - run.first;
         space.map().entries()[page] = word;  // and they can be written again
     }

@@ -69,35 +69,35 @@ TEST(PageHeapFailures, FreeMemoryIsGivenBackWhenTheSystemCommitsNoMore) {
 
 TEST(PageHeapFailures, WhatCannotBeDroppedStaysFreeCommittedAndCounted) {
     TestHeap heap;
-    heap.free(heap.allocate(20));
+    heap.free(heap.allocate(32));
     {
         const Failing failing(SystemCall::decommit_pages);
         EXPECT_EQ(heap.trim(), 0U);
-        heap.give_back(10);
+        heap.give_back(16);
     }
-    EXPECT_EQ(heap.capacity(), 20U);
-    EXPECT_EQ(heap.committed(), 20U);
-    EXPECT_EQ(heap.free_pages(), 20U);
+    EXPECT_EQ(heap.capacity(), 32U);
+    EXPECT_EQ(heap.committed(), 32U);
+    EXPECT_EQ(heap.free_pages(), 32U);
     EXPECT_EQ(heap.given_back(), 0U);
     EXPECT_EQ(heap.totals.given_back_bytes, 0U);
-    Span* const span = heap.allocate(20);
-    EXPECT_EQ(heap.grown(), 20U);
+    Span* const span = heap.allocate(32);
+    EXPECT_EQ(heap.grown(), 32U);
     EXPECT_FALSE(span->clean);
 }
 
 TEST(PageHeapFailures, LimitHoldsWhereNothingCanBeDropped) {
-    TestHeap heap(limited_options(100));
-    const std::vector<Span*> spans = heap.allocate_all({40, 1, 59});
+    TestHeap heap(limited_options(160));
+    const std::vector<Span*> spans = heap.allocate_all({64, 16, 80});
     heap.free(spans[0]);
     heap.free(spans[2]);
     const Failing failing(SystemCall::decommit_pages);
-    EXPECT_EQ(heap.allocate(70), nullptr);
+    EXPECT_EQ(heap.allocate(96), nullptr);
     EXPECT_STREQ(heap.path.refusal.limit, "max_capacity");
     EXPECT_TRUE(heap.path.refusal.knows_free);
-    EXPECT_EQ(heap.path.refusal.free_pages, 99 * page_bytes);
-    EXPECT_EQ(heap.path.refusal.largest_free, 59 * page_bytes);
-    EXPECT_EQ(heap.capacity(), 100U);
-    EXPECT_NE(heap.allocate(59), nullptr) << "what is free still serves";
+    EXPECT_EQ(heap.path.refusal.free_pages, 144 * page_bytes);
+    EXPECT_EQ(heap.path.refusal.largest_free, 80 * page_bytes);
+    EXPECT_EQ(heap.capacity(), 160U);
+    EXPECT_NE(heap.allocate(80), nullptr) << "what is free still serves";
 }
 
 TEST(PageHeapFailures, HeapWithoutMemoryForItsFirstRecordRefusesAndRecovers) {

@@ -6,12 +6,14 @@
 #include <cstring>
 
 #include "arena/scratch/scratch_tools.hpp"
+#include "platform/whole_pages.hpp"
 #include "statistics/commit_budget.hpp"
 
 namespace tensorpool::arena {
 namespace {
 
 using namespace testing;
+using platform::whole_pages;
 
 TEST(JoinedBytes, FollowTheirSteps) {
     EXPECT_EQ(joined_bytes(0), 16 * mib);
@@ -38,10 +40,10 @@ protected:
 
 TEST_F(Chunks, FirstOneIsInUseAtOnce) {
     EXPECT_TRUE(chunks_.empty());
-    EXPECT_EQ(add(100), 4096U);
+    EXPECT_EQ(add(100), whole_pages(100));
     EXPECT_TRUE(chunks_.is_one());
     EXPECT_EQ(chunks_.present_number(), 0U);
-    EXPECT_EQ(chunks_.present().bytes(), 4096U);
+    EXPECT_EQ(chunks_.present().bytes(), whole_pages(100));
     EXPECT_EQ(chunks_.present().below, 0U);
     std::memset(chunks_.present().begin, 1, 4096);
 }
@@ -49,12 +51,12 @@ TEST_F(Chunks, FirstOneIsInUseAtOnce) {
 TEST_F(Chunks, NextOneIsInUseWhenToldSo) {
     add(100);
     const std::byte* const first = chunks_.present().begin;
-    EXPECT_EQ(add(5000), 8192U);
+    EXPECT_EQ(add(5000), whole_pages(5000));
     EXPECT_EQ(chunks_.present().begin, first);
     EXPECT_FALSE(chunks_.is_one());
     chunks_.go_on(640);
     EXPECT_EQ(chunks_.present_number(), 1U);
-    EXPECT_EQ(chunks_.present().bytes(), 8192U);
+    EXPECT_EQ(chunks_.present().bytes(), whole_pages(5000));
     EXPECT_EQ(chunks_.present().below, 640U);
     chunks_.go_back_to(0);
     EXPECT_EQ(chunks_.present().begin, first);
@@ -66,11 +68,12 @@ TEST_F(Chunks, NextOneTakesThePlaceOfThoseThatStoodThere) {
     chunks_.go_on(0);
     add(10'000);
     chunks_.go_back_to(0);
-    EXPECT_EQ(add(20'000), 20'480U);
-    EXPECT_EQ(totals_.capacity_bytes, 4096U + 20'480U);
-    EXPECT_EQ(totals_.given_back_bytes, 8192U + 12'288U);
-    EXPECT_TRUE(chunks_.next_has(20'480, 64));
-    EXPECT_FALSE(chunks_.next_has(20'481, 64));
+    const std::size_t last = whole_pages(20'000);
+    EXPECT_EQ(add(20'000), last);
+    EXPECT_EQ(totals_.capacity_bytes, whole_pages(100) + last);
+    EXPECT_EQ(totals_.given_back_bytes, whole_pages(5000) + whole_pages(10'000));
+    EXPECT_TRUE(chunks_.next_has(last, 64));
+    EXPECT_FALSE(chunks_.next_has(last + 1, 64));
 }
 
 TEST_F(Chunks, NextOneHasWhatFitsFromItsAlignment) {

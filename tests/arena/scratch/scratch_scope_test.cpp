@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arena/scratch/scratch_tools.hpp"
+#include "platform/whole_pages.hpp"
 
 namespace tensorpool {
 namespace {
@@ -116,7 +117,7 @@ class ScratchJoin : public ::testing::TestWithParam<Step> {};
 
 INSTANTIATE_TEST_SUITE_P(Steps, ScratchJoin,
                          ::testing::Values(Step{1 * mib, 16 * mib}, Step{8 * mib, 16 * mib},
-                                           Step{8 * mib + 64, 16 * mib + 4096},
+                                           Step{8 * mib + 64, 16 * mib + 128},
                                            Step{20 * mib, 40 * mib}, Step{64 * mib - 64, 128 * mib},
                                            Step{64 * mib, 192 * mib}, Step{100 * mib, 228 * mib},
                                            Step{512 * mib - 64, 640 * mib},
@@ -140,8 +141,7 @@ TEST_P(ScratchJoin, ChunksBecomeOneOfTheSizeOfTheStep) {
             scratch.allocate(1);
             EXPECT_EQ(scratch.used(), GetParam().need);
         }
-        // Whole pages.
-        EXPECT_EQ(scratch.capacity(), (GetParam().joined + 4095) / 4096 * 4096);
+        EXPECT_EQ(scratch.capacity(), platform::whole_pages(GetParam().joined));
         const std::uint64_t growths = scratch.statistics().growths;
         const ScratchScope again;
         scratch.allocate(GetParam().need);
