@@ -58,9 +58,7 @@ Span* ExtentBins::find_lowest(PageCount pages, PageCount alignment) noexcept {
 
 Span* ExtentBins::largest() noexcept {
     Span* found = nullptr;
-    for (unsigned bin = next_used(0); bin < bin_count; bin = next_used(bin + 1)) {
-        found = &bins_[bin].front();
-    }
+    for_the_largest(1, [&](Span& extent) { found = &extent; });
     return found;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +28,21 @@ public:
     void for_each(Function function) {
         for (SpanList& bin : bins_) {
             for (Span& extent : bin) function(extent);
+        }
+    }
+
+    /// Up to so many of them, those of the largest sizes first.
+    template <class Function>
+    void for_the_largest(unsigned most, Function function) {
+        for (std::size_t word = used_.size(); word-- > 0;) {
+            for (std::uint64_t bits = used_[word]; bits != 0;) {
+                const unsigned bit = static_cast<unsigned>(std::bit_width(bits)) - 1;
+                bits &= ~(std::uint64_t{1} << bit);
+                for (Span& extent : bins_[word * 64 + bit]) {
+                    if (most-- == 0) return;
+                    function(extent);
+                }
+            }
         }
     }
 

@@ -150,7 +150,7 @@ void PageHeap::add_extent(Span& extent, PageKind kind) noexcept {
     if (kind == PageKind::extent_hot) {
         hot_.insert(extent);
     } else {
-        cold_.push_front(extent);
+        cold_.insert(extent);
     }
 }
 
@@ -159,7 +159,7 @@ void PageHeap::remove_extent(Span& extent) noexcept {
     if (extent.kind == PageKind::extent_hot) {
         hot_.remove(extent);
     } else {
-        cold_.erase(SpanList::s_iterator_to(extent));
+        cold_.remove(extent);
     }
 }
 

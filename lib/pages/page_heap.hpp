@@ -112,9 +112,10 @@ public:
     void unlock() noexcept;
 
 private:
-    // Where to grow: the first `pages` of a cold extent.
+    // Where to grow: these pages of a cold extent.
     struct Place {
         Span* cold = nullptr;
+        PageNumber first = 0;
         PageCount pages = 0;
     };
     enum class Surplus : bool { no, yes };
@@ -135,11 +136,11 @@ private:
     // page_heap_growth.cpp: committing. The lock is held. A refusal sets `shortage`.
     bool grow(const PageRequest& request, SlowPath& path) noexcept;
     Place cheapest_place(const PageRequest& request) noexcept;
-    Place smallest_cold(PageCount pages) noexcept;
+    Place place_beside(Span& cold, const PageRequest& request) noexcept;
     bool borrow(PageCount pages, Refusal& refusal) noexcept;
     bool commit_place(Place place, Surplus surplus, SlowPath& path) noexcept;
     std::size_t wanted_bytes(Place place, Surplus surplus, SlowPath& path) const noexcept;
-    bool commit_front(Span& cold, PageCount pages) noexcept;
+    bool commit_run(Span& cold, PageRun run) noexcept;
     void ask_for_huge_pages(Span& extent) noexcept;
     void count_growth(std::size_t bytes) noexcept;
 
@@ -161,7 +162,7 @@ private:
     std::mutex mutex_;
     // Below: under mutex_.
     ExtentBins hot_;
-    SpanList cold_;
+    ExtentBins cold_;
     Retention retention_;
     // What `reserve` prepared: retention does not take capacity below it.
     std::size_t floor_ = 0;

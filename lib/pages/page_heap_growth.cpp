@@ -30,12 +30,12 @@ bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
             return false;
         }
         const auto pages = static_cast<PageCount>(base::ceil_divide(missing, page_bytes));
-        Place place = smallest_cold(pages);
-        if (place.cold == nullptr) {
+        Span* cold = cold_.find(pages, 1);
+        if (cold == nullptr) {
             if (!borrow(pages, path.refusal)) return false;
-            place = smallest_cold(pages);
+            cold = cold_.find(pages, 1);
         }
-        if (!commit_place(place, Surplus::no, path)) {
+        if (!commit_place({cold, cold->first_page, pages}, Surplus::no, path)) {
             path.refusal.missing = 0;  // what is freed stays part of the capacity
             return false;
         }
@@ -60,35 +60,41 @@ bool PageHeap::grow(const PageRequest& request, SlowPath& path) noexcept {
         if (!borrow(request.pages + request.alignment - 1, path.refusal)) return false;
         place = cheapest_place(request);
     }
-    return commit_place(place, Surplus::yes, path);
+    // Where an alignment is rare and large, nothing else will come to lie behind the span.
+    const bool is_apart = request.alignment > granule_pages;
+    return commit_place(place, is_apart ? Surplus::no : Surplus::yes, path);
 }
 
-// The place where the fewest pages have to be committed: what is hot on either side of a cold
-// extent counts. Growth is rare and cold extents are few, so all are looked at.
+// The place where the fewest pages have to be committed, of the cold extent that fits best and of
+// those beside the largest hot ones: what is hot on either side counts.
 PageHeap::Place PageHeap::cheapest_place(const PageRequest& request) noexcept {
+    constexpr unsigned most_looks = 16;
     Place best;
-    for (Span& cold : cold_) {
-        const Span* const left = neighbour(cold.first_page - 1, PageKind::extent_hot);
-        const Span* const right = neighbour(cold.end_page(), PageKind::extent_hot);
-        Span joined;
-        joined.first_page = left == nullptr ? cold.first_page : left->first_page;
-        joined.pages = (right == nullptr ? cold.end_page() : right->end_page()) - joined.first_page;
-        const PageNumber first = ExtentBins::place_in(joined, request.pages, request.alignment);
-        if (first == joined.end_page()) continue;
-        const PageNumber end = std::min(first + request.pages, cold.end_page());
-        const PageCount pages = end - cold.first_page;
-        if (best.cold == nullptr || pages < best.pages) best = {&cold, pages};
-    }
+    const auto consider = [&](Span* cold) {
+        if (cold == nullptr) return;
+        const Place place = place_beside(*cold, request);
+        if (place.pages == 0) return;
+        if (best.cold == nullptr || place.pages < best.pages) best = place;
+    };
+    consider(cold_.find(request.pages, request.alignment));
+    hot_.for_the_largest(most_looks, [&](Span& hot) {
+        consider(neighbour(hot.first_page - 1, PageKind::extent_cold));
+        consider(neighbour(hot.end_page(), PageKind::extent_cold));
+    });
     return best;
 }
 
-PageHeap::Place PageHeap::smallest_cold(PageCount pages) noexcept {
-    Place best;
-    for (Span& cold : cold_) {
-        if (cold.pages < pages) continue;
-        if (best.cold == nullptr || cold.pages < best.cold->pages) best = {&cold, pages};
-    }
-    return best;
+// No pages where the request does not fit there.
+PageHeap::Place PageHeap::place_beside(Span& cold, const PageRequest& request) noexcept {
+    const Span* const left = neighbour(cold.first_page - 1, PageKind::extent_hot);
+    const Span* const right = neighbour(cold.end_page(), PageKind::extent_hot);
+    Span joined;
+    joined.first_page = left == nullptr ? cold.first_page : left->first_page;
+    joined.pages = (right == nullptr ? cold.end_page() : right->end_page()) - joined.first_page;
+    const PageNumber begin = ExtentBins::place_in(joined, request.pages, request.alignment);
+    const PageNumber first = std::max(begin, cold.first_page);
+    const PageNumber end = std::min(begin + request.pages, cold.end_page());
+    return {&cold, first, begin == joined.end_page() ? 0 : end - first};
 }
 
 bool PageHeap::borrow(PageCount pages, Refusal& refusal) noexcept {
@@ -127,12 +133,12 @@ bool PageHeap::commit_place(Place place, Surplus surplus, SlowPath& path) noexce
     const std::size_t needed = bytes_of(place.pages);
     const std::size_t wanted = wanted_bytes(place, surplus, path);
     if (wanted == 0) return false;
-    const PageNumber first = place.cold->first_page;
     bool asked = false;
     const std::size_t grown = budget_.take_and_get(
         needed, wanted, options_.growth.fraction, page_bytes, [&](std::size_t bytes) {
             asked = true;
-            return commit_front(*place.cold, static_cast<PageCount>(bytes / page_bytes));
+            return commit_run(*place.cold,
+                              {place.first, static_cast<PageCount>(bytes / page_bytes)});
         });
     if (grown == 0) {
         path.refusal = budget_.refuse(needed, asked);
@@ -141,7 +147,7 @@ bool PageHeap::commit_place(Place place, Surplus surplus, SlowPath& path) noexce
     }
     count_growth(grown);
     path.grown += grown;
-    path.fresh = {first, static_cast<PageCount>(grown / page_bytes)};
+    path.fresh = {place.first, static_cast<PageCount>(grown / page_bytes)};
     return true;
 }
 
@@ -160,29 +166,37 @@ std::size_t PageHeap::wanted_bytes(Place place, Surplus surplus, SlowPath& path)
     if (surplus == Surplus::no) return needed;
     const auto by_factor =
         static_cast<std::size_t>(static_cast<double>(capacity()) * options_.growth.factor);
-    const std::size_t whole = bytes_of(place.cold->pages);
+    const std::size_t whole = bytes_of(place.cold->end_page() - place.first);
     const std::size_t most = std::min(std::max({options_.growth.step, by_factor, needed}), whole);
     const std::size_t ends_well = std::min(
         {base::align_up(most, bytes_of(commit_unit)), whole, base::align_down(room, page_bytes)});
     return std::max(ends_well, needed);
 }
 
-bool PageHeap::commit_front(Span& cold, PageCount pages) noexcept {
-    Span* const rest = pages == cold.pages ? nullptr : spans_.make();
-    if (pages != cold.pages && rest == nullptr) return false;
-    const PageRun run{cold.first_page, pages};
-    if (!space_.commit(run)) {
-        if (rest != nullptr) spans_.destroy(rest);
+// What is before and behind the run stays cold.
+bool PageHeap::commit_run(Span& cold, PageRun run) noexcept {
+    const PageCount before = run.first - cold.first_page;
+    const PageCount after = cold.pages - before - run.count;
+    Span* const front = before == 0 ? nullptr : spans_.make();
+    Span* const back = after == 0 ? nullptr : spans_.make();
+    const bool has_records = (before == 0 || front != nullptr) && (after == 0 || back != nullptr);
+    if (!has_records || !space_.commit(run)) {
+        if (front != nullptr) spans_.destroy(front);
+        if (back != nullptr) spans_.destroy(back);
         return false;
     }
     remove_extent(cold);
-    if (rest != nullptr) {
-        rest->first_page = cold.first_page + pages;
-        rest->pages = cold.pages - pages;
+    const auto keep = [&](Span* rest, PageNumber at, PageCount pages) {
+        if (rest == nullptr) return;
+        rest->first_page = at;
+        rest->pages = pages;
         rest->clean = cold.clean;
         add_extent(*rest, PageKind::extent_cold);
-    }
-    cold.pages = pages;
+    };
+    keep(front, cold.first_page, before);
+    keep(back, run.first + run.count, after);
+    cold.first_page = run.first;
+    cold.pages = run.count;
     cold.huge = false;
     if (options_.huge_pages == HugePages::always) ask_for_huge_pages(cold);
     add_extent(cold, PageKind::extent_hot);

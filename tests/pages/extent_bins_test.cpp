@@ -53,6 +53,14 @@ TEST(ExtentBins, FindAnExtentOfEverySizeFromOnePageToTheLargest) {
     }
 }
 
+TEST(ExtentBins, ShowTheLargestFirstAndNoMoreThanAsked) {
+    Bins some;
+    for (const PageCount pages : {3U, 900U, 70U, 901U}) some.add(pages);
+    std::vector<PageCount> shown;
+    some.bins.for_the_largest(3, [&](const Span& extent) { shown.push_back(extent.pages); });
+    EXPECT_EQ(shown, (std::vector<PageCount>{901, 900, 70}));
+}
+
 TEST(ExtentBins, TheLargestPossibleRequestFindsNothing) {
     Bins some;
     some.add(100);

@@ -111,6 +111,23 @@ TEST(PageHeapGrowth, CommitsOnlyTheGapBetweenFreeMemoryOnBothSides) {
     EXPECT_EQ(heap.capacity(), 100U);
 }
 
+TEST(PageHeapGrowth, LargeAlignmentsCommitNoSurplus) {
+    TestHeap heap(growing_by(1024, 0.0));
+    heap.allocate(1);
+    EXPECT_EQ(heap.capacity(), 1024U);
+    heap.allocate(1, 2 * granule_pages);
+    EXPECT_EQ(heap.capacity(), 1025U);
+}
+
+TEST(PageHeapGrowth, TakesTheSmallestColdExtentThatFits) {
+    TestHeap heap;
+    const std::vector<Span*> spans = heap.allocate_all({40, 1, 20, 1, 60, 1});
+    const PageNumber smallest = spans[2]->first_page;
+    for (const unsigned freed : {0, 2, 4}) heap.free(spans[freed]);
+    heap.trim();
+    EXPECT_EQ(heap.allocate(20)->first_page, smallest);
+}
+
 TEST(PageHeapGrowth, FreeMemoryInPiecesIsShedUnderALimit) {
     TestHeap heap(limited_options(100));
     std::vector<Span*> spans;

@@ -93,7 +93,7 @@ TEST(PageHeap, JoinedExtentIsCleanOnlyIfAllOfItIs) {
     EXPECT_FALSE(heap.allocate(8)->clean);
 }
 
-TEST(PageHeap, GivesAlignedSpansAndUsesWhatLiesBefore) {
+TEST(PageHeap, GivesAlignedSpansAndCommitsNothingBeforeThem) {
     TestHeap heap;
     heap.allocate(1);
     for (const PageCount alignment : {2U, 16U, 512U, 1024U, 4096U}) {
@@ -102,9 +102,10 @@ TEST(PageHeap, GivesAlignedSpansAndUsesWhatLiesBefore) {
         const auto address = reinterpret_cast<std::uintptr_t>(heap.address_of(*span));
         EXPECT_EQ(address % (alignment * page_bytes), 0U) << alignment;
     }
-    const std::size_t capacity = heap.capacity();
-    EXPECT_NE(heap.allocate(200), nullptr);
-    EXPECT_EQ(heap.capacity(), capacity) << "the gap before an aligned span is free memory";
+    EXPECT_EQ(heap.capacity(), 1U + 5 * 3U);
+    Span* const between = heap.allocate(200);
+    Span* const last = heap.allocate(3, 4096);
+    EXPECT_LT(between->first_page, last->first_page) << "the gap before an aligned span is used";
 }
 
 TEST(PageHeap, WhatMayNotGrowIsServedFromFreeMemoryOnly) {
