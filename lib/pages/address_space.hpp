@@ -8,12 +8,6 @@
 
 namespace tensorpool::pages {
 
-/// A run of pages, neither owned nor described.
-struct PageRun {
-    PageNumber first = 0;
-    PageCount count = 0;
-};
-
 /// The one reservation of the process and its page map. Lends runs of granules to pools by number
 /// and takes them back when a pool dies. Thread-safe.
 class AddressSpace {

@@ -1,5 +1,6 @@
 #include "pages/extent_bins.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/alignment.hpp"
@@ -60,6 +61,27 @@ Span* ExtentBins::largest() noexcept {
     Span* found = nullptr;
     for_the_largest(1, [&](Span& extent) { found = &extent; });
     return found;
+}
+
+std::span<const PageRun> ExtentBins::lowest_from(PageNumber from,
+                                                 std::span<PageRun> room) noexcept {
+    const auto is_lower = [](const PageRun& a, const PageRun& b) { return a.first < b.first; };
+    std::size_t count = 0;
+    for_each([&](const Span& extent) {
+        if (extent.first_page < from) return;
+        const PageRun run{extent.first_page, extent.pages};
+        // A heap, with the highest in front.
+        if (count < room.size()) {
+            room[count++] = run;
+            std::ranges::push_heap(room.first(count), is_lower);
+        } else if (is_lower(run, room.front())) {
+            std::ranges::pop_heap(room, is_lower);
+            room.back() = run;
+            std::ranges::push_heap(room, is_lower);
+        }
+    });
+    std::ranges::sort_heap(room.first(count), is_lower);
+    return room.first(count);
 }
 
 PageNumber ExtentBins::place_in(const Span& extent, PageCount pages, PageCount alignment) noexcept {

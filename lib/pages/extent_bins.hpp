@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "pages/span.hpp"
 
@@ -45,6 +46,9 @@ public:
             }
         }
     }
+
+    /// Those at the lowest addresses from `from` on, in their order: as many as have room.
+    std::span<const PageRun> lowest_from(PageNumber from, std::span<PageRun> room) noexcept;
 
     std::size_t total_pages() const noexcept { return total_pages_; }
     /// Any extent, a large one first; nullptr when there is none.

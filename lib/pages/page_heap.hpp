@@ -75,7 +75,7 @@ public:
     void free(Span& span, Changes& changes) noexcept;
 
     /// Commits until capacity is at least `bytes`, and touches all that is free. False, and nothing
-    /// changed, when that is refused. Other slow paths of the pool wait meanwhile.
+    /// changed, when that is refused. Others are served while it touches.
     bool reserve(std::size_t bytes, SlowPath& path) noexcept;
     /// Gives back all that is free; returns the bytes.
     std::size_t trim(Changes& changes) noexcept;
@@ -135,6 +135,8 @@ private:
 
     // page_heap_growth.cpp: committing. The lock is held. A refusal sets `shortage`.
     bool grow(const PageRequest& request, SlowPath& path) noexcept;
+    bool commit_up_to(std::size_t bytes, SlowPath& path) noexcept;
+    void touch_free() noexcept;  // takes the lock itself
     Place cheapest_place(const PageRequest& request) noexcept;
     Place place_beside(Span& cold, const PageRequest& request) noexcept;
     bool borrow(PageCount pages, Refusal& refusal) noexcept;

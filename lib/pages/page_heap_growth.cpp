@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <array>
+#include <mutex>
+#include <span>
 
 #include "base/alignment.hpp"
 #include "pages/large_sizes.hpp"
@@ -18,6 +21,12 @@ constexpr PageCount commit_unit = 16;
 }  // namespace
 
 bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
+    if (!commit_up_to(bytes, path)) return false;
+    touch_free();
+    return true;
+}
+
+bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
     // A limit that is no whole number of pages is reached as far as whole pages go.
     const std::size_t limit = max_capacity_;
@@ -41,12 +50,27 @@ bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
         }
     }
     floor_ = std::max(floor_, base::align_up(bytes, page_bytes));
-    hot_.for_each([this](Span& extent) {
-        if (options_.huge_pages >= HugePages::automatic) ask_for_huge_pages(extent);
-        platform::prefault(space_.address_of(extent.first_page), extent.bytes());
-    });
     count_free();
     return true;
+}
+
+// A few extents at a time, from the lowest address up. Others may take them meanwhile, or give them
+// back: a touch changes no content, and is refused only where that takes the access.
+void PageHeap::touch_free() noexcept {
+    std::array<PageRun, 64> runs;
+    for (PageNumber from = 0;;) {
+        std::unique_lock lock(mutex_);
+        if (options_.huge_pages >= HugePages::automatic) {
+            hot_.for_each([this](Span& extent) { ask_for_huge_pages(extent); });
+        }
+        const std::span<const PageRun> found = hot_.lowest_from(from, runs);
+        if (platform::decommit_keeps_access()) lock.unlock();
+        for (const PageRun& run : found) {
+            platform::prefault(space_.address_of(run.first), bytes_of(run.count));
+        }
+        if (found.size() < runs.size()) return;
+        from = found.back().first + found.back().count;
+    }
 }
 
 void PageHeap::limit_capacity(std::size_t bytes) noexcept {

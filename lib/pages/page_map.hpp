@@ -20,6 +20,12 @@ inline constexpr std::uint32_t granule_pages = 512;
 using PageNumber = std::uint32_t;
 using PageCount = std::uint32_t;
 
+/// A run of pages, neither owned nor described.
+struct PageRun {
+    PageNumber first = 0;
+    PageCount count = 0;
+};
+
 /// What a page belongs to. Buckets take the first numbers.
 enum class PageKind : std::uint8_t {
     none = 0,

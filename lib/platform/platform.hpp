@@ -35,10 +35,12 @@ void release(void* address, std::size_t bytes) noexcept;
 /// committed before and not decommitted since. Committing twice is harmless. False on failure.
 [[nodiscard]] bool commit(void* address, std::size_t bytes) noexcept;
 /// Drops the pages of committed memory, those too that are locked in memory (mlockall), and keeps
-/// its address range; its content is lost. Before it
-/// is used again it must be committed again, and then reads as zeros. False when the system
-/// refused: then it is still committed, with its content.
+/// its address range; its content is lost. Before it is used again it must be committed again, and
+/// then reads as zeros. False when the system refused: then it is still committed, with the content
+/// of what was not dropped before.
 [[nodiscard]] bool decommit(void* address, std::size_t bytes) noexcept;
+/// Whether what was decommitted may be touched nevertheless, and `prefault` called on it.
+bool decommit_keeps_access() noexcept;
 /// Makes whole pages of a reservation what they were when it was made: no content, no access, no
 /// NUMA policy, no wish for huge pages, and nothing locked. False when the system refused: then
 /// nothing has changed.

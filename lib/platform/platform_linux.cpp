@@ -77,25 +77,53 @@ std::size_t machine_memory() noexcept {
     return static_cast<std::size_t>(info.totalram) * info.mem_unit;
 }
 
+// While one such call is under way, forks and mappings of other threads wait, and behind those their
+// first touches: pieces that take less than a millisecond, of which first touches are the slower.
+constexpr std::size_t dropped_at_once = std::size_t{16} << 20;
+constexpr std::size_t populated_at_once = std::size_t{1} << 20;
+
+/// Calls for one piece of the range after another, each up to a multiple of so many bytes, until
+/// one answers false.
+template <class Call>
+bool in_pieces(void* address, std::size_t bytes, std::size_t most, Call call) noexcept {
+    auto* begin = static_cast<char*>(address);
+    char* const end = begin + bytes;
+    while (begin < end) {
+        const std::size_t to_multiple = most - reinterpret_cast<std::uintptr_t>(begin) % most;
+        const std::size_t piece = std::min(to_multiple, static_cast<std::size_t>(end - begin));
+        if (!call(begin, piece)) return false;
+        begin += piece;
+    }
+    return true;
+}
+
 }  // namespace
 
 // Pages ------------------------------------------------------------------------------------------
 
 bool decommit(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    // Keeps the access: were it taken away, each piece would become a mapping of its own, of which
-    // the kernel allows 65530.
-    if (madvise(address, bytes, MADV_DONTNEED) == 0) return true;
-    // What mlockall has locked is not dropped.
-    return munlock(address, bytes) == 0 && madvise(address, bytes, MADV_DONTNEED) == 0;
+    return in_pieces(address, bytes, dropped_at_once, [](void* begin, std::size_t piece) {
+        // Keeps the access: were it taken away, each piece would become a mapping of its own, of
+        // which the kernel allows 65530.
+        if (madvise(begin, piece, MADV_DONTNEED) == 0) return true;
+        // What mlockall has locked is not dropped.
+        return munlock(begin, piece) == 0 && madvise(begin, piece, MADV_DONTNEED) == 0;
+    });
+}
+
+bool decommit_keeps_access() noexcept {
+    return true;
 }
 
 bool prefault(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    if (madvise(address, bytes, advice_populate_write) == 0) return true;
-    if (errno != EINVAL || knows_populate_write(address)) return false;
-    touch_pages(address, bytes);
-    return true;
+    return in_pieces(address, bytes, populated_at_once, [](void* begin, std::size_t piece) {
+        if (madvise(begin, piece, advice_populate_write) == 0) return true;
+        if (errno != EINVAL || knows_populate_write(begin)) return false;
+        touch_pages(begin, piece);
+        return true;
+    });
 }
 
 // NUMA -------------------------------------------------------------------------------------------

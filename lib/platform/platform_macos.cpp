@@ -42,6 +42,10 @@ bool decommit(void* address, std::size_t bytes) noexcept {
                 -1, 0) != MAP_FAILED;
 }
 
+bool decommit_keeps_access() noexcept {
+    return false;
+}
+
 bool prefault(void* address, std::size_t bytes) noexcept {
     touch_pages(address, bytes);
     return true;

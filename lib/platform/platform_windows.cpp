@@ -137,6 +137,10 @@ bool forget(void* address, std::size_t bytes) noexcept {
     return decommit(address, bytes);
 }
 
+bool decommit_keeps_access() noexcept {
+    return false;
+}
+
 bool prefault(void* address, std::size_t bytes) noexcept {
     // PrefetchVirtualMemory reads what is in the page file; new pages come by touch only. The write
     // changes nothing, also while other threads write there; its zero is one that the compiler

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <vector>
 
@@ -59,6 +60,20 @@ TEST(ExtentBins, ShowTheLargestFirstAndNoMoreThanAsked) {
     std::vector<PageCount> shown;
     some.bins.for_the_largest(3, [&](const Span& extent) { shown.push_back(extent.pages); });
     EXPECT_EQ(shown, (std::vector<PageCount>{901, 900, 70}));
+}
+
+TEST(ExtentBins, ShowTheLowestFromAnAddressOnInTheirOrder) {
+    Bins some;
+    const std::vector<PageNumber> firsts = {50, 900, 10, 700, 300, 500};
+    for (const PageNumber first : firsts) some.add_at(first, first % 9 + 1);
+    std::array<PageRun, 2> room;
+    const std::span<const PageRun> found = some.bins.lowest_from(51, room);
+    ASSERT_EQ(found.size(), 2U);
+    EXPECT_EQ(found[0].first, 300U);
+    EXPECT_EQ(found[0].count, 300 % 9 + 1U);
+    EXPECT_EQ(found[1].first, 500U);
+    EXPECT_EQ(some.bins.lowest_from(900, room).size(), 1U);
+    EXPECT_TRUE(some.bins.lowest_from(901, room).empty());
 }
 
 TEST(ExtentBins, TheLargestPossibleRequestFindsNothing) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 
 namespace tensorpool::testing {
 
@@ -45,6 +46,9 @@ private:
     inline static std::atomic<unsigned> count_ = 0;
     inline static std::atomic<unsigned> seen_ = 0;
 };
+
+/// Called once, by the next call that gets pages from the system.
+inline std::function<void()> before_populating;
 
 /// What the system says its pages are, where a test says otherwise: 0, or bytes. Only for a child
 /// process that ends soon.

@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "pages/address_space.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::testing {
 namespace {
+
+constexpr int advice_populate_write = 23;  // MADV_POPULATE_WRITE, since Linux 5.14
 
 bool is_in_reservation(const void* address) {
     const pages::PageMap& map = pages::address_space().map();
@@ -49,6 +52,9 @@ extern "C" TENSORPOOL_NOT_WATCHED int madvise(void* address, std::size_t bytes,
     if (advice == MADV_DONTNEED && __atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
         is_refused(address, SystemCall::decommit_pages, SystemCall::decommit_map)) {
         return -1;
+    }
+    if (advice == advice_populate_write && before_populating) {
+        std::exchange(before_populating, nullptr)();
     }
     return static_cast<int>(syscall(SYS_madvise, address, bytes, advice));
 }

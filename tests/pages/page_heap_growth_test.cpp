@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "pages/failing_system.hpp"
 #include "pages/large_sizes.hpp"
 #include "pages/test_heap.hpp"
 #include "platform/platform.hpp"
@@ -196,6 +199,30 @@ TEST(PageHeapGrowth, ReserveTouchesWhatItCommits) {
     const std::size_t before = platform::resident_memory();
     ASSERT_TRUE(heap.reserve(8192));
     EXPECT_GE(platform::resident_memory(), before + 8192 * page_bytes);
+}
+
+// It would wait for ever for a heap whose lock is held.
+TEST(PageHeapGrowth, OthersAreServedWhileReserveTouches) {
+    TestHeap heap;
+    Span* taken = nullptr;
+    testing::before_populating = [&] {
+        std::thread([&] { taken = heap.allocate(768); }).join();
+    };
+    ASSERT_TRUE(heap.reserve(4096));
+    EXPECT_EQ(testing::before_populating, nullptr);
+    ASSERT_NE(taken, nullptr);
+    EXPECT_EQ(heap.free_pages(), 4096U - 768U) << "of what was reserved";
+}
+
+TEST(PageHeapGrowth, ReserveTouchesEveryPieceOfWhatIsFree) {
+    TestHeap heap;
+    const std::vector<PageCount> sizes(300, 3);
+    const std::vector<Span*> spans = heap.allocate_all(sizes);
+    for (std::size_t i = 0; i < spans.size(); i += 2) heap.free(spans[i]);
+    const std::size_t before = platform::resident_memory();
+    ASSERT_TRUE(heap.reserve(900));
+    EXPECT_EQ(heap.capacity(), 900U);
+    EXPECT_GE(platform::resident_memory(), before + 450 * page_bytes);
 }
 
 TEST(PageHeapGrowth, ReserveRefusesWhatExceedsLimitsAndChangesNothing) {
