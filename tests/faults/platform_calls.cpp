@@ -138,7 +138,13 @@ int __real_fstat(int, struct stat*);
 void* __wrap_mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t at) {
     if (refuses("mmap")) return fail_with(ENOMEM), MAP_FAILED;
     void* const p = __real_mmap(address, bytes, protection, flags, file, at);
-    if (p != MAP_FAILED) mapped.fetch_add(bytes);
+    if (p == MAP_FAILED) return p;
+    // What is mapped anew in its place is as large as it was, and its pages are dropped.
+    if ((flags & MAP_FIXED) != 0) {
+        kept().remove(begin_of(p), begin_of(p) + bytes);
+    } else {
+        mapped.fetch_add(bytes);
+    }
     return p;
 }
 
