@@ -12,4 +12,11 @@ inline void raise_to(std::atomic<std::uint64_t>& highest, std::uint64_t value) n
     }
 }
 
+/// The same for the lowest.
+inline void lower_to(std::atomic<std::uint64_t>& lowest, std::uint64_t value) noexcept {
+    std::uint64_t seen = lowest.load(std::memory_order_relaxed);
+    while (seen > value && !lowest.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+    }
+}
+
 }  // namespace tensorpool::base

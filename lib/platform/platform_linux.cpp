@@ -71,10 +71,16 @@ std::size_t left_by_data_limit() noexcept {
 }
 
 /// What the machine has, also where /proc is not mounted.
-std::size_t machine_memory() noexcept {
+struct Machine {
+    std::size_t memory = no_limit;
+    std::size_t memory_and_free_swap = no_limit;
+};
+
+Machine read_machine() noexcept {
     struct sysinfo info {};
-    if (sysinfo(&info) != 0) return no_limit;
-    return static_cast<std::size_t>(info.totalram) * info.mem_unit;
+    if (sysinfo(&info) != 0) return {};
+    const auto memory = static_cast<std::size_t>(info.totalram) * info.mem_unit;
+    return {memory, memory + static_cast<std::size_t>(info.freeswap) * info.mem_unit};
 }
 
 // While one such call is under way, forks and mappings of other threads wait, and behind those their
@@ -147,7 +153,7 @@ bool interleave_numa_nodes(void* address, std::size_t bytes) noexcept {
 
 std::size_t total_memory() noexcept {
     const SystemCalls system_calls;
-    return std::min(read_memory_limits("").total, machine_memory());
+    return std::min(read_memory_limits("").total, read_machine().memory);
 }
 
 std::size_t available_memory() noexcept {
@@ -156,8 +162,8 @@ std::size_t available_memory() noexcept {
 
 std::size_t committable_memory() noexcept {
     const SystemCalls system_calls;
-    const std::size_t limited = std::min(read_memory_limits("").available, machine_memory());
-    return std::min(limited, left_by_data_limit());
+    return std::min({read_memory_limits("").committable, read_machine().memory_and_free_swap,
+                     left_by_data_limit()});
 }
 
 std::size_t resident_memory() noexcept {

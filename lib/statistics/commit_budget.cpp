@@ -5,11 +5,13 @@
 
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
+#include "statistics/sums/arena_statistics.hpp"
 
 namespace tensorpool::statistics {
 namespace {
 
-constinit CommitBudget the_budget({platform::committable_memory, platform::resident_memory});
+constinit CommitBudget the_budget({platform::committable_memory, platform::resident_memory,
+                                   bytes_above_peaks_of_arenas});
 
 /// SIZE_MAX where the sum is more: a system that cannot be read has SIZE_MAX available.
 std::size_t add_up_to_most(std::size_t a, std::size_t b) noexcept {
@@ -26,15 +28,21 @@ std::size_t CommitBudget::take(std::size_t needed, std::size_t wanted, double fr
                                std::size_t unit) noexcept {
     const std::lock_guard guard(mutex_);
     const std::size_t committed = committed_.load(std::memory_order_relaxed);
-    if (committed + needed >= look_again_at_) look(committed);
-    if (room(committed, 1.0) < needed) {
-        look(committed);
-        if (room(committed, 1.0) < needed) return 0;
-    }
+    const std::size_t lowest = lowest_.load(std::memory_order_relaxed);
+    if (committed + needed >= add_up_to_most(lowest, look_again_after_)) look(committed);
+    if (room(committed, 1.0) < needed && !has_room_for(needed)) return 0;
     const std::size_t surplus_ends = base::align_down(room(committed, fraction), unit);
     const std::size_t taken = std::max(needed, std::min(wanted, surplus_ends));
     committed_.fetch_add(taken, std::memory_order_relaxed);
     return taken;
+}
+
+// Looked at anew, without what nobody was handed yet.
+bool CommitBudget::has_room_for(std::size_t needed) noexcept {
+    const std::size_t committed = committed_.load(std::memory_order_relaxed);
+    const std::size_t charged = committed - std::min(committed, source_.untouched());
+    look(charged);
+    return room(charged, 1.0) >= needed;
 }
 
 base::Refusal CommitBudget::refuse(std::size_t needed, bool was_asked) const noexcept {
@@ -65,7 +73,9 @@ void CommitBudget::look(std::size_t committed) noexcept {
     // What is resident and not ours leaves no room to us: at most what is committed is ours.
     const std::size_t ours = std::min(source_.resident(), committed);
     ceiling_.store(add_up_to_most(available, ours), std::memory_order_relaxed);
-    look_again_at_ = add_up_to_most(committed, available / 64);
+    look_again_after_ = available / 64;
+    lowest_.store(committed, std::memory_order_relaxed);
+    base::lower_to(lowest_, committed_.load(std::memory_order_relaxed));
 }
 
 std::size_t CommitBudget::room(std::size_t committed, double fraction) const noexcept {

@@ -6,6 +6,7 @@
 
 #include <tensorpool/growth_policy.hpp>
 
+#include "base/atomics.hpp"
 #include "base/refusal.hpp"
 
 namespace tensorpool::statistics {
@@ -13,13 +14,16 @@ namespace tensorpool::statistics {
 /// How much tensorpool has committed in this process, all pools and arenas together, touched or
 /// not, against what it may have: what the system and the container still leave, plus what of it is
 /// resident already. How much that is nobody tells: at most what is committed, and at most what the
-/// whole process has resident. Thread-safe; the only one is the process's.
+/// whole process has resident. What nobody was handed yet keeps nobody from getting memory that is
+/// there. Thread-safe; the only one is the process's.
 class CommitBudget {
 public:
     /// What the system has to say, so that a test can say something else.
     struct Source {
         std::size_t (*available)() noexcept;
         std::size_t (*resident)() noexcept;
+        // Of what is committed: what nobody was handed yet, so that nobody touched it.
+        std::size_t (*untouched)() noexcept;
     };
     explicit constexpr CommitBudget(Source source) noexcept : source_(source) {}
 
@@ -42,7 +46,8 @@ public:
         return 0;
     }
     void give_back(std::size_t bytes) noexcept {
-        committed_.fetch_sub(bytes, std::memory_order_relaxed);
+        const std::size_t before = committed_.fetch_sub(bytes, std::memory_order_relaxed);
+        base::lower_to(lowest_, before - bytes);
     }
 
     std::size_t committed() const noexcept { return committed_.load(std::memory_order_relaxed); }
@@ -58,6 +63,7 @@ public:
 
 private:
     void look(std::size_t committed) noexcept;
+    bool has_room_for(std::size_t needed) noexcept;
     std::size_t room(std::size_t committed, double fraction) const noexcept;
 
     Source source_;
@@ -65,9 +71,11 @@ private:
     // Relaxed: sums that order nothing; growth itself happens under the mutex.
     std::atomic<std::size_t> committed_ = 0;
     std::atomic<std::size_t> ceiling_ = 0;
-    // Reading the system's files takes tens of microseconds, so it is done again only when this
-    // much is committed: then a sixty-fourth of what was left may have gone.
-    std::size_t look_again_at_ = 0;
+    // Reading the system's files takes tens of microseconds, so it is done again only when so much
+    // more is committed than at the lowest since: a sixty-fourth of what was left then. Where much
+    // was given back, others may have taken it.
+    std::atomic<std::uint64_t> lowest_ = 0;
+    std::size_t look_again_after_ = 0;
 };
 
 CommitBudget& commit_budget() noexcept;

@@ -237,10 +237,20 @@ TEST_F(ArenaInAContainer, WhatOtherArenasCommittedCounts) {
     EXPECT_TRUE(holds_in_child([] {
         const std::size_t resident = platform::resident_memory();
         const ArenaOptions options{.initial_capacity = 60 * mib, .max_capacity = gib};
-        const Arena first(options);
+        Arena first(options);
+        (void)first.try_allocate(60 * mib);
         Arena second({.initial_capacity = 0, .max_capacity = gib});
         const std::size_t count = blocks_until_refused(second, mib, 100);
         return count >= 40 && count * mib < 40 * mib + resident + 32 * mib;
+    }));
+}
+
+TEST_F(ArenaInAContainer, WhatOtherArenasHandedOutToNobodyDoesNotCount) {
+    limit_to(300 * mib, 200 * mib);
+    EXPECT_TRUE(holds_in_child([] {
+        const Arena first({.initial_capacity = 60 * mib, .max_capacity = gib});
+        Arena second({.initial_capacity = 0, .max_capacity = gib});
+        return blocks_until_refused(second, mib, 100) >= 95;
     }));
 }
 

@@ -106,6 +106,29 @@ TEST(CommitBudget, NoticesThatMemoryBecomesShort) {
     EXPECT_EQ(budget.committed(), mib);
 }
 
+TEST(CommitBudget, LooksAgainWhenWhatWasGivenBackIsTakenAgain) {
+    FakeSystem::set(640 * mib, 0);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(590 * mib, 590 * mib, 1.0, 4096), 590 * mib);
+    FakeSystem::set(50 * mib, 590 * mib);
+    EXPECT_EQ(budget.take(10 * mib, 10 * mib, 1.0, 4096), 10 * mib);
+    budget.give_back(500 * mib);
+    FakeSystem::set(20 * mib, 100 * mib);  // another process took the rest
+    EXPECT_EQ(budget.take(30 * mib, 30 * mib, 1.0, 4096), 0U);
+    EXPECT_EQ(budget.take(20 * mib, 20 * mib, 1.0, 4096), 20 * mib);
+}
+
+TEST(CommitBudget, WhatNobodyWasHandedKeepsNobodyFromMemoryThatIsThere) {
+    FakeSystem::set(100 * mib, 0);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(90 * mib, 90 * mib, 1.0, 4096), 90 * mib);
+    FakeSystem::set(95 * mib, 5 * mib, 80 * mib);
+    EXPECT_EQ(budget.take(91 * mib, 91 * mib, 1.0, 4096), 0U) << "ten were handed out, five to come";
+    EXPECT_EQ(budget.take(90 * mib, 120 * mib, 1.0, 4096), 90 * mib) << "and no surplus";
+    FakeSystem::set(5 * mib, 95 * mib, 80 * mib);
+    EXPECT_EQ(budget.take(6 * mib, 6 * mib, 1.0, 4096), 0U);
+}
+
 TEST(CommitBudget, LooksSeldomWhileThereIsPlenty) {
     FakeSystem::set(6400 * mib, 0);
     CommitBudget budget(FakeSystem::source());

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 
 namespace tensorpool::testing {
@@ -19,18 +18,24 @@ constexpr bool sanitized() {
 #endif
 }
 
-/// Bytes of this process, from /proc/self/statm (proc(5)).
+/// Bytes of this process, from /proc/self/status (proc(5)).
 struct MemoryFigures {
     std::size_t address_space = 0;
+    /// Without what is resident of files: a program's own code comes in as it is run.
     std::size_t resident = 0;
 };
 
 inline MemoryFigures memory_figures() {
-    std::ifstream file("/proc/self/statm");
-    MemoryFigures pages;
-    file >> pages.address_space >> pages.resident;
-    const auto unit = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return {pages.address_space * unit, pages.resident * unit};
+    std::ifstream file("/proc/self/status");
+    MemoryFigures figures;
+    for (std::string name; file >> name;
+         file.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
+        std::size_t kilobytes = 0;
+        if (name == "VmSize:" && file >> kilobytes) figures.address_space = kilobytes * 1024;
+        if ((name == "RssAnon:" || name == "RssShmem:") && file >> kilobytes)
+            figures.resident += kilobytes * 1024;
+    }
+    return figures;
 }
 
 inline std::size_t mapping_count() {

@@ -82,6 +82,7 @@ void apply_group(const CgroupVersion& version, const Path& directory,
     const std::size_t left = limit - std::min(limit, usage);
     if (left < limits.available) limits.binding = limit;
     limits.available = std::min(limits.available, left);
+    limits.committable = std::min(limits.committable, left);
 }
 
 // Finding the groups -----------------------------------------------------------------------------
@@ -190,6 +191,9 @@ MemoryLimits read_memory_limits(const char* root) noexcept {
     MemoryLimits limits;
     limits.total = read_machine(root, "MemTotal:");
     limits.available = read_machine(root, "MemAvailable:");
+    const std::size_t swap = read_machine(root, "SwapFree:");
+    limits.committable = limits.available;
+    if (swap < no_limit - limits.available) limits.committable += swap;
     for (const CgroupVersion& version : cgroup_versions) apply_cgroups(root, version, limits);
     return limits;
 }

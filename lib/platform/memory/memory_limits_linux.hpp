@@ -14,6 +14,8 @@ struct MemoryLimits {
     std::size_t total = no_limit;
     /// The least of what the machine has available and what each limit leaves.
     std::size_t available = no_limit;
+    /// The same with what the machine has free for swapping: what may be committed.
+    std::size_t committable = no_limit;
     /// The limit of the group that leaves the least; `no_limit` where the machine has less.
     std::size_t binding = no_limit;
 };

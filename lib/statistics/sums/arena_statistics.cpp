@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "statistics/segment/name.hpp"
+#include "statistics/segment/segment.hpp"
+#include "statistics/segment/segment_image.hpp"
 #include "statistics/sums/counter_words.hpp"
 
 namespace tensorpool::statistics {
@@ -33,6 +35,20 @@ ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
     figures.peak_used_bytes =
         std::max({read(arena.totals.peak_used_bytes), read(arena.high), figures.used_bytes});
     return figures;
+}
+
+std::size_t bytes_above_peaks_of_arenas() noexcept {
+    using enum ArenaStatistics::Kind;
+    SegmentImage image(segment().header());
+    if (segment().header() == nullptr) return 0;
+    image.count();
+    std::size_t bytes = 0;
+    for (const ArenaRecord& arena : image.records<ArenaRecord>()) {
+        const ArenaStatistics figures = figures_of(arena);
+        if (figures.id == 0 || (figures.kind != growing && figures.kind != scratch)) continue;
+        bytes += figures.capacity_bytes - std::min(figures.capacity_bytes, figures.peak_used_bytes);
+    }
+    return bytes;
 }
 
 }  // namespace tensorpool::statistics

@@ -92,6 +92,19 @@ TEST_F(MemoryLimitsTest, MachineFigureTooLargeForBytesDoesNotLimit) {
     EXPECT_EQ(limits().available, no_limit);
 }
 
+TEST_F(MemoryLimitsTest, FreeSwapMayBeCommittedAsFarAsTheGroupsAllow) {
+    EXPECT_EQ(limits().committable, machine_available);
+    write(
+        "/proc/meminfo",
+        "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\nSwapTotal: 9 kB\nSwapFree: 1048576 kB\n");
+    EXPECT_EQ(limits().available, machine_available);
+    EXPECT_EQ(limits().committable, machine_available + 1024 * mib);
+    mount_2("/app");
+    write_limit_2("/sys/fs/cgroup/app", 8500 * mib, 0);
+    EXPECT_EQ(limits().available, machine_available);
+    EXPECT_EQ(limits().committable, 8500 * mib);
+}
+
 // Version 2 --------------------------------------------------------------------------------------
 
 TEST_F(MemoryLimitsTest, LimitOfTheOwnGroupCounts) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "statistics/segment/owned_record.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::statistics {
@@ -20,6 +21,25 @@ ArenaRecord& fill(ArenaRecord& record, Kind kind) {
     record.totals.limit_bytes = 10'000;
     record.used = 4096;
     return record;
+}
+
+TEST(BytesAbovePeaksOfArenas, AreThoseOfArenasWithMemoryOfTheirOwn) {
+    const std::size_t before = bytes_above_peaks_of_arenas();
+    const auto record_of = [](Kind kind) {
+        return OwnedRecord<ArenaRecord>("steps", [kind](ArenaRecord& record) {
+            record.kind = static_cast<std::uint64_t>(kind);
+            record.totals.limit_bytes = 10'000;
+            record.totals.capacity_bytes = 8192;
+            record.totals.peak_used_bytes = 5000;
+        });
+    };
+    const auto growing = record_of(Kind::growing);
+    const auto scratch = record_of(Kind::scratch);
+    const auto buffer = record_of(Kind::buffer);
+    const auto measuring = record_of(Kind::measuring);
+    EXPECT_EQ(bytes_above_peaks_of_arenas(), before + 2 * (8192 - 5000));
+    growing->totals.peak_used_bytes = 9000;
+    EXPECT_EQ(bytes_above_peaks_of_arenas(), before + (8192 - 5000));
 }
 
 TEST(FiguresOfAnArena, AreTheWordsOfItsRecord) {
