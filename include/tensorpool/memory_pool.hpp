@@ -138,7 +138,21 @@ struct TENSORPOOL_API GlobalPool {
     /// Makes it ready for use, once, whichever thread comes first.
     static Pool& set_up();
 
+    /// For what serves malloc by this pool, before the pool's first use: no request is too large,
+    /// unless TENSORPOOL_MAX_ALLOCATION says so.
+    static void serve_malloc() noexcept;
+    /// What became of a request: no block and not limited, and another allocator may serve it.
+    struct Answer {
+        void* block = nullptr;
+        /// Refused for TENSORPOOL_MAX_ALLOCATION or TENSORPOOL_MAX_CAPACITY.
+        bool is_limited = false;
+    };
+    static Answer try_allocate(std::size_t bytes, std::size_t alignment) noexcept;
+    static Answer try_allocate_zeroed(std::size_t bytes) noexcept;
+
 private:
+    /// nullptr when it cannot be made ready.
+    static Pool* try_set_up() noexcept;
     /// nullptr when the system has no memory for its records.
     static Pool* set_up_under_lock();
 };

@@ -11,17 +11,27 @@
 namespace tensorpool::interpose {
 namespace {
 
-constexpr unsigned pool_number = detail::GlobalPool::number;
+using detail::GlobalPool;
 
-void* or_enomem(void* block) noexcept {
-    if (block == nullptr) [[unlikely]]
-        errno = ENOMEM;
-    return block;
+void* out_of_memory() noexcept {
+    errno = ENOMEM;
+    return nullptr;
 }
+
+// What the pool cannot serve the next allocator may, unless the user wanted no more.
 
 [[gnu::noinline]] void* allocate_slowly(std::size_t bytes) noexcept {
     const Visit visit;
-    return or_enomem(get_global_memory_pool().try_allocate(bytes));
+    const auto [block, is_limited] = GlobalPool::try_allocate(bytes, detail::smallest_block_bytes);
+    if (block != nullptr) return block;
+    return is_limited ? out_of_memory() : next_malloc(bytes);
+}
+
+void* next_aligned(std::size_t bytes, std::size_t alignment) noexcept {
+    void* block = nullptr;
+    const int error = next_posix_memalign(&block, std::max(alignment, sizeof(void*)), bytes);
+    if (error != 0) errno = error;
+    return error == 0 ? block : nullptr;
 }
 
 }  // namespace
@@ -31,7 +41,7 @@ void* allocate_in_pool(std::size_t bytes) noexcept {
         return next_malloc(bytes);
     const unsigned bucket = detail::bucket_of(bytes);
     if (bucket < detail::bucket_count) {
-        void* const block = detail::thread_cache(pool_number).pop(bucket, bytes);
+        void* const block = detail::thread_cache(GlobalPool::number).pop(bucket, bytes);
         if (block != nullptr) [[likely]]
             return block;
     }
@@ -42,18 +52,18 @@ void* allocate_zeroed_in_pool(std::size_t bytes) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return next_calloc(1, bytes);
     const Visit visit;
-    return or_enomem(get_global_memory_pool().try_allocate_zeroed(1, bytes));
+    const auto [block, is_limited] = GlobalPool::try_allocate_zeroed(bytes);
+    if (block != nullptr) return block;
+    return is_limited ? out_of_memory() : next_calloc(1, bytes);
 }
 
 void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcept {
-    if (is_inside_pool()) [[unlikely]] {
-        void* block = nullptr;
-        const int error = next_posix_memalign(&block, std::max(alignment, sizeof(void*)), bytes);
-        if (error != 0) errno = error;
-        return error == 0 ? block : nullptr;
-    }
+    if (is_inside_pool()) [[unlikely]]
+        return next_aligned(bytes, alignment);
     const Visit visit;
-    return or_enomem(get_global_memory_pool().try_allocate(bytes, alignment));
+    const auto [block, is_limited] = GlobalPool::try_allocate(bytes, alignment);
+    if (block != nullptr) return block;
+    return is_limited ? out_of_memory() : next_aligned(bytes, alignment);
 }
 
 void free_in_pool(void* p) noexcept {

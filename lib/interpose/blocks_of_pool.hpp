@@ -11,7 +11,8 @@ inline bool is_of_pool(const void* p) noexcept {
     return detail::pool_addresses.contains(p);
 }
 
-// Not of 0 bytes. From inside of the pool they come from the next allocator.
+// Not of 0 bytes. From inside of the pool they come from the next allocator, as does what the pool
+// cannot serve, unless a limit that the user set refuses it.
 void* allocate_in_pool(std::size_t bytes) noexcept;
 void* allocate_zeroed_in_pool(std::size_t bytes) noexcept;
 /// `alignment` is a power of two.

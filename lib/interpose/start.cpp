@@ -1,3 +1,5 @@
+#include <tensorpool/memory_pool.hpp>
+
 #include "interpose/minimum.hpp"
 #include "interpose/visit.hpp"
 #include "platform/process/fork_handlers.hpp"
@@ -8,6 +10,7 @@ namespace {
 // Handlers of other libraries may run while this thread holds the pool's locks around a fork; what
 // they ask for is the next allocator's.
 bool start() {
+    detail::GlobalPool::serve_malloc();
     const bool watches_forks = platform::set_fork_handlers(platform::ForkPlace::allocator,
                                                            enter_pool, leave_pool, leave_pool);
     if (watches_forks) {

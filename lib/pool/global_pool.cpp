@@ -1,3 +1,5 @@
+#include <atomic>
+#include <limits>
 #include <mutex>
 #include <string>
 
@@ -8,13 +10,20 @@
 #include "pool/environment_options.hpp"
 #include "pool/pool.hpp"
 #include "statistics/report/report_at_exit.hpp"
+#include "statistics/segment/limit_kind.hpp"
 
 namespace tensorpool {
 namespace {
 
+// Relaxed: set before other threads are there to see it.
+constinit std::atomic<bool> serves_malloc = false;
+
 PoolOptions global_options() {
     PoolOptions options;
     options.name = "global";
+    if (serves_malloc.load(std::memory_order_relaxed)) {
+        options.max_allocation = std::numeric_limits<std::size_t>::max();
+    }
     options = options_from_environment(options);
     if (options.max_capacity != 0 && options.initial_capacity > options.max_capacity) {
         platform::say(
@@ -23,6 +32,11 @@ PoolOptions global_options() {
         options.initial_capacity = options.max_capacity;
     }
     return options;
+}
+
+detail::GlobalPool::Answer answer(void* block, const pages::Refusal& refusal) noexcept {
+    const EntryKind kind = statistics::refusal_kind(statistics::limit_kind(refusal));
+    return {.block = block, .is_limited = block == nullptr && kind == EntryKind::limit};
 }
 
 }  // namespace
@@ -60,6 +74,34 @@ Pool* GlobalPool::set_up_under_lock() {
     }
     global_pool.pool.pool_.store(pool, std::memory_order_release);
     return pool;
+}
+
+void GlobalPool::serve_malloc() noexcept {
+    serves_malloc.store(true, std::memory_order_relaxed);
+}
+
+Pool* GlobalPool::try_set_up() noexcept {
+    try {
+        return &global_pool.pool.pool();
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+GlobalPool::Answer GlobalPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
+    Pool* const pool = try_set_up();
+    if (pool == nullptr) return {};
+    pages::SlowPath path;
+    void* const block = pool->allocate(bytes, alignment, path);
+    return answer(block, path.refusal);
+}
+
+GlobalPool::Answer GlobalPool::try_allocate_zeroed(std::size_t bytes) noexcept {
+    Pool* const pool = try_set_up();
+    if (pool == nullptr) return {};
+    pages::SlowPath path;
+    void* const block = pool->allocate_zeroed(bytes, path);
+    return answer(block, path.refusal);
 }
 
 }  // namespace abi_1
