@@ -1,6 +1,7 @@
 #include "arena/arena_memory.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
@@ -18,10 +19,15 @@ using platform::page_bytes;
 constexpr std::size_t most_reserved_bytes = std::size_t{1} << 47;
 
 // Asked once: reading the system's files takes 100 us. A container's limit that changes later
-// changes what may be committed; address space beyond it does no harm.
+// changes what may be committed; address space beyond it does no harm. By several threads at once,
+// rather than by one for which the others wait: in the child of a fork amid it they would for ever.
 std::size_t twice_total_memory() noexcept {
-    static const std::size_t twice =
-        2 * std::min(platform::total_memory(), most_reserved_bytes / 2);
+    static constinit std::atomic<std::size_t> known = 0;  // relaxed: it orders nothing
+    std::size_t twice = known.load(std::memory_order_relaxed);
+    if (twice == 0) {
+        twice = 2 * std::min(platform::total_memory(), most_reserved_bytes / 2);
+        known.store(twice, std::memory_order_relaxed);
+    }
     return twice;
 }
 

@@ -1,5 +1,8 @@
 #include <tensorpool/arena_options.hpp>
 
+#include <atomic>
+#include <memory>
+
 #include "arena/arena_defaults.hpp"
 #include "platform/environment.hpp"
 
@@ -26,9 +29,15 @@ detail::ArenaDefaults arena::defaults_from_environment() {
     return defaults;
 }
 
+// Whoever comes first decides. Nobody waits: in the child of a fork amid it, it would be for ever.
 const detail::ArenaDefaults& detail::arena_defaults() {
-    static const ArenaDefaults defaults = arena::defaults_from_environment();
-    return defaults;
+    static constinit std::atomic<const ArenaDefaults*> decided = nullptr;
+    const ArenaDefaults* known = decided.load(std::memory_order_acquire);
+    if (known != nullptr) return *known;
+    auto made = std::make_unique<ArenaDefaults>(arena::defaults_from_environment());
+    const bool is_first = decided.compare_exchange_strong(
+        known, made.get(), std::memory_order_acq_rel, std::memory_order_acquire);
+    return is_first ? *made.release() : *known;
 }
 
 }  // namespace tensorpool

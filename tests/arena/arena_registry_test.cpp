@@ -14,10 +14,12 @@
 #include <thread>
 #include <vector>
 
+#include <tensorpool/scratch.hpp>
 #include <tensorpool/snapshot.hpp>
 
 #include "arena/arena_test.hpp"
 #include "arena/records.hpp"
+#include "platform/platform.hpp"
 #include "statistics/commit_budget.hpp"
 #include "support/child_process.hpp"
 
@@ -221,6 +223,32 @@ TEST(ArenaFork, AmidGrowthsAndRefusalsLeavesTheChildWorkingArenas) {
     }
     over = true;
     makes_arenas.join();
+}
+
+// What all arenas need to know is found out by the first one. Only as the first test of a process.
+TEST(ArenaFork, AmidAProcessesFirstArenaLeavesTheChildWorkingArenas) {
+    for (unsigned i = 0; i < 40; ++i) {
+        EXPECT_TRUE(testing::holds_in_child([&] {
+            std::atomic<bool> begins = false;
+            std::thread first([&] {
+                begins = true;
+                // A fork is under way for some time before it has what it takes over.
+                for (unsigned j = 0; j < i * 500; ++j) platform::page_bytes();
+                const Arena arena;
+                Scratch::local().allocate(1000);
+            });
+            while (!begins) {
+            }
+            const bool works = testing::holds_in_child([] {
+                alarm(10);
+                Arena arena;
+                return arena.allocate(1000) != nullptr && Scratch::local().allocate(1000) != nullptr;
+            });
+            first.join();
+            return works;
+        })) << "fork "
+            << i;
+    }
 }
 
 /// Takes blocks, and tells how far those reach of which the rest of the program may know.

@@ -41,13 +41,19 @@ ScratchRegistry& scratch_registry() noexcept {
 }
 
 void ScratchRegistry::enter(detail::ScratchState& scratch) noexcept {
-    static const platform::ExitHandler at_exit = platform::add_thread_exit_handler(give_back_local);
     // Refused to a thread in its last destructors: what it takes now stays until the process ends.
-    (void)platform::call_at_thread_exit(at_exit);
+    (void)platform::call_at_thread_exit(exit_handler());
     const std::lock_guard guard(mutex_);
     scratch.next_of_all = first_;
     first_ = &scratch;
     scratch.show_quick_path(!hidden_);
+}
+
+// Under the lock, so that no fork comes amid it: the child would wait for it for ever.
+platform::ExitHandler ScratchRegistry::exit_handler() noexcept {
+    const std::lock_guard guard(mutex_);
+    static const platform::ExitHandler handler = platform::add_thread_exit_handler(give_back_local);
+    return handler;
 }
 
 void ScratchRegistry::hide_quick_paths() noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/registry.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool {
 class Scratch;
@@ -29,6 +30,8 @@ public:
     void after_fork_in_child() noexcept;
 
 private:
+    platform::ExitHandler exit_handler() noexcept;
+
     bool hidden_ = false;
 };
 

@@ -8,6 +8,9 @@
 #include <link.h>
 #endif
 
+#include <atomic>
+#include <cstdint>
+
 namespace tensorpool::platform {
 namespace {
 
@@ -28,15 +31,21 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) noexcep
 }
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-// The program's own file has no name in the loader's list. Whoever comes first asks.
+// The program's own file has no name in the loader's list. Whoever comes first asks. Nobody waits
+// for it: in the child of a fork amid it, it would be for ever.
 const char* own_path() noexcept {
-    static const struct Path {
-        char text[512] = {};
-        Path() noexcept {
-            if (::readlink("/proc/self/exe", text, sizeof text - 1) < 0) text[0] = '\0';
-        }
-    } path;
-    return path.text;
+    enum class State : std::uint8_t { unknown, being_read, known };
+    static constinit std::atomic<State> state = State::unknown;
+    static constinit char text[512] = {};
+    constexpr const char* link = "/proc/self/exe";
+    State seen = state.load(std::memory_order_acquire);
+    if (seen == State::unknown &&
+        state.compare_exchange_strong(seen, State::being_read, std::memory_order_relaxed)) {
+        if (::readlink(link, text, sizeof text - 1) < 0) text[0] = '\0';
+        state.store(State::known, std::memory_order_release);
+        return text;
+    }
+    return seen == State::known ? text : link;
 }
 #endif
 
