@@ -139,7 +139,6 @@ private:
     unsigned lists_used_ = 0;  // a bit for each list that is not empty
     const unsigned fullness_per_block_;
     std::size_t magazines_ = 0;  // made and not destroyed
-    std::size_t rooms_ = 0;      // nodes in either list of the depot; never less than magazines_
     // Made at first use. Acquire pairs with the release that publishes it.
     std::atomic<Depot*> depot_ = nullptr;
 };

@@ -56,12 +56,10 @@ void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
     if (depot == nullptr) return;
     MagazineList emptied;
-    std::size_t count = 0;
     const auto empty = [&](Magazine& magazine) {
         bring_home(magazine.blocks, magazine.count, changes);
         magazine.count = 0;
         emptied.push_front(magazine);
-        ++count;
     };
     while (Magazine* const magazine = take_full()) empty(*magazine);
     if (magazines == Magazines::keep) {
@@ -73,9 +71,14 @@ void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
         return;
     }
     while (Magazine* const magazine = depot->take_empty()) empty(*magazine);
+    {
+        const std::lock_guard guard(mutex_);
+        for (Magazine& magazine : emptied) {
+            depot->leave(magazine);
+            --magazines_;
+        }
+    }
     sources_.magazines.destroy(emptied);
-    const std::lock_guard guard(mutex_);
-    magazines_ -= count;
 }
 
 Magazine* Bucket::make_magazine(MayMake may_make) noexcept {
@@ -84,13 +87,16 @@ Magazine* Bucket::make_magazine(MayMake may_make) noexcept {
     if (may_make == MayMake::within_limit && magazines_ * sizeof(Magazine) >= limit) return nullptr;
     Depot* const depot = depot_for_giving();
     if (depot == nullptr) return nullptr;
-    if (magazines_ == rooms_) {
-        if (!depot->make_room()) return nullptr;
-        ++rooms_;
-    }
     Magazine* const magazine = sources_.magazines.make();
-    if (magazine != nullptr) ++magazines_;
-    return magazine;
+    if (magazine == nullptr) return nullptr;
+    if (depot->enter(*magazine)) {
+        ++magazines_;
+        return magazine;
+    }
+    MagazineList unused;
+    unused.push_front(*magazine);
+    sources_.magazines.destroy(unused);
+    return nullptr;
 }
 
 Depot* Bucket::depot_for_giving() noexcept {

@@ -10,21 +10,36 @@
 
 namespace tensorpool::blocks {
 
-Depot::Depot(pages::RecordArena& records)
-    : full_(RecordAllocator<Magazine*>(records)), empty_(RecordAllocator<Magazine*>(records)) {}
+// Boost.Atomic begins with a pointer that has no value yet, and the stack's constructor gives it
+// one.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 
-bool Depot::make_room() noexcept {
+Depot::Depot(pages::RecordArena& records)
+    : places_(records), full_(places_), empty_(RecordAllocator<Magazine*>(records)) {}
+
+bool Depot::enter(Magazine& magazine) noexcept {
     try {
-        full_.reserve(1);
-        empty_.reserve(1);
-        return true;
+        if (nodes_ == entered_) {
+            empty_.reserve(1);
+            ++nodes_;
+        }
     } catch (const std::bad_alloc&) {
         return false;
     }
+    if (!places_.enter(magazine)) return false;
+    ++entered_;
+    return true;
 }
 
-void Depot::no_node_for(const Magazine& magazine) noexcept {
-    platform::fail("depot: no node for magazine %p, which was made with one",
+void Depot::leave(Magazine& magazine) noexcept {
+    places_.leave(magazine);
+    --entered_;
+}
+
+void Depot::no_room_for(const Magazine& magazine) noexcept {
+    platform::fail("depot: no room for magazine %p, which was made with it",
                    static_cast<const void*>(&magazine));
 }
 

@@ -1,69 +1,48 @@
 #pragma once
 
-// The only constructor that takes an allocator asserts a capacity that is known at compile time, in
-// builds for debugging; without one it makes a stack that grows, which is what we want.
-#define BOOST_DISABLE_ASSERTS
-#include <boost/lockfree/stack.hpp>
-#undef BOOST_DISABLE_ASSERTS
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "blocks/magazine.hpp"
+#include "blocks/magazine_stack.hpp"
+#include "blocks/record_stack.hpp"
 #include "pages/record_arena.hpp"
 
 namespace tensorpool::blocks {
 
-/// Lets Boost.Lockfree take its nodes from the pool's records. Nodes live as long as the pool.
-template <class T>
-struct RecordAllocator {
-    using value_type = T;
-    template <class U>
-    struct rebind {
-        using other = RecordAllocator<U>;
-    };
-
-    explicit RecordAllocator(pages::RecordArena& arena) noexcept : records(&arena) {}
-    template <class U>
-    RecordAllocator(const RecordAllocator<U>& other) noexcept : records(other.records) {}
-
-    T* allocate(std::size_t count) {
-        void* const memory = records->allocate(count * sizeof(T), alignof(T));
-        if (memory == nullptr) throw std::bad_alloc();
-        return static_cast<T*>(memory);
-    }
-    void deallocate(T*, std::size_t) noexcept {}
-    bool operator==(const RecordAllocator& other) const noexcept {
-        return records == other.records;
-    }
-
-    pages::RecordArena* records;
-};
-
-/// A bucket's central lists: magazines with blocks and magazines without. Lock-free. Boost's stack
-/// tags its pointers with 16 bits against ABA: an exchange would have to sleep through a multiple
-/// of 65,536 others of the same node to go wrong.
+/// A bucket's central lists: magazines with blocks and magazines without. Lock-free. A thread may
+/// stop within an exchange for as long as it likes: tags tell it that others came meanwhile.
 class Depot {
 public:
     explicit Depot(pages::RecordArena& records);
 
-    /// Room for one more magazine in either list. False when the system has no memory. Called
-    /// before a new magazine is given: then giving cannot fail.
-    bool make_room() noexcept;
+    // REQUIRES, for both: the caller has a lock that all callers of the two share.
+    /// Makes room for a new magazine in either list. False when the system has no memory. Called
+    /// before it is given: then giving cannot fail.
+    bool enter(Magazine& magazine) noexcept;
+    /// For a magazine that ends; it lies in no list.
+    void leave(Magazine& magazine) noexcept;
 
     Magazine* take_full() noexcept {
-        Magazine* const magazine = take(full_);
+        Magazine* const magazine = full_.pop();
         if (magazine != nullptr) count_taken(magazine->count);
         return magazine;
     }
-    Magazine* take_empty() noexcept { return take(empty_); }
+    Magazine* take_empty() noexcept {
+        Magazine* magazine = nullptr;
+        return empty_.pop(magazine) ? magazine : nullptr;
+    }
     void give_full(Magazine& magazine) noexcept {
         // Before another thread can take it: the figure never reads negative.
         blocks_.fetch_add(magazine.count, std::memory_order_relaxed);
-        give(full_, magazine);
+        full_.push(magazine);
     }
-    void give_empty(Magazine& magazine) noexcept { give(empty_, magazine); }
+    void give_empty(Magazine& magazine) noexcept {
+        if (!empty_.bounded_push(&magazine)) [[unlikely]]
+            no_room_for(magazine);
+    }
 
     /// Blocks in magazines.
     std::size_t blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
@@ -79,18 +58,7 @@ public:
     }
 
 private:
-    using Stack =
-        boost::lockfree::stack<Magazine*, boost::lockfree::allocator<RecordAllocator<Magazine*>>>;
-
-    static Magazine* take(Stack& stack) noexcept {
-        Magazine* magazine = nullptr;
-        return stack.pop(magazine) ? magazine : nullptr;
-    }
-    static void give(Stack& stack, Magazine& magazine) noexcept {
-        if (!stack.bounded_push(&magazine)) [[unlikely]]
-            no_node_for(magazine);
-    }
-    [[noreturn]] static void no_node_for(const Magazine& magazine) noexcept;
+    [[noreturn]] static void no_room_for(const Magazine& magazine) noexcept;
     void count_taken(std::size_t count) noexcept {
         const std::size_t left = blocks_.fetch_sub(count, std::memory_order_relaxed) - count;
         // Where threads cross, one of them may not be seen: a little more goes home than was idle.
@@ -100,8 +68,11 @@ private:
         taken_.store(taken() + count, std::memory_order_relaxed);
     }
 
-    Stack full_;
-    Stack empty_;
+    MagazinePlaces places_;
+    MagazineStack full_;
+    RecordStack<Magazine*> empty_;
+    std::size_t entered_ = 0;
+    std::size_t nodes_ = 0;  // of `empty_`; never less than `entered_`
     // Relaxed: figures that order nothing.
     std::atomic<std::size_t> blocks_ = 0;
     std::atomic<std::size_t> least_ = 0;

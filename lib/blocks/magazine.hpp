@@ -4,6 +4,7 @@
 #include <boost/intrusive/slist.hpp>
 #include <boost/pool/pool.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 
 #include <tensorpool/detail/counters.hpp>
@@ -18,6 +19,7 @@ namespace tensorpool::blocks {
 struct Magazine : boost::intrusive::slist_base_hook<
                       boost::intrusive::link_mode<boost::intrusive::normal_link>> {
     unsigned count = 0;
+    std::uint32_t number = 0;  // its place in its depot's lists (MagazinePlaces)
     void* blocks[magazine_room];
 };
 

@@ -17,10 +17,8 @@ using testing::OwnershipModel;
 
 class DepotTest : public ::testing::Test {
 protected:
-    DepotTest() { make_room(8); }
-
-    void make_room(unsigned magazines) {
-        for (unsigned i = 0; i < magazines; ++i) EXPECT_TRUE(depot_.make_room());
+    DepotTest() {
+        for (Magazine& magazine : magazines_) EXPECT_TRUE(depot_.enter(magazine));
     }
 
     pages::RecordArena records_;
@@ -72,9 +70,9 @@ TEST_F(DepotTest, TakesNoMoreRecordsOnceThereIsRoom) {
 using DepotDeathTest = DepotTest;
 
 TEST_F(DepotDeathTest, MagazineWithoutRoomStopsTheProgram) {
-    for (Magazine& magazine : magazines_) depot_.give_full(magazine);
+    for (Magazine& magazine : magazines_) depot_.give_empty(magazine);
     Magazine one_more;
-    EXPECT_DEATH(depot_.give_full(one_more), "tensorpool: depot: no node");
+    EXPECT_DEATH(depot_.give_empty(one_more), "tensorpool: depot: no room");
 }
 
 // Exclusive ownership ----------------------------------------------------------------------------
@@ -83,10 +81,7 @@ TEST_F(DepotDeathTest, MagazineWithoutRoomStopsTheProgram) {
 constexpr unsigned magazine_count = 24;
 constexpr unsigned steps = 100'000;
 
-class DepotOwnership : public DepotTest {
-protected:
-    DepotOwnership() { make_room(magazine_count); }
-};
+using DepotOwnership = DepotTest;
 
 TEST_F(DepotOwnership, EveryMagazineHasOneHolderAtATimeAndNoneIsLost) {
     OwnershipModel<Depot> model(depot_, magazine_count);
@@ -104,6 +99,7 @@ public:
     enum class Fault { none, gives_again, loses, stranger, keeps_twice };
     FaultyDepot(Depot& depot, Fault fault) : depot_(depot), fault_(fault) {}
 
+    bool enter(Magazine& magazine) { return depot_.enter(magazine); }
     Magazine* take_full() { return take(depot_.take_full()); }
     Magazine* take_empty() { return take(depot_.take_empty()); }
     void give_full(Magazine& magazine) {
@@ -141,8 +137,6 @@ private:
 class DepotOwnershipModel : public DepotOwnership {
 protected:
     OwnershipFindings findings_with(FaultyDepot::Fault fault, unsigned threads) {
-        // For those that are there twice.
-        make_room(1000);
         FaultyDepot faulty(depot_, fault);
         OwnershipModel<FaultyDepot> model(faulty, magazine_count, std::memory_order_seq_cst);
         return model.run(threads, steps / 10);

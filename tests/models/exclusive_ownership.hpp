@@ -38,6 +38,7 @@ public:
             blocks::Magazine& magazine = magazines_.emplace_back();
             magazine.count = i;
             set_seal(magazine, 0);
+            exchange_.enter(magazine);
             exchange_.give_full(magazine);
         }
     }
@@ -134,10 +135,10 @@ private:
             }
             return true;
         };
-        while (count(exchange_.take_full())) {
-        }
-        while (count(exchange_.take_empty())) {
-        }
+        // A list that runs in a circle has no end.
+        std::size_t left = 2 * magazines_.size();
+        while (left != 0 && count(exchange_.take_full())) --left;
+        while (left != 0 && count(exchange_.take_empty())) --left;
         for (const unsigned times : seen) {
             found.lost += times == 0;
             found.there_twice += times > 1;
