@@ -62,11 +62,13 @@ TENSORPOOL_API const ArenaDefaults& arena_defaults();
 struct ArenaOptions {
     /// Shown in statistics and messages; at most 47 bytes of it are kept.
     std::string name = "arena";
-    /// Committed when the arena is made, though not touched; at most max_capacity, which wins where
-    /// it is less. Default: 8 MiB.
+    /// Committed when the arena is made, though not touched, and counted against what the process
+    /// may commit from the first allocation on; at most max_capacity, which wins where it is less.
+    /// Default: 8 MiB.
     std::size_t initial_capacity = detail::arena_defaults().initial_capacity;
     /// Address space that is reserved, and so the most that it may grow to; 0: twice the total
-    /// memory. Under RLIMIT_AS at most a quarter of the address space that is left.
+    /// memory, or less where many such arenas are alive, for the n-th of them at most 6 TiB / n
+    /// (`Arena::reserved()` tells). Under RLIMIT_AS at most a quarter of the address space that is left.
     std::size_t max_capacity = detail::arena_defaults().max_capacity;
     /// A larger request throws at once. Default: 8 GiB.
     std::size_t max_allocation = detail::arena_defaults().max_allocation;

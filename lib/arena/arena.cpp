@@ -59,9 +59,12 @@ Arena::Arena(ArenaOptions options) {
     const std::size_t initial = std::min(asked.initial_capacity, most);
     if (initial == 0) return;
     Refusal refusal;
-    if (detail::ArenaClaims(*this).grow_to(initial, arena::no_surplus, refusal) != 0) return;
-    state_->count_refusal(initial, refusal);
-    state_->fail(initial, refusal);
+    if (!detail::ArenaClaims(*this).grow_to(initial, arena::no_surplus, refusal).is_met) {
+        state_->count_refusal(initial, refusal);
+        state_->fail(initial, refusal);
+    }
+    memory.charge_later();
+    end_.store(memory.end(), std::memory_order_relaxed);
 }
 
 Arena Arena::over(std::span<std::byte> buffer) {
@@ -138,7 +141,8 @@ std::size_t Arena::reserved() const noexcept {
 
 std::size_t Arena::available() const noexcept {
     const std::size_t in_use = used();
-    return end_.load(std::memory_order_relaxed) - in_use;
+    const std::size_t end = end_.load(std::memory_order_relaxed);
+    return (end == 0 ? capacity() : end) - in_use;
 }
 
 const std::string& Arena::name() const noexcept {

@@ -115,9 +115,9 @@ bool ArenaClaims::replace_top(std::uint64_t& seen, std::uint64_t top) noexcept {
 bool ArenaClaims::make_room(std::size_t end, std::uint64_t seen, Refusal& refusal) noexcept {
     std::unique_lock lock(state_.mutex);
     if (end <= arena_.end_.load(std::memory_order_relaxed)) return true;
-    if (const std::size_t grown = grow_to(end, state_.options().growth, refusal); grown != 0) {
+    if (const Growth growth = grow_to(end, state_.options().growth, refusal); growth.is_met) {
         lock.unlock();
-        state_.tell(ArenaEvent::Kind::growth, grown);
+        tell(growth);
         return true;
     }
     const std::uint64_t top = arena_.top_->load(std::memory_order_relaxed);
@@ -134,9 +134,9 @@ void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Refusal& refu
     std::unique_lock lock(state_.mutex);
     while (!state_.is_cancelled(claim)) {
         if (end <= arena_.end_.load(std::memory_order_relaxed)) return arena_.base_ + begin;
-        if (const std::size_t grown = grow_to(end, state_.options().growth, refusal); grown != 0) {
+        if (const Growth growth = grow_to(end, state_.options().growth, refusal); growth.is_met) {
             lock.unlock();
-            state_.tell(ArenaEvent::Kind::growth, grown);
+            tell(growth);
             return arena_.base_ + begin;
         }
         if (begin <= arena_.end_.load(std::memory_order_relaxed)) {
@@ -152,21 +152,27 @@ void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Refusal& refu
     return find_range(bytes, arena_.alignment(), refusal);
 }
 
-std::size_t ArenaClaims::grow_to(std::size_t end, const GrowthPolicy& growth,
-                                 Refusal& refusal) noexcept {
+ArenaClaims::Growth ArenaClaims::grow_to(std::size_t end, const GrowthPolicy& growth,
+                                         Refusal& refusal) noexcept {
     if (!state_.is_growing()) {
         refusal = {state_.is_measuring() ? "what can be measured" : "the buffer",
                    arena_.end_.load(std::memory_order_relaxed)};
         refusal.needed_limit = end;
-        return 0;
+        return {};
     }
-    const std::size_t grown = state_.memory.grow_to(end, growth, refusal);
-    if (grown == 0) return 0;
+    arena::ArenaMemory& memory = state_.memory;
+    const bool begins = !memory.is_charged();
+    if (!memory.charge(refusal)) return {};
+    const std::size_t grown = end <= memory.end() ? 0 : memory.grow_to(end, growth, refusal);
     // Release: who sees the new end sees the memory committed.
-    arena_.end_.store(state_.memory.end(), std::memory_order_release);
-    state_.note(EntryKind::growth, grown);
-    state_.announce_change();
-    return grown;
+    arena_.end_.store(memory.end(), std::memory_order_release);
+    if (grown != 0) state_.note(EntryKind::growth, grown);
+    if (grown != 0 || begins) state_.announce_change();
+    return {end <= memory.end(), grown};
+}
+
+void ArenaClaims::tell(Growth growth) const noexcept {
+    if (growth.bytes != 0) state_.tell(ArenaEvent::Kind::growth, growth.bytes);
 }
 
 }  // namespace detail

@@ -19,9 +19,14 @@ public:
     void* allocate(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept;
     /// Does the same for a request whose claim passed the end.
     void* settle(std::uint64_t claim, std::size_t bytes, base::Refusal& refusal) noexcept;
-    /// Returns by how many bytes the arena grew; 0 if that was refused. Under the mutex.
-    std::size_t grow_to(std::size_t end, const GrowthPolicy& growth,
-                        base::Refusal& refusal) noexcept;
+    struct Growth {
+        bool is_met = false;
+        std::size_t bytes = 0;  // committed for it
+    };
+    /// Grows until `end` bytes may be used. Under the mutex.
+    Growth grow_to(std::size_t end, const GrowthPolicy& growth, base::Refusal& refusal) noexcept;
+    /// Outside of it: tells the arena's owner.
+    void tell(Growth growth) const noexcept;
     /// Moves the top from `seen`. False, with `seen` brought up to date, if it was another.
     bool replace_top(std::uint64_t& seen, std::uint64_t top) noexcept;
 

@@ -98,20 +98,19 @@ void Arena::reserve(std::size_t bytes) {
     state_->check_thread("reserve");
     if (state_->is_measuring()) return;
     Refusal refusal;
-    std::size_t grown = 0;
-    bool met = true;
+    detail::ArenaClaims claims(*this);
+    detail::ArenaClaims::Growth growth{.is_met = true};
     {
         const std::lock_guard lock(state_->mutex);
         if (bytes > end_.load(std::memory_order_relaxed)) {
-            grown = detail::ArenaClaims(*this).grow_to(bytes, arena::no_surplus, refusal);
-            met = grown != 0;
+            growth = claims.grow_to(bytes, arena::no_surplus, refusal);
         }
     }
-    if (!met) {
+    if (!growth.is_met) {
         state_->refuse(bytes, refusal);
         state_->fail(bytes, refusal);
     }
-    if (grown != 0) state_->tell(ArenaEvent::Kind::growth, grown);
+    claims.tell(growth);
     if (state_->is_growing()) state_->memory.touch(bytes);
 }
 

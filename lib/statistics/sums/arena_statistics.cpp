@@ -46,6 +46,8 @@ std::size_t bytes_above_peaks_of_arenas() noexcept {
     for (const ArenaRecord& arena : image.records<ArenaRecord>()) {
         const ArenaStatistics figures = figures_of(arena);
         if (figures.id == 0 || (figures.kind != growing && figures.kind != scratch)) continue;
+        // Before its first allocation nothing of an arena is charged.
+        if (figures.peak_used_bytes == 0) continue;
         bytes += figures.capacity_bytes - std::min(figures.capacity_bytes, figures.peak_used_bytes);
     }
     return bytes;

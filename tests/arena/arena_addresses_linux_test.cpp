@@ -1,0 +1,94 @@
+// Many arenas that ask for nothing in particular leave addresses, mappings and memory for all else.
+
+#include <tensorpool/arena.hpp>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <thread>
+
+#include "platform/platform.hpp"
+#include "statistics/commit_budget.hpp"
+#include "support/child_process.hpp"
+#include "support/process_figures.hpp"
+
+namespace tensorpool {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+constexpr std::size_t tib = std::size_t{1} << 40;
+constexpr std::size_t initial = 8 * mib;
+
+TEST(ArenaAddresses, TenThousandArenasLeaveRoomForMappingsAndThreads) {
+    if (testing::sanitized()) GTEST_SKIP() << "the sanitizers' own memory takes the addresses";
+    EXPECT_TRUE(testing::holds_in_child([] {
+        const std::size_t mappings = testing::mapping_count();
+        std::deque<Arena> arenas;
+        std::size_t reserved = 0;
+        while (arenas.size() != 10'000) reserved += arenas.emplace_back().reserved();
+        void* const mapping =
+            mmap(nullptr, initial, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        bool ran = false;
+        std::thread([&] { ran = true; }).join();
+        return mapping != MAP_FAILED && ran && reserved < 96 * tib &&
+               testing::mapping_count() - mappings <= 25'000 &&
+               arenas.back().allocate(mib) != nullptr;
+    }));
+}
+
+TEST(ArenaAddresses, FirstArenaMayGrowToTwiceTheMemoryAndLaterOnesToLess) {
+    EXPECT_TRUE(testing::holds_in_child([] {
+        std::deque<Arena> arenas(1);
+        const std::size_t first = arenas.front().reserved();
+        while (arenas.size() != 1000) arenas.emplace_back();
+        const std::size_t last = arenas.back().reserved();
+        arenas.resize(1);
+        return first == std::min(2 * platform::total_memory(), 6 * tib) && last <= 6 * tib / 1000 &&
+               last > 6 * tib / 1001 - 2 * mib && Arena().reserved() == first;
+    }));
+}
+
+TEST(ArenaAddresses, WhatAnArenaBeginsWithIsChargedByItsFirstAllocation) {
+    const statistics::CommitBudget& budget = statistics::commit_budget();
+    const std::size_t before = budget.committed();
+    {
+        Arena arena;
+        EXPECT_EQ(arena.capacity(), initial);
+        EXPECT_EQ(arena.available(), initial);
+        EXPECT_EQ(budget.committed(), before);
+        arena.allocate(1);
+        EXPECT_EQ(arena.capacity(), initial);
+        EXPECT_EQ(arena.available(), initial - 64);
+        EXPECT_EQ(budget.committed(), before + initial);
+    }
+    EXPECT_EQ(budget.committed(), before);
+}
+
+TEST(ArenaAddresses, ArenaThatIsTrimmedBeforeItsFirstAllocationOwesNothing) {
+    const statistics::CommitBudget& budget = statistics::commit_budget();
+    const std::size_t before = budget.committed();
+    {
+        Arena arena;
+        EXPECT_EQ(arena.trim(), initial);
+        EXPECT_EQ(arena.capacity(), 0U);
+        EXPECT_EQ(arena.available(), 0U);
+        EXPECT_EQ(budget.committed(), before);
+        arena.allocate(1);
+        EXPECT_GT(budget.committed(), before);
+    }
+    EXPECT_EQ(budget.committed(), before);
+}
+
+TEST(ArenaAddresses, FirstRequestMayBeLargerThanWhatTheArenaBeganWith) {
+    const statistics::CommitBudget& budget = statistics::commit_budget();
+    const std::size_t before = budget.committed();
+    Arena arena;
+    arena.allocate(initial + 1);
+    EXPECT_EQ(budget.committed(), before + arena.capacity());
+}
+
+}  // namespace
+}  // namespace tensorpool
