@@ -49,6 +49,7 @@ ArenaMemory::~ArenaMemory() {
     if (is_one_of_many_) arenas_that_share.fetch_sub(1, std::memory_order_relaxed);
     if (base_ == nullptr) return;
     platform::release(base_, reserved_);
+    totals_.charged_bytes.store(0, std::memory_order_relaxed);
     statistics::commit_budget().give_back(committed_ - uncharged_);
 }
 
@@ -101,11 +102,13 @@ std::size_t ArenaMemory::grow_to(std::size_t end, const GrowthPolicy& growth,
         return 0;
     }
     totals_.count_growth(grown);
+    record_charge();
     return grown;
 }
 
 void ArenaMemory::charge_later() noexcept {
     uncharged_ = committed_;
+    record_charge();
     statistics::commit_budget().give_back(uncharged_);
 }
 
@@ -118,6 +121,7 @@ bool ArenaMemory::charge(Refusal& refusal) noexcept {
         return false;
     }
     uncharged_ = 0;
+    record_charge();
     return true;
 }
 
@@ -138,7 +142,15 @@ bool ArenaMemory::commit(std::size_t bytes) noexcept {
 
 void ArenaMemory::touch(std::size_t bytes) noexcept {
     const std::size_t whole = align_up(bytes, page_bytes());
-    if (whole != 0) platform::prefault(base_, std::min(whole, committed_));
+    const std::size_t touched = std::min(whole, committed_);
+    if (touched == 0 || !platform::prefault(base_, touched)) return;
+    base::raise_to(totals_.touched_bytes, touched);
+}
+
+// After what is charged has grown; before it is given back, so that nobody takes it for charged and
+// untouched who sees it given back.
+void ArenaMemory::record_charge() noexcept {
+    totals_.charged_bytes.store(committed_ - uncharged_, std::memory_order_relaxed);
 }
 
 std::size_t ArenaMemory::give_back_above(std::size_t offset) noexcept {
@@ -146,9 +158,12 @@ std::size_t ArenaMemory::give_back_above(std::size_t offset) noexcept {
     if (kept >= committed_) return 0;
     const std::size_t bytes = committed_ - kept;
     if (!platform::decommit(base_ + kept, bytes)) return 0;
+    const bool was_charged = is_charged();
     committed_ = kept;
-    if (is_charged()) statistics::commit_budget().give_back(bytes);
-    uncharged_ = is_charged() ? 0 : committed_;
+    if (!was_charged) uncharged_ = kept;
+    record_charge();
+    base::lower_to(totals_.touched_bytes, kept);
+    if (was_charged) statistics::commit_budget().give_back(bytes);
     totals_.count_give_back(bytes);
     return bytes;
 }

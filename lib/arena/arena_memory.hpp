@@ -55,6 +55,7 @@ private:
     std::size_t wanted(std::size_t needed, const GrowthPolicy& growth) const noexcept;
     [[nodiscard]] bool reserve_limit(std::size_t alignment) noexcept;
     [[nodiscard]] bool commit(std::size_t bytes) noexcept;
+    void record_charge() noexcept;
 
     statistics::ArenaTotals& totals_;
     std::byte* base_ = nullptr;

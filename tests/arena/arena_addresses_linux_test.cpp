@@ -1,6 +1,7 @@
 // Many arenas that ask for nothing in particular leave addresses, mappings and memory for all else.
 
 #include <tensorpool/arena.hpp>
+#include <tensorpool/scratch.hpp>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -9,10 +10,12 @@
 #include <cstddef>
 #include <deque>
 #include <thread>
+#include <vector>
 
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
 #include "statistics/commit_budget.hpp"
+#include "statistics/sums/arena_statistics.hpp"
 #include "support/child_process.hpp"
 #include "support/process_figures.hpp"
 
@@ -84,6 +87,20 @@ TEST(ArenaAddresses, ArenaThatIsTrimmedBeforeItsFirstAllocationOwesNothing) {
         EXPECT_GT(budget.committed(), before);
     }
     EXPECT_EQ(budget.committed(), before);
+}
+
+// What counts as untouched would be granted to others.
+TEST(ArenaAddresses, WhatIsNotChargedOrWasTouchedAheadIsNotCountedAsUntouched) {
+    const std::size_t before = statistics::bytes_above_peaks_of_arenas();
+    Arena arena;
+    EXPECT_EQ(statistics::bytes_above_peaks_of_arenas(), before) << "nothing is charged";
+    arena.allocate(mib);
+    EXPECT_EQ(statistics::bytes_above_peaks_of_arenas(), before + initial - mib);
+    arena.reserve(initial);
+    EXPECT_EQ(statistics::bytes_above_peaks_of_arenas(), before);
+    std::vector<std::byte> buffer(mib);
+    Scratch scratch = Scratch::over(buffer);
+    EXPECT_EQ(statistics::bytes_above_peaks_of_arenas(), before) << "a caller's buffer";
 }
 
 TEST(ArenaAddresses, FirstRequestMayBeLargerThanWhatTheArenaBeganWith) {

@@ -23,11 +23,6 @@ std::size_t padding_of(const ScratchChunks::Chunk& chunk, std::size_t alignment)
     return base::align_up(begin, alignment) - begin;
 }
 
-void give_back(const ScratchChunks::Chunk& chunk) noexcept {
-    platform::unmap(chunk.begin, chunk.bytes());
-    statistics::commit_budget().give_back(chunk.bytes());
-}
-
 }  // namespace
 
 std::size_t joined_bytes(std::size_t need) noexcept {
@@ -83,7 +78,15 @@ bool ScratchChunks::append(void* memory, std::size_t bytes) noexcept {
         return false;
     }
     totals_.count_growth(bytes);
+    detail::add(totals_.charged_bytes, bytes);
     return true;
+}
+
+// The record first, so that nobody takes it for charged and untouched who sees it given back.
+void ScratchChunks::give_back(const Chunk& chunk) noexcept {
+    detail::add(totals_.charged_bytes, 0 - chunk.bytes());
+    platform::unmap(chunk.begin, chunk.bytes());
+    statistics::commit_budget().give_back(chunk.bytes());
 }
 
 void ScratchChunks::go_on(std::size_t below) noexcept {

@@ -61,6 +61,7 @@ public:
 
 private:
     bool append(void* memory, std::size_t bytes) noexcept;
+    void give_back(const Chunk& chunk) noexcept;
     std::size_t drop_from(std::size_t first) noexcept;
 
     statistics::ArenaTotals& totals_;

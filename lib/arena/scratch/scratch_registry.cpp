@@ -10,11 +10,11 @@
 
 namespace tensorpool {
 namespace detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 
 constinit thread_local Scratch* local_scratch TENSORPOOL_INITIAL_EXEC = nullptr;
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace detail
 
 namespace arena {

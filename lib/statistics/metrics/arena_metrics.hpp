@@ -24,6 +24,10 @@ struct ArenaTotals {
     Counter grown_bytes = 0;
     Counter give_backs = 0;
     Counter given_back_bytes = 0;
+    // Of the capacity, what counts against the commit budget; and up to where it was touched ahead.
+    // What is charged and lies above that and above the peak, nobody has touched.
+    Counter charged_bytes = 0;
+    Counter touched_bytes = 0;
     Counter refusals =
         0;  // by atomic addition: the one word that several threads may write at once
 

@@ -38,17 +38,17 @@ ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
 }
 
 std::size_t bytes_above_peaks_of_arenas() noexcept {
-    using enum ArenaStatistics::Kind;
-    SegmentImage image(segment().header());
-    if (segment().header() == nullptr) return 0;
+    const SegmentHeader* const header = segment().header();
+    if (header == nullptr) return 0;
+    SegmentImage image(header);
     image.count();
     std::size_t bytes = 0;
     for (const ArenaRecord& arena : image.records<ArenaRecord>()) {
-        const ArenaStatistics figures = figures_of(arena);
-        if (figures.id == 0 || (figures.kind != growing && figures.kind != scratch)) continue;
-        // Before its first allocation nothing of an arena is charged.
-        if (figures.peak_used_bytes == 0) continue;
-        bytes += figures.capacity_bytes - std::min(figures.capacity_bytes, figures.peak_used_bytes);
+        if (read(arena.id) == 0) continue;
+        const std::uint64_t charged = read(arena.totals.charged_bytes);
+        const std::uint64_t touched =
+            std::max(figures_of(arena).peak_used_bytes, read(arena.totals.touched_bytes));
+        bytes += charged - std::min(charged, touched);
     }
     return bytes;
 }

@@ -23,23 +23,24 @@ ArenaRecord& fill(ArenaRecord& record, Kind kind) {
     return record;
 }
 
-TEST(BytesAbovePeaksOfArenas, AreThoseOfArenasWithMemoryOfTheirOwn) {
+TEST(BytesAbovePeaksOfArenas, AreOfWhatIsChargedWhatNobodyTouched) {
     const std::size_t before = bytes_above_peaks_of_arenas();
-    const auto record_of = [](Kind kind) {
-        return OwnedRecord<ArenaRecord>("steps", [kind](ArenaRecord& record) {
-            record.kind = static_cast<std::uint64_t>(kind);
+    const auto record_of = [](std::size_t charged) {
+        return OwnedRecord<ArenaRecord>("steps", [charged](ArenaRecord& record) {
+            record.kind = static_cast<std::uint64_t>(Kind::growing);
             record.totals.limit_bytes = 10'000;
             record.totals.capacity_bytes = 8192;
             record.totals.peak_used_bytes = 5000;
+            record.totals.charged_bytes = charged;
         });
     };
-    const auto growing = record_of(Kind::growing);
-    const auto scratch = record_of(Kind::scratch);
-    const auto buffer = record_of(Kind::buffer);
-    const auto measuring = record_of(Kind::measuring);
-    EXPECT_EQ(bytes_above_peaks_of_arenas(), before + 2 * (8192 - 5000));
-    growing->totals.peak_used_bytes = 9000;
-    EXPECT_EQ(bytes_above_peaks_of_arenas(), before + (8192 - 5000));
+    const auto charged = record_of(8192);
+    const auto not_charged = record_of(0);
+    EXPECT_EQ(bytes_above_peaks_of_arenas(), before + 8192 - 5000);
+    charged->totals.touched_bytes = 6000;
+    EXPECT_EQ(bytes_above_peaks_of_arenas(), before + 8192 - 6000);
+    charged->totals.peak_used_bytes = 9000;
+    EXPECT_EQ(bytes_above_peaks_of_arenas(), before);
 }
 
 TEST(FiguresOfAnArena, AreTheWordsOfItsRecord) {
