@@ -38,10 +38,18 @@ void* move(void* p, std::size_t usable, std::size_t bytes) noexcept {
     return moved;
 }
 
+/// Of another allocator. One that the pool could not serve stays there: it would be copied as often
+/// as it grows, and be there twice meanwhile.
+void* reallocate_foreign(void* p, std::size_t bytes) noexcept {
+    const std::size_t usable = next_usable_size(p);
+    if (bytes == 0 || !is_for_pool(bytes) || is_for_pool(usable)) return next_realloc(p, bytes);
+    return move(p, usable, bytes);
+}
+
 void* reallocate(void* p, std::size_t bytes) noexcept {
-    const bool of_pool = is_of_pool(p);
-    if (p == nullptr || bytes == 0 || (!of_pool && !is_for_pool(bytes))) {
-        if (!of_pool) return p == nullptr ? allocate(bytes) : next_realloc(p, bytes);
+    if (p == nullptr) return allocate(bytes);
+    if (!is_of_pool(p)) return reallocate_foreign(p, bytes);
+    if (bytes == 0) {
         free_in_pool(p);
         return nullptr;
     }

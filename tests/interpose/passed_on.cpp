@@ -19,6 +19,9 @@ int main() {
     expect(!is_of_pool(p), "a block of the next allocator");
     fill(p, bytes, 5);
     expect(is_filled(p, bytes, 5), "what was written");
+    p = std::realloc(p, 2 * bytes);
+    expect(p != nullptr && !is_of_pool(p), "it grows where it came from");
+    expect(is_filled(p, bytes, 5), "what was written before it grew");
     std::free(p);
 
     for (int i = 0; i != 2; ++i) {
