@@ -286,7 +286,7 @@ void PlannedState::release_retired() noexcept {
 }
 
 void PlannedState::show_plan() noexcept {
-    static const LearnedPlan nothing;
+    const LearnedPlan nothing;
     const LearnedPlan& plan = plan_ != nullptr ? plan_->plan() : nothing;
     std::uint64_t capacity = plan_ != nullptr ? plan_->capacity() : 0;
     for (auto* old = retired_.get(); old != nullptr; old = old->next.get()) {

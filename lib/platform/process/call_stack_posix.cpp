@@ -40,7 +40,8 @@ const char* own_path() noexcept {
     constexpr const char* link = "/proc/self/exe";
     State seen = state.load(std::memory_order_acquire);
     if (seen == State::unknown &&
-        state.compare_exchange_strong(seen, State::being_read, std::memory_order_relaxed)) {
+        state.compare_exchange_strong(seen, State::being_read, std::memory_order_relaxed,
+                                      std::memory_order_acquire)) {
         if (::readlink(link, text, sizeof text - 1) < 0) text[0] = '\0';
         state.store(State::known, std::memory_order_release);
         return text;
