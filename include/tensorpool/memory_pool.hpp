@@ -17,10 +17,10 @@
 namespace tensorpool {
 
 namespace detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 class Pool;
 struct GlobalPool;
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace detail
 
 /// A thread-safe pool of memory blocks. Any thread may call any member at any time, and free what
@@ -75,8 +75,9 @@ public:
     /// Commits memory until capacity is at least `capacity`, touched and ready. Throws
     /// AllocationError, changing nothing, when that is beyond `max_capacity` or cannot be had.
     void reserve(std::size_t capacity);
-    /// Gives back to the system what is free, except what other threads' caches hold; what
-    /// `reserve` prepared too. Returns the bytes given back.
+    /// Gives back to the system what is free, what other threads' caches hold and what `reserve`
+    /// prepared too; a cache whose thread is in the midst of a call keeps what it has, and all do
+    /// where the system has no membarrier(2). Returns the bytes given back.
     std::size_t trim() noexcept;
 
     /// From now on capacity grows to at most `bytes`, free memory included, as
@@ -125,7 +126,7 @@ private:
 };
 
 namespace detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 /// The global pool's storage: constant-initialised, never destroyed, so that static constructors
 /// and destructors can use it.
 struct TENSORPOOL_API GlobalPool {
@@ -157,7 +158,7 @@ private:
     static Pool* set_up_under_lock();
 };
 extern TENSORPOOL_API constinit GlobalPool global_pool;
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace detail
 
 // Where the compiler sees that the pool is the global one, it need not load the number.

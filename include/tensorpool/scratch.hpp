@@ -27,10 +27,10 @@ class ScratchScope;
 namespace detail {
 class ScratchState;
 struct ScratchOperator;
-inline namespace abi_1 {
+inline namespace abi_2 {
 /// The calling thread's scratch; null before its first use.
 extern TENSORPOOL_API constinit thread_local Scratch* local_scratch TENSORPOOL_INITIAL_EXEC;
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace detail
 
 /// Where rows are padded: row `i` begins `i * row_bytes` after `data`.

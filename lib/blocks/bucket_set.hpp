@@ -5,6 +5,7 @@
 
 #include "blocks/bucket.hpp"
 #include "blocks/cache.hpp"
+#include "blocks/parking_limit.hpp"
 #include "statistics/segment/counter_slots.hpp"
 
 namespace tensorpool::blocks {
@@ -38,6 +39,9 @@ public:
     /// page heap got.
     std::size_t drain_unneeded(pages::Changes& changes) noexcept;
 
+    /// What the threads' caches may hold.
+    ParkingLimit& parking_limit() noexcept { return parking_limit_; }
+
     /// The pool's, and the entry of each thread's table where there may be caches.
     unsigned number() const noexcept { return sources_.heap.pool_number(); }
     bool may_cache() const noexcept { return may_cache_; }
@@ -61,6 +65,7 @@ private:
     const bool may_cache_;
     statistics::CounterSlots& slots_;
     MagazineStore magazines_;
+    ParkingLimit parking_limit_;
     BucketSources sources_;
     // An array of objects that can be neither copied nor moved, each with its number.
     union {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "blocks/bucket_set.hpp"
+#include "blocks/thread_registry.hpp"
 
 namespace tensorpool::blocks {
 namespace {
@@ -13,37 +14,84 @@ constexpr std::size_t most_parked_bytes = std::size_t{4} << 20;
 // sizes gives the last one's blocks back, rare enough to cost nothing.
 constexpr unsigned trips_per_look = 256;
 
+void show(detail::LoadedMagazine& magazine, void** bottom, void** top, void** limit) noexcept {
+    std::atomic_ref(magazine.top).store(top, std::memory_order_relaxed);
+    magazine.bottom.store(bottom, std::memory_order_relaxed);
+    magazine.limit.store(limit, std::memory_order_relaxed);
+}
+
 }  // namespace
+
+/// A call of the thread itself: meanwhile nobody takes back what lies here.
+class Cache::SlowCall {
+public:
+    explicit SlowCall(Cache& cache) noexcept : cache_(cache) { cache.enter_slow_call(); }
+    ~SlowCall() { cache_.lock_.unlock(); }
+    SlowCall(const SlowCall&) = delete;
+    SlowCall& operator=(const SlowCall&) = delete;
+
+private:
+    Cache& cache_;
+};
 
 void Cache::begin(BucketSet& set, statistics::CounterSlot& slot) noexcept {
     set_ = &set;
     slot_ = &slot;
     counters = slot.counters;
     trips_ = 0;
-    may_park_bytes_ = 0;
+    capacity_bytes_ = 0;
     credit_bytes_ = 0;
+    lock_.unlock();  // a thread that a fork left behind may have held it
+    was_closed_ = false;
+    may_park_bytes_.store(0, std::memory_order_relaxed);
+    seen_operations_ = 0;
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        loaded[bucket] = {};
+        show(loaded[bucket], nullptr, nullptr, nullptr);
         sides_[bucket] = {};
-        const BucketLayout& layout = set[bucket].layout();
-        sides_[bucket].capacity = static_cast<std::uint16_t>(layout.first_refill);
-        may_park_bytes_ += 2 * layout.first_refill * set[bucket].block_bytes();
+        const unsigned first = set[bucket].layout().first_refill;
+        sides_[bucket].capacity = static_cast<std::uint16_t>(first);
+        sides_[bucket].largest = sides_[bucket].capacity;
+        capacity_bytes_ += room(bucket);
     }
+}
+
+void Cache::enter_slow_call() noexcept {
+    lock_.lock([] { thread_registry().wait_for_take_back(); });
+    if (!std::exchange(was_closed_, false)) [[likely]]
+        return;
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) open_again(bucket);
+}
+
+// What another thread took lay below what is left.
+void Cache::open_again(unsigned bucket) noexcept {
+    Side& side = sides_[bucket];
+    if (side.loaded == nullptr) {
+        show(loaded[bucket], nullptr, nullptr, nullptr);
+        return;
+    }
+    void** const end = std::move(side.bottom, loaded[bucket].top, side.loaded->blocks);
+    side.loaded->count = static_cast<unsigned>(end - side.loaded->blocks);
+    load(bucket, *side.loaded);
 }
 
 void* Cache::pop_slow(unsigned bucket, std::size_t requested_bytes,
                       pages::SlowPath& path) noexcept {
     statistics::look_at_scopes();
+    const SlowCall call(*this);
+    // A block may be left, where another thread took the rest.
+    if (void* const block = pop(bucket, requested_bytes)) [[unlikely]]
+        return block;
     return refill(bucket, path) ? pop(bucket, requested_bytes) : nullptr;
 }
 
 void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept {
     statistics::look_at_scopes();
+    const SlowCall call(*this);
     if (make_room(bucket, changes)) {
         push(bucket, block);
         return;
     }
-    // No memory for a magazine: straight home. Freed, then returned, as if it had passed through.
+    // No magazine may be had: straight home. Freed, then returned, as if it had passed through.
     detail::add_release(counters->buckets[bucket].deallocations, 1);
     count_returned(bucket, 1);
     (*set_)[bucket].bring_home(&block, 1, changes);
@@ -56,16 +104,23 @@ bool Cache::refill(unsigned bucket, pages::SlowPath& path) noexcept {
         return true;
     }
     count_trip();
-    grow(bucket);
-    if (!load_from_depot(bucket) && !load_from_spans(bucket, path)) return false;
+    const bool parks_some = may_park(bucket, path);
+    if (parks_some) grow(bucket, path);
+    const bool served = parks_some && load_from_depot(bucket, path);
+    if (!served && !load_from_spans(bucket, path)) return false;
     detail::add(counters->buckets[bucket].misses, 1);
     return true;
 }
 
-bool Cache::load_from_depot(unsigned bucket) noexcept {
+bool Cache::load_from_depot(unsigned bucket, pages::Changes& changes) noexcept {
     Magazine* const full = (*set_)[bucket].take_full();
     if (full == nullptr) return false;
     Side& side = sides_[bucket];
+    if (full->count > side.largest && !make_larger(bucket, side.capacity, full->count, changes)) {
+        const unsigned more = full->count - side.largest;
+        (*set_)[bucket].bring_home(full->blocks + side.largest, more, changes);
+        full->count = side.largest;
+    }
     if (side.spare != nullptr) give(bucket, side.spare);
     if (side.loaded != nullptr) unload(bucket);
     const unsigned blocks = full->count;
@@ -102,7 +157,7 @@ bool Cache::load_from_spans(unsigned bucket, pages::SlowPath& path) noexcept {
 // home.
 unsigned Cache::take_from_spans(unsigned bucket, void** blocks, pages::SlowPath& path) noexcept {
     Bucket& central = (*set_)[bucket];
-    const unsigned most = sides_[bucket].capacity;
+    const unsigned most = sides_[bucket].may_park ? sides_[bucket].capacity : 1;
     path.may_grow = false;
     unsigned count = central.take(blocks, most, path);
     path.may_grow = true;
@@ -116,15 +171,16 @@ unsigned Cache::take_from_spans(unsigned bucket, void** blocks, pages::SlowPath&
 
 bool Cache::make_room(unsigned bucket, pages::Changes& changes) noexcept {
     Side& side = sides_[bucket];
+    const auto has_room = [&] { return loaded[bucket].top < loaded[bucket].limit; };
+    if (!may_park(bucket, changes)) return false;
+    if (has_room()) return true;  // after another thread took what was here
     if (side.loaded != nullptr && side.spare != nullptr && side.spare->count == 0) {
         swap(bucket);
         return true;
     }
-    if (side.loaded != nullptr && grow(bucket) && loaded[bucket].top != loaded[bucket].limit) {
-        return true;
-    }
+    if (side.loaded != nullptr && grow(bucket, changes) && has_room()) return true;
     count_trip();
-    return load_empty(bucket, changes);
+    return may_park(bucket, changes) && load_empty(bucket, changes);
 }
 
 // The loaded magazine, if there is one, is full, and so is the spare.
@@ -151,15 +207,17 @@ bool Cache::load_empty(unsigned bucket, pages::Changes& changes) noexcept {
     return true;
 }
 
-bool Cache::parks(unsigned bucket, const void* block) const noexcept {
+bool Cache::parks(unsigned bucket, const void* block) noexcept {
+    const SlowCall call(*this);
     const detail::LoadedMagazine& magazine = loaded[bucket];
-    if (std::find(magazine.bottom, magazine.top, block) != magazine.top) return true;
+    if (std::find(magazine.bottom.load(), magazine.top, block) != magazine.top) return true;
     const Magazine* const spare = sides_[bucket].spare;
     return spare != nullptr && std::find(spare->blocks, spare->blocks + spare->count, block) !=
                                    spare->blocks + spare->count;
 }
 
 void Cache::give_back_all() noexcept {
+    const SlowCall call(*this);
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) give_back(bucket);
     set_->totals().let_go(std::exchange(credit_bytes_, 0));
 }
@@ -167,9 +225,11 @@ void Cache::give_back_all() noexcept {
 void Cache::give_back(unsigned bucket) noexcept {
     Side& side = sides_[bucket];
     if (side.spare != nullptr) give(bucket, side.spare);
-    if (side.loaded == nullptr) return;
-    unload(bucket);
-    give(bucket, side.spare);
+    if (side.loaded != nullptr) {
+        unload(bucket);
+        give(bucket, side.spare);
+    }
+    park_no_more(bucket);
 }
 
 void Cache::abandon() noexcept {
@@ -198,16 +258,16 @@ void Cache::load(unsigned bucket, Magazine& magazine) noexcept {
     side.loaded = &magazine;
     void** const bottom = magazine.blocks;
     void** const top = bottom + magazine.count;
-    // Another thread's magazine may hold more than this one's capacity.
-    loaded[bucket] = {.top = top, .bottom = bottom, .limit = std::max(top, bottom + side.capacity)};
+    show(loaded[bucket], bottom, top,
+         side.may_park ? std::max(top, bottom + side.capacity) : bottom);
 }
 
 // The loaded magazine becomes the spare, of which there is none.
 void Cache::unload(unsigned bucket) noexcept {
     Side& side = sides_[bucket];
-    side.loaded->count = static_cast<unsigned>(loaded[bucket].top - loaded[bucket].bottom);
+    side.loaded->count = static_cast<unsigned>(loaded[bucket].top - side.loaded->blocks);
     side.spare = std::exchange(side.loaded, nullptr);
-    loaded[bucket] = {};
+    show(loaded[bucket], nullptr, nullptr, nullptr);
 }
 
 void Cache::swap(unsigned bucket) noexcept {
@@ -221,22 +281,74 @@ void Cache::give(unsigned bucket, Magazine*& magazine) noexcept {
     (*set_)[bucket].give(*std::exchange(magazine, nullptr));
 }
 
+// Of both magazines.
+std::size_t Cache::room(unsigned bucket) const noexcept {
+    return (sides_[bucket].capacity + sides_[bucket].largest) * detail::bucket_bytes(bucket);
+}
+
+bool Cache::may_park(unsigned bucket, pages::Changes& changes) noexcept {
+    Side& side = sides_[bucket];
+    if (side.may_park) return true;
+    if (!set_->parking_limit().take(room(bucket))) {
+        // Threads hold too much. While this one waits for its turn, others may take what it has.
+        lock_.unlock();
+        thread_registry().take_back(*set_, TakeFrom::enough, changes);
+        enter_slow_call();
+        if (!set_->parking_limit().take(room(bucket))) return false;
+    }
+    side.may_park = true;
+    may_park_bytes_.store(may_park_bytes() + room(bucket), std::memory_order_relaxed);
+    open_to_capacity(bucket);
+    return true;
+}
+
+void Cache::park_no_more(unsigned bucket) noexcept {
+    if (!std::exchange(sides_[bucket].may_park, false)) return;
+    set_->parking_limit().give_back(room(bucket));
+    may_park_bytes_.store(may_park_bytes() - room(bucket), std::memory_order_relaxed);
+}
+
 // True when the capacity grew: the second trip to the depot since the last change says that the
 // bucket is busy.
-bool Cache::grow(unsigned bucket) noexcept {
+bool Cache::grow(unsigned bucket, pages::Changes& changes) noexcept {
     Side& side = sides_[bucket];
     if (!std::exchange(side.went_to_depot, true)) return false;
-    const BucketLayout& layout = (*set_)[bucket].layout();
-    const unsigned capacity = std::min<unsigned>(side.capacity * 2U, layout.most_in_magazine);
-    const std::size_t more = 2 * (capacity - side.capacity) * (*set_)[bucket].block_bytes();
-    if (more == 0 || may_park_bytes_ + more > most_parked_bytes) return false;
-    may_park_bytes_ += more;
-    side.capacity = static_cast<std::uint16_t>(capacity);
-    side.went_to_depot = false;
-    if (side.loaded != nullptr) {
-        loaded[bucket].limit = std::max(loaded[bucket].limit, loaded[bucket].bottom + capacity);
+    const unsigned most = (*set_)[bucket].layout().most_in_magazine;
+    const unsigned capacity = std::min(side.capacity * 2U, most);
+    const std::size_t more = 2 * (capacity - side.capacity) * detail::bucket_bytes(bucket);
+    if (more == 0 || capacity_bytes_ + more > most_parked_bytes ||
+        !make_larger(bucket, capacity, std::max<unsigned>(capacity, side.largest), changes)) {
+        return false;
     }
+    capacity_bytes_ += more;
+    side.went_to_depot = false;
+    open_to_capacity(bucket);
     return true;
+}
+
+bool Cache::make_larger(unsigned bucket, unsigned capacity, unsigned largest,
+                        pages::Changes& changes) noexcept {
+    Side& side = sides_[bucket];
+    const std::size_t more = (capacity + largest) * detail::bucket_bytes(bucket) - room(bucket);
+    // Nothing is taken from threads that are at work; a look at all costs what some trips do.
+    ParkingLimit& limit = set_->parking_limit();
+    bool has_room = limit.take(more);
+    if (!has_room && trips_ % 64 == 0) {
+        thread_registry().take_back(*set_, TakeFrom::idle, changes);
+        has_room = limit.take(more);
+    }
+    if (!has_room) return false;
+    may_park_bytes_.store(may_park_bytes() + more, std::memory_order_relaxed);
+    side.capacity = static_cast<std::uint16_t>(capacity);
+    side.largest = static_cast<std::uint16_t>(largest);
+    return true;
+}
+
+// The loaded magazine, to its capacity.
+void Cache::open_to_capacity(unsigned bucket) noexcept {
+    const Side& side = sides_[bucket];
+    if (side.loaded == nullptr) return;
+    loaded[bucket].limit.store(side.loaded->blocks + side.capacity, std::memory_order_relaxed);
 }
 
 void Cache::count_trip() noexcept {
@@ -252,11 +364,18 @@ void Cache::give_back_idle() noexcept {
                                          counted.deallocations.load(std::memory_order_relaxed);
         if (std::exchange(side.seen, operations) != operations) continue;
         give_back(bucket);
-        const unsigned first = (*set_)[bucket].layout().first_refill;
-        may_park_bytes_ -= 2 * (side.capacity - first) * (*set_)[bucket].block_bytes();
-        side.capacity = static_cast<std::uint16_t>(first);
-        side.went_to_depot = false;
+        forget_growth(bucket);
     }
+}
+
+// It parks nothing.
+void Cache::forget_growth(unsigned bucket) noexcept {
+    Side& side = sides_[bucket];
+    const unsigned first = (*set_)[bucket].layout().first_refill;
+    capacity_bytes_ -= 2 * (side.capacity - first) * detail::bucket_bytes(bucket);
+    side.capacity = static_cast<std::uint16_t>(first);
+    side.largest = side.capacity;
+    side.went_to_depot = false;
 }
 
 void Cache::charge(std::size_t bytes) noexcept {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 
 #include <tensorpool/detail/thread_cache.hpp>
 
+#include "blocks/biased_lock.hpp"
 #include "blocks/bucket.hpp"
 #include "statistics/segment/counter_slots.hpp"
 
@@ -12,13 +14,17 @@ namespace tensorpool::blocks {
 
 class BucketSet;
 
+/// Whose free blocks are brought home (ThreadRegistry::take_back).
+enum class TakeFrom : std::uint8_t { idle, enough, everyone };
+
 /// The slow half of a thread's cache: two magazines a bucket, loaded and spare, and how large they
-/// may be. Used by its thread alone; by whoever holds the registry's lock when the thread has
-/// ended, the pool dies, or a fork has left the thread behind.
+/// may be. Used by its thread; by whoever holds the registry's lock when the thread has ended, the
+/// pool dies, a fork has left the thread behind, or others need what lies in it.
 ///
 /// Capacities begin at what 16 KiB hold, double when a bucket goes to its depot again, and fall
 /// back when the bucket has been idle; both magazines of all buckets together may hold 4 MiB at
-/// most.
+/// most, and those of all threads what the pool's ParkingLimit says. Where that leaves no room, a
+/// bucket keeps no blocks here.
 class Cache : public detail::ThreadCache,
               public boost::intrusive::list_base_hook<
                   boost::intrusive::link_mode<boost::intrusive::normal_link>> {
@@ -32,7 +38,7 @@ public:
     void push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept;
 
     /// Whether a block of this bucket lies in one of its two magazines.
-    bool parks(unsigned bucket, const void* block) const noexcept;
+    bool parks(unsigned bucket, const void* block) noexcept;
     /// Gives all blocks and magazines to the depots.
     void give_back_all() noexcept;
     /// Parks nothing any more, and what it held counts as lost: for a thread that a fork left
@@ -45,6 +51,21 @@ public:
     /// Taken ahead at most; above twice as much, what is more goes back.
     static constexpr std::size_t most_credit_bytes = std::size_t{512} << 10;
 
+    // What lies here taken back by another thread, which holds the registry's lock. In this order,
+    // with a fence of all threads before the second and the third.
+    void claim() noexcept { lock_.claim(); }
+    /// False, and nothing done, when its thread is in the midst of a slow path.
+    bool close() noexcept;
+    /// Brings all blocks home.
+    void take_back(pages::Changes& changes) noexcept;
+    void end_claim() noexcept { lock_.end_claim(); }
+    /// Whether its thread has called nothing since this was asked last. Asked under that lock.
+    bool was_idle() noexcept;
+    /// What its magazines may hold, by their capacities.
+    std::size_t may_park_bytes() const noexcept {
+        return may_park_bytes_.load(std::memory_order_relaxed);
+    }
+
     /// Now and then, by trips to depots: whoever looks at the clock shall do so then.
     bool is_time_to_look() const noexcept { return trips_ % 16 == 0; }
     BucketSet& set() const noexcept { return *set_; }
@@ -53,14 +74,21 @@ public:
 private:
     struct Side {
         Magazine* loaded = nullptr;
+        void** bottom = nullptr;  // after `close`: of the loaded magazine
         Magazine* spare = nullptr;
         std::uint16_t capacity = 0;
+        std::uint16_t largest = 0;   // magazine that may be loaded: another thread's holds more
+        bool may_park = false;       // room for `capacity` and `largest` is taken of the pool's
         bool went_to_depot = false;  // since the capacity last changed
         std::uint64_t seen = 0;      // operations at the last look for idle buckets
     };
 
+    class SlowCall;
+    void enter_slow_call() noexcept;
+    void open_again(unsigned bucket) noexcept;
+
     bool refill(unsigned bucket, pages::SlowPath& path) noexcept;
-    bool load_from_depot(unsigned bucket) noexcept;
+    bool load_from_depot(unsigned bucket, pages::Changes& changes) noexcept;
     bool load_from_spans(unsigned bucket, pages::SlowPath& path) noexcept;
     unsigned take_from_spans(unsigned bucket, void** blocks, pages::SlowPath& path) noexcept;
     bool make_room(unsigned bucket, pages::Changes& changes) noexcept;
@@ -72,7 +100,16 @@ private:
     void give(unsigned bucket, Magazine*& magazine) noexcept;
     void give_back(unsigned bucket) noexcept;
 
-    bool grow(unsigned bucket) noexcept;
+    bool may_park(unsigned bucket, pages::Changes& changes) noexcept;
+    void park_no_more(unsigned bucket) noexcept;
+    bool grow(unsigned bucket, pages::Changes& changes) noexcept;
+    bool make_larger(unsigned bucket, unsigned capacity, unsigned largest,
+                     pages::Changes& changes) noexcept;
+    void open_to_capacity(unsigned bucket) noexcept;
+    std::size_t room(unsigned bucket) const noexcept;
+    void forget_growth(unsigned bucket) noexcept;
+    void bring_home(unsigned bucket, void** blocks, unsigned count,
+                    pages::Changes& changes) noexcept;
     void count_trip() noexcept;
     void give_back_idle() noexcept;
     void count_taken(unsigned bucket, std::size_t blocks) noexcept;
@@ -82,8 +119,12 @@ private:
     BucketSet* set_ = nullptr;
     statistics::CounterSlot* slot_ = nullptr;
     unsigned trips_ = 0;
-    // What both magazines of all buckets may hold, by their capacities.
-    std::size_t may_park_bytes_ = 0;
+    std::size_t capacity_bytes_ = 0;  // of both magazines of all buckets, whether they park or not
+    BiasedLock lock_;                 // of all but the fast path's part and `credit_bytes_`
+    bool was_closed_ = false;
+    // The rooms of the buckets that may park. Relaxed: for others it is a figure.
+    std::atomic<std::size_t> may_park_bytes_ = 0;
+    std::uint64_t seen_operations_ = 0;  // under the registry's lock
     // Bytes that the pool counts as held and this thread does not hold: taken ahead, so that not
     // every trip to a depot has to add to a word that all threads share.
     std::size_t credit_bytes_ = 0;

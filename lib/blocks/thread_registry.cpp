@@ -10,7 +10,7 @@
 #include "statistics/segment/fork_locks.hpp"
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 namespace {
 
 // Never written: it looks empty to pop and full to push.
@@ -28,7 +28,7 @@ constinit ThreadTable no_caches =
 
 constinit thread_local ThreadTable* thread_table TENSORPOOL_INITIAL_EXEC = &no_caches;
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail
 
 namespace tensorpool::blocks {
@@ -53,6 +53,8 @@ namespace {
 // While the library is loaded, before there are threads: a fork that came between taking the lock
 // and asking to be told of forks would leave the child a lock that nobody gives back.
 [[maybe_unused]] const bool watches_forks_from_the_start = (thread_registry().watch_forks(), true);
+// And what costs little then.
+[[maybe_unused]] const bool prepares_fences_early = (thread_registry().prepare_fences_early(), true);
 
 }  // namespace
 
@@ -197,6 +199,7 @@ Cache* ThreadRegistry::make_cache(BucketSet& set) noexcept {
     Cache& cache = set.free_caches.front();
     set.free_caches.pop_front();
     cache.begin(set, *slot);
+    set.parking_limit().add_thread();
     set.caches.push_front(cache);
     return &cache;
 }
@@ -214,6 +217,7 @@ void ThreadRegistry::for_each_cache(Table& table, Function function) noexcept {
 void ThreadRegistry::detach(Cache& cache) noexcept {
     BucketSet& set = cache.set();
     set.slots().give_back(cache.slot());
+    set.parking_limit().remove_thread();
     set.caches.erase(CacheList::s_iterator_to(cache));
     set.free_caches.push_front(cache);
 }
@@ -293,6 +297,11 @@ void ThreadRegistry::abandon_others() noexcept {
             free_table(*table);
         }
         table = next;
+    }
+    for (BucketSet* set = sets_; set != nullptr; set = set->next) {
+        std::size_t taken = 0;
+        for (const Cache& cache : set->caches) taken += cache.may_park_bytes();
+        set->parking_limit().begin_again(taken);
     }
 }
 

@@ -44,6 +44,15 @@ public:
     /// Each thread finds its caches again on its next slow path.
     void show_caches() noexcept;
 
+    /// Brings home blocks of the set that lie in other threads' magazines: of those that have
+    /// called nothing since the last look; of any, until half of what the set's threads may hold
+    /// is free; or of all. A thread that is in the midst of a slow path keeps what it has: then it
+    /// returns false. All do where the system has no fences of other threads. The caller holds no
+    /// lock.
+    bool take_back(BucketSet& set, TakeFrom from, pages::Changes& changes) noexcept;
+    /// Until no such call is under way.
+    void wait_for_take_back() noexcept { const std::lock_guard guard(mutex_); }
+
     /// Copies the name of the pool with this number, cut to what fits. False when there is none.
     bool name_of(unsigned number, char* name, std::size_t bytes) noexcept;
 
@@ -51,6 +60,8 @@ public:
     /// called `watch_forks` before.
     std::mutex& set_up_mutex() noexcept { return set_up_mutex_; }
     void watch_forks() noexcept;
+    /// While the library is loaded.
+    void prepare_fences_early() noexcept;
 
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
@@ -70,6 +81,9 @@ private:
     void detach(Cache& cache) noexcept;
     void abandon_others() noexcept;
     void free_table(Table& table) noexcept;
+    bool has_fences() noexcept;
+    static void choose(BucketSet& set, const Cache* own, TakeFrom from, CacheList& chosen) noexcept;
+    static bool take_back(CacheList& caches, pages::Changes& changes) noexcept;
     template <class Function>
     static void for_each_cache(Table& table, Function function) noexcept;
 
@@ -82,6 +96,7 @@ private:
     BucketSet* sets_ = nullptr;
     // Written before the first thread asks for it, so one that ends may read it without the mutex.
     platform::ExitHandler exit_handler_ = platform::no_exit_handler;
+    enum class Fences : std::uint8_t { unknown, none, ready } fences_ = Fences::unknown;
     // Read without the mutex too: who sees an old value finds it out under the mutex.
     std::atomic<bool> hidden_ = false;
     std::array<std::uint64_t, most_pools / 64 + 1> numbers_ = {};

@@ -12,7 +12,7 @@
 #include "platform/platform.hpp"
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 
 constinit AddressRange pool_addresses;
 
@@ -23,7 +23,7 @@ std::size_t bytes_of_block_in_use(const void* p) noexcept {
     return entry.kind() == pages::PageKind::large_in_use ? entry.span()->bytes() : 0;
 }
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail
 
 namespace tensorpool::pages {

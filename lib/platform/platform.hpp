@@ -159,6 +159,15 @@ inline constexpr int max_exit_handlers = 6;
 /// A number of the calling thread, the one by which the system's own tools name it.
 std::uint64_t current_thread_id() noexcept;
 
+/// Before the first of the calls below, once in a process: at once while it has one thread, some
+/// 20 ms later. False where there are no such fences.
+[[nodiscard]] bool prepare_fences() noexcept;
+/// False where there is no telling.
+bool is_single_threaded() noexcept;
+/// Every thread of this process passes a full fence during this call: what it stored before, the
+/// caller sees; what it loads later is no older than what the caller stored. False: none did.
+[[nodiscard]] bool fence_all_threads() noexcept;
+
 /// What others need to know this process again. 0 and "" where there is no telling.
 struct ProcessIdentity {
     std::uint64_t number = 0;

@@ -42,7 +42,7 @@ detail::GlobalPool::Answer answer(void* block, const pages::Refusal& refusal) no
 }  // namespace
 
 namespace detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 
 constinit GlobalPool global_pool;
 static_assert(GlobalPool::number == blocks::ThreadRegistry::global_number);
@@ -104,7 +104,7 @@ GlobalPool::Answer GlobalPool::try_allocate_zeroed(std::size_t bytes) noexcept {
     return answer(block, path.refusal);
 }
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace detail
 
 detail::Pool& MemoryPool::pool() const {

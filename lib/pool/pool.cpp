@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "base/alignment.hpp"
@@ -13,7 +14,7 @@
 #include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 namespace {
 
 using pages::Changes;
@@ -141,8 +142,14 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
     } else {
         block = try_once(bytes, alignment, path);
         if (block == nullptr) {
-            gather(path);
-            block = try_once(bytes, alignment, path);
+            // Threads in the midst of calls are given some time to come to their end.
+            constexpr unsigned most_tries = 16;
+            for (unsigned tried = 0; block == nullptr && tried != most_tries; ++tried) {
+                const bool all = gather(path);
+                block = try_once(bytes, alignment, path);
+                if (all) break;
+                if (block == nullptr) std::this_thread::yield();
+            }
             if (block != nullptr) {
                 statistics::write_entry(EntryKind::pressure, LimitKind::none, bytes, options_.name);
                 tell(PoolEvent::Kind::pressure, bytes, "");
@@ -289,5 +296,5 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
     return moved;
 }
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

@@ -18,7 +18,7 @@
 #include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 
 /// What stands behind a MemoryPool: wires pages, buckets and counters of one pool, and turns what
 /// they refuse into errors and events. Lies in memory from the system, not from malloc. Stands in
@@ -85,7 +85,7 @@ private:
     void let_go(blocks::Cache* cache, std::size_t bytes) noexcept;
 
     // pool_memory.cpp: what is free
-    void gather(pages::Changes& changes) noexcept;
+    bool gather(pages::Changes& changes) noexcept;
     void keep_to_retention(pages::Changes& changes) noexcept;
     void tell(const pages::Changes& changes) noexcept;
     AllocationFailure describe(std::size_t bytes, const pages::Refusal& refusal) const noexcept;
@@ -125,5 +125,5 @@ private:
     blocks::BucketSet buckets_;
 };
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

@@ -8,7 +8,7 @@
 #include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 namespace {
 
 using pages::PageEntry;
@@ -30,7 +30,7 @@ Pool::Finding Pool::find(const void* p) noexcept {
                     .bucket = entry.bucket(),
                     .usable = bucket.block_bytes(),
                     .requested = found.requested};
-    const blocks::Cache* const cache = blocks::thread_registry().attached(buckets_);
+    blocks::Cache* const cache = blocks::thread_registry().attached(buckets_);
     if (found.home || (cache != nullptr && cache->parks(entry.bucket(), found.block))) {
         finding.what = Finding::What::freed;
     }
@@ -160,5 +160,5 @@ void Pool::deallocate_checked(void* p, pages::Changes& changes) noexcept {
     }
 }
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

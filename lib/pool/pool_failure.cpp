@@ -5,7 +5,7 @@
 #include "pool/pool.hpp"
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 
 void Pool::fail(std::size_t bytes, const pages::Refusal& refusal) const {
     throw AllocationError(options_.name.c_str(), describe(bytes, refusal));
@@ -32,5 +32,5 @@ AllocationFailure Pool::describe(std::size_t bytes, const pages::Refusal& refusa
     return failure;
 }
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

@@ -7,7 +7,7 @@
 #include "pool/pool.hpp"
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 namespace {
 
 using pages::Changes;
@@ -112,5 +112,5 @@ void Pool::let_go(blocks::Cache* cache, std::size_t bytes) noexcept {
     }
 }
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

@@ -5,7 +5,7 @@
 #include "pool/pool.hpp"
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 
 // The limit changes at once, so that nothing grows beyond it while room is made.
 void Pool::set_max_capacity(std::size_t bytes) noexcept {
@@ -27,5 +27,5 @@ std::size_t Pool::max_capacity() const noexcept {
     return record_->limit_bytes.load(std::memory_order_relaxed);
 }
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

@@ -4,10 +4,11 @@
 #include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 namespace {
 
 using blocks::Bucket;
+using blocks::TakeFrom;
 using pages::Changes;
 using statistics::write_entry;
 
@@ -30,6 +31,7 @@ std::size_t Pool::trim() noexcept {
     if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
         cache->give_back_all();
     }
+    blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
     buckets_.drain(Bucket::Magazines::destroy, changes);
     large_.empty_cache(changes);
     heap_.trim(changes);
@@ -38,12 +40,16 @@ std::size_t Pool::trim() noexcept {
 }
 
 // Everything that is free, into the page heap, so that what was freed in one size serves another.
-void Pool::gather(Changes& changes) noexcept {
+// False where threads were in the midst of calls and kept what they have.
+bool Pool::gather(Changes& changes) noexcept {
     if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
         cache->give_back_all();
     }
+    const bool all =
+        blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
     buckets_.drain(Bucket::Magazines::keep, changes);
     large_.empty_cache(changes);
+    return all;
 }
 
 void Pool::keep_to_retention(Changes& changes) noexcept {
@@ -100,5 +106,5 @@ statistics::SnapshotSource::Identity Pool::identify() const noexcept {
     return {TraceSource::pool, id(), options_.name};
 }
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

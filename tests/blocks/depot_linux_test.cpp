@@ -1,16 +1,12 @@
 // A thread that is stopped at any instruction of an exchange, by a signal or a busy machine, while
 // others make as many exchanges as a tag of 16 bits can count: it must not take what is another's
-// by then. The processor's trap flag stops it after so many instructions.
+// by then.
 
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <signal.h>
-#include <ucontext.h>
 
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <limits>
 #include <thread>
 #include <utility>
 
@@ -18,25 +14,14 @@
 #include "pages/record_arena.hpp"
 #include "support/child_process.hpp"
 #include "support/process_figures.hpp"
+#include "support/stopped_thread_linux.hpp"
 
 #ifdef __x86_64__
 
 namespace tensorpool::blocks {
 namespace {
 
-constexpr long long trap_flag = 0x100;
-std::atomic<unsigned> instructions_left = 0;
-std::atomic<bool> is_stopped = false;
-std::atomic<bool> may_go_on = false;
-
-void after_an_instruction(int, siginfo_t*, void* context) {
-    auto& flags = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL];
-    flags |= trap_flag;
-    if (--instructions_left != 0) return;
-    flags &= ~trap_flag;
-    is_stopped = true;
-    while (!may_go_on) poll(nullptr, 0, 1);
-}
+using testing::StoppedThread;
 
 class Exchanges {
 public:
@@ -46,39 +31,19 @@ public:
             EXPECT_TRUE(depot_.enter(magazine));
             depot_.give_full(magazine);
         }
-        struct sigaction action {};
-        action.sa_sigaction = after_an_instruction;
-        action.sa_flags = SA_SIGINFO;
-        sigaction(SIGTRAP, &action, nullptr);
     }
 
     /// How many instructions a thread makes for one.
     unsigned instructions() {
-        unsigned made = 0;
-        may_go_on = true;
-        std::thread([&] {
-            instructions_left = std::numeric_limits<unsigned>::max();
-            raise(SIGTRAP);
-            exchange();
-            made = std::numeric_limits<unsigned>::max() - instructions_left;
-            instructions_left = 1;
-        }).join();
-        return made;
+        return StoppedThread::instructions_of([&] { exchange(); });
     }
 
     /// Whether a thread that stops after so many, and the others, find each magazine once
     /// afterwards.
     bool stay_whole(unsigned instructions) {
-        may_go_on = is_stopped = false;
-        std::thread stopped([&] {
-            instructions_left = instructions;
-            raise(SIGTRAP);
-            exchange();
-        });
-        while (!is_stopped) std::this_thread::yield();
-        exchange_as_often_as_a_tag_counts();
-        may_go_on = true;
-        stopped.join();
+        StoppedThread::stop(
+            instructions, [] {}, [&] { exchange(); },
+            [&] { exchange_as_often_as_a_tag_counts(); });
         return is_whole();
     }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <tensorpool/detail/thread_cache.hpp>
 
+#include <cstdint>
 #include <thread>
 
 namespace tensorpool::detail {
@@ -12,7 +13,9 @@ class ThreadCacheTest : public ::testing::Test {
 protected:
     ThreadCacheTest() {
         cache_.counters = &counters_;
-        cache_.loaded[2] = {.top = blocks_ + 1, .bottom = blocks_, .limit = blocks_ + 3};
+        cache_.loaded[2].top = blocks_ + 1;
+        cache_.loaded[2].bottom = blocks_;
+        cache_.loaded[2].limit = blocks_ + 3;
     }
 
     const BucketCounters& counted() const { return counters_.buckets[2]; }
@@ -42,6 +45,26 @@ TEST_F(ThreadCacheTest, FullMagazineTakesNothingAndCountsNothing) {
     EXPECT_FALSE(cache_.push(2, &memory_[2]));
     EXPECT_EQ(counted().deallocations, 2U);
     EXPECT_EQ(blocks_[3], &memory_[3]);
+}
+
+TEST_F(ThreadCacheTest, MagazineThatAnotherThreadTookGivesNothingAndCountsNothing) {
+    cache_.loaded[2].bottom = reinterpret_cast<void**>(UINTPTR_MAX);
+    cache_.loaded[2].limit = nullptr;
+    EXPECT_EQ(cache_.pop(2, 200), nullptr);
+    EXPECT_FALSE(cache_.push(2, &memory_[1]));
+    EXPECT_EQ(cache_.loaded[2].top, blocks_ + 1);
+    EXPECT_EQ(counted().allocations, 0U);
+    EXPECT_EQ(counted().deallocations, 0U);
+}
+
+// A call of its thread came to its end while the rest was taken.
+TEST_F(ThreadCacheTest, BlockThatWasPushedAfterTheRestWasTakenIsPoppedAgain) {
+    cache_.loaded[2].bottom = blocks_ + 1;
+    cache_.push(2, &memory_[1]);
+    cache_.loaded[2].limit = blocks_ + 1;
+    EXPECT_FALSE(cache_.push(2, &memory_[2]));
+    EXPECT_EQ(cache_.pop(2, 1), &memory_[1]);
+    EXPECT_EQ(cache_.pop(2, 1), nullptr);
 }
 
 TEST_F(ThreadCacheTest, CountsEachBucketByItself) {

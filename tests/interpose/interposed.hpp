@@ -51,7 +51,7 @@ inline void expect_interposed() {
 /// By the words that the library shows.
 inline bool is_of_pool(const void* p) {
     static const auto* const range = static_cast<const detail::AddressRange*>(
-        dlsym(RTLD_DEFAULT, "_ZN10tensorpool6detail5abi_114pool_addressesE"));
+        dlsym(RTLD_DEFAULT, "_ZN10tensorpool6detail5abi_214pool_addressesE"));
     return range != nullptr && range->contains(p);
 }
 

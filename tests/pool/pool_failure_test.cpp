@@ -4,12 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "pool/check_levels.hpp"
@@ -211,40 +208,6 @@ TEST_P(PoolFailure, OfAReserveTellsTheLimitThatItNeeds) {
             << error.what();
         EXPECT_FALSE(contains(error, "freed")) << "that would stay part of the capacity";
     }
-}
-
-// Its magazines are its own as long as it lives.
-TEST(PoolFailureOfThreads, TellsWhatOtherThreadsKeep) {
-    MemoryPool pool(PoolOptions{.max_capacity = 4 * mib, .checks = Checks::off});
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool parked = false;
-    bool done = false;
-    std::thread other([&] {
-        std::vector<void*> blocks;
-        for (int i = 0; i < 8; ++i) blocks.push_back(pool.allocate(kib));
-        free_all(pool, blocks, kib);
-        std::unique_lock lock(mutex);
-        parked = true;
-        changed.notify_all();
-        changed.wait(lock, [&] { return done; });
-    });
-    {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return parked; });
-    }
-    const std::size_t kept = pool.statistics().parked_bytes;
-    const auto error = failure_of(pool, 4 * mib);
-    EXPECT_GE(kept, 8 * kib);
-    ASSERT_TRUE(error);
-    EXPECT_TRUE(contains(*error, " kept by other threads\n")) << error->what();
-    EXPECT_EQ(error->free_in_pieces(), error->capacity()) << "nothing is in use";
-    {
-        const std::lock_guard lock(mutex);
-        done = true;
-    }
-    changed.notify_all();
-    other.join();
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <tensorpool/export.hpp>
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 
 /// A range of addresses that is written once, from none to what it will always be.
 class AddressRange {
@@ -47,5 +47,5 @@ extern TENSORPOOL_API constinit AddressRange pool_addresses;
 /// thread, also one that holds a pool's lock.
 TENSORPOOL_API std::size_t bytes_of_block_in_use(const void* p) noexcept;
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

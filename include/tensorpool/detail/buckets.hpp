@@ -7,7 +7,7 @@
 #include <cstddef>
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 
 inline constexpr unsigned bucket_count = 11;
 inline constexpr std::size_t smallest_block_bytes = 64;
@@ -41,5 +41,5 @@ static_assert(bucket_of(largest_block_bytes + 1) >= bucket_count);
 static_assert(bucket_of(~std::size_t{0}) >= bucket_count);
 }  // namespace laws
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

@@ -13,7 +13,7 @@
 #include <tensorpool/detail/buckets.hpp>
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 
 using Counter = std::atomic<std::uint64_t>;
 
@@ -74,5 +74,5 @@ struct ThreadCounters {
 };
 static_assert(sizeof(ThreadCounters) == 64 * (bucket_count + 1));
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

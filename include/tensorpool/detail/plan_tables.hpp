@@ -32,7 +32,7 @@
 #include <cstdint>
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 
 /// Slots begin at multiples of it and take multiples of it.
 inline constexpr std::size_t plan_granule_bytes = 64;
@@ -168,5 +168,5 @@ private:
     std::uint64_t word_ = 0;
 };
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

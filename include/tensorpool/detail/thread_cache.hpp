@@ -13,16 +13,43 @@
 #include <tensorpool/export.hpp>
 
 namespace tensorpool::detail {
-inline namespace abi_1 {
+inline namespace abi_2 {
 
 /// The loaded magazine of one bucket, as the fast path sees it: free blocks lie in
-/// [bottom, top), and there is room up to limit. bottom <= top <= limit. As far apart as a bucket's
-/// counters, so that one shift finds both.
+/// [bottom, top), and there is room up to limit. As far apart as a bucket's counters, so that one
+/// shift finds both.
+///
+/// Its thread alone writes `top`. Another thread may take what lies in it, by the protocol of
+/// Frigo, Leiserson and Randall ("The Implementation of the Cilk-5 Multithreaded Language", PLDI
+/// 1998): it raises `bottom` beyond all, makes every thread of the process pass a fence, and what
+/// then lies below `top` is its own. So `pop` takes a block by lowering `top`, and has it only if
+/// `bottom`, read after that, is not above. Each `push` may fill a last place after the limit fell.
 struct alignas(64) LoadedMagazine {
     void** top = nullptr;
-    void** bottom = nullptr;
-    void** limit = nullptr;
+    std::atomic<void**> bottom = nullptr;
+    std::atomic<void**> limit = nullptr;
 };
+
+/// Keeps gcc from computing the address anew for each field.
+inline LoadedMagazine& in_register(LoadedMagazine& magazine) noexcept {
+    LoadedMagazine* address = &magazine;
+#if defined(__GNUC__) && defined(__x86_64__)
+    asm("" : "+r"(address));
+#endif
+    return *address;
+}
+
+/// Whether a place is at or below a bound that another thread may move meanwhile. Relaxed.
+inline bool is_within(void** place, const std::atomic<void**>& bound) noexcept {
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    // The line below in one instruction; gcc makes two, and computes the address for each.
+    bool within;
+    asm volatile("cmpq %1, %2" : "=@ccbe"(within) : "m"(bound), "r"(place));
+    return within;
+#else
+    return place <= bound.load(std::memory_order_relaxed);
+#endif
+}
 
 /// Lets the compiler drop a test.
 [[noreturn]] inline void unreachable() noexcept {
@@ -33,18 +60,26 @@ struct alignas(64) LoadedMagazine {
 #endif
 }
 
-/// One thread's free blocks of one pool. Only that thread touches it, save when the pool dies.
+/// One thread's free blocks of one pool. Only that thread calls these.
 struct ThreadCache {
-    ThreadCounters* counters = nullptr;
+    // First, so that a bucket's magazine lies where its counters do beside theirs.
     LoadedMagazine loaded[bucket_count] = {};
+    ThreadCounters* counters = nullptr;
 
-    /// A block of this bucket, or nullptr when the loaded magazine is empty.
+    /// A block of this bucket, or nullptr when the loaded magazine is empty or taken.
     void* pop(unsigned bucket, std::size_t requested_bytes) noexcept {
-        LoadedMagazine& magazine = loaded[bucket];
+        LoadedMagazine& magazine = in_register(loaded[bucket]);
         void** const top = magazine.top;
-        if (top == magazine.bottom) [[unlikely]]
+        if (is_within(top, magazine.bottom)) [[unlikely]]
             return nullptr;
-        magazine.top = top - 1;
+        // Release, for who takes the rest. The fence is the compiler's: the other thread makes the
+        // processor pass one.
+        std::atomic_ref(magazine.top).store(top - 1, std::memory_order_release);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        if (is_within(top, magazine.bottom)) [[unlikely]] {
+            std::atomic_ref(magazine.top).store(top, std::memory_order_release);
+            return nullptr;
+        }
         BucketCounters& counted = counters->buckets[bucket];
         add(counted.allocations, 1);
         add(counted.requested_bytes, requested_bytes);
@@ -53,14 +88,14 @@ struct ThreadCache {
         return block;
     }
 
-    /// False, and nothing done, when the loaded magazine is full.
+    /// False, and nothing done, when the loaded magazine is full or taken.
     bool push(unsigned bucket, void* block) noexcept {
-        LoadedMagazine& magazine = loaded[bucket];
+        LoadedMagazine& magazine = in_register(loaded[bucket]);
         void** const top = magazine.top;
-        if (top == magazine.limit) [[unlikely]]
+        if (!is_within(top + 1, magazine.limit)) [[unlikely]]
             return false;
         *top = block;
-        magazine.top = top + 1;
+        std::atomic_ref(magazine.top).store(top + 1, std::memory_order_release);
         add_release(counters->buckets[bucket].deallocations, 1);
         return true;
     }
@@ -85,5 +120,5 @@ inline ThreadCache& thread_cache(unsigned pool_number) noexcept {
     return *thread_table->caches[pool_number].load(std::memory_order_relaxed);
 }
 
-}  // namespace abi_1
+}  // namespace abi_2
 }  // namespace tensorpool::detail

@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "blocks/bucket_set.hpp"
+#include "blocks/cache.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+// Above every place of a magazine.
+void** beyond_all() noexcept {
+    return reinterpret_cast<void**>(UINTPTR_MAX);
+}
+
+}  // namespace
+
+bool Cache::close() noexcept {
+    if (!lock_.is_claimed()) return false;
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        detail::LoadedMagazine& magazine = loaded[bucket];
+        if (!was_closed_) {
+            sides_[bucket].bottom = magazine.bottom.load(std::memory_order_relaxed);
+        }
+        magazine.bottom.store(beyond_all(), std::memory_order_relaxed);
+        magazine.limit.store(nullptr, std::memory_order_relaxed);
+    }
+    was_closed_ = true;
+    return true;
+}
+
+// The loaded magazine itself stays: a call of its thread that is under way may read or write the
+// place at its top.
+void Cache::take_back(pages::Changes& changes) noexcept {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        detail::LoadedMagazine& magazine = loaded[bucket];
+        Side& side = sides_[bucket];
+        // Pairs with the release of the thread that put them there. A call of its that is under way
+        // and in vain may have lowered the top below what an earlier one here left as the bottom.
+        void** const top =
+            std::max(side.bottom, std::atomic_ref(magazine.top).load(std::memory_order_acquire));
+        bring_home(bucket, side.bottom, static_cast<unsigned>(top - side.bottom), changes);
+        side.bottom = top;
+        magazine.bottom.store(top, std::memory_order_relaxed);
+        magazine.limit.store(top, std::memory_order_relaxed);
+        if (Magazine* const spare = std::exchange(side.spare, nullptr)) {
+            bring_home(bucket, spare->blocks, spare->count, changes);
+            spare->count = 0;
+            (*set_)[bucket].give(*spare);
+        }
+        park_no_more(bucket);
+        forget_growth(bucket);
+    }
+}
+
+// The thread's credit is its own.
+void Cache::bring_home(unsigned bucket, void** blocks, unsigned count,
+                       pages::Changes& changes) noexcept {
+    if (count == 0) return;
+    detail::add_release(counters->buckets[bucket].returned, count);
+    set_->totals().let_go(count * detail::bucket_bytes(bucket));
+    (*set_)[bucket].bring_home(blocks, count, changes);
+}
+
+bool Cache::was_idle() noexcept {
+    std::uint64_t operations = 0;
+    for (const detail::BucketCounters& counted : counters->buckets) {
+        operations += counted.allocations.load(std::memory_order_relaxed) +
+                      counted.deallocations.load(std::memory_order_relaxed);
+    }
+    return std::exchange(seen_operations_, operations) == operations;
+}
+
+}  // namespace tensorpool::blocks

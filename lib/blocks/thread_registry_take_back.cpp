@@ -1,0 +1,77 @@
+#include <algorithm>
+
+#include "blocks/thread_registry.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::blocks {
+
+bool ThreadRegistry::take_back(BucketSet& set, TakeFrom from, pages::Changes& changes) noexcept {
+    const Cache* const own = attached(set);
+    const std::lock_guard guard(mutex_);
+    if (!has_fences()) return true;
+    CacheList chosen;
+    choose(set, own, from, chosen);
+    const bool all = chosen.empty() || take_back(chosen, changes);
+    set.caches.splice(set.caches.begin(), chosen);
+    return all;
+}
+
+void ThreadRegistry::prepare_fences_early() noexcept {
+    if (!platform::is_single_threaded()) return;
+    const std::lock_guard guard(mutex_);
+    (void)has_fences();
+}
+
+bool ThreadRegistry::has_fences() noexcept {
+    if (fences_ == Fences::unknown) {
+        fences_ = platform::prepare_fences() ? Fences::ready : Fences::none;
+    }
+    return fences_ == Fences::ready;
+}
+
+// Moves them out of the set's list, at whose end those are that were chosen longest ago.
+void ThreadRegistry::choose(BucketSet& set, const Cache* own, TakeFrom from,
+                            CacheList& chosen) noexcept {
+    const std::size_t half = set.parking_limit().most() / 2;
+    const std::size_t taken = set.parking_limit().taken();
+    std::size_t enough = taken > half ? taken - half : 0;
+    const auto move_if = [&](auto is_wanted) {
+        for (auto next = set.caches.end(); next != set.caches.begin();) {
+            Cache& cache = *--next;
+            const std::size_t bytes = cache.may_park_bytes();
+            if (&cache == own || bytes == 0 || !is_wanted(cache)) continue;
+            ++next;
+            set.caches.erase(CacheList::s_iterator_to(cache));
+            chosen.push_back(cache);
+            enough -= std::min(enough, bytes);
+        }
+    };
+    move_if([&](Cache& cache) { return cache.was_idle() || from == TakeFrom::everyone; });
+    if (from == TakeFrom::enough) move_if([&](const Cache&) { return enough != 0; });
+}
+
+bool ThreadRegistry::take_back(CacheList& caches, pages::Changes& changes) noexcept {
+    for (Cache& cache : caches) cache.claim();
+    const bool are_claimed = platform::fence_all_threads();
+    CacheList closed;
+    for (auto next = caches.begin(); next != caches.end();) {
+        Cache& cache = *next++;
+        if (!are_claimed || !cache.close()) {
+            cache.end_claim();
+            continue;
+        }
+        caches.erase(CacheList::s_iterator_to(cache));
+        closed.push_back(cache);
+    }
+    // A thread that now takes a block has seen that the magazine is closed, or has lowered its top.
+    const bool may_take = !closed.empty() && platform::fence_all_threads();
+    for (Cache& cache : closed) {
+        if (may_take) cache.take_back(changes);
+        cache.end_claim();
+    }
+    const bool all = caches.empty();
+    caches.splice(caches.end(), closed);
+    return all || !are_claimed;
+}
+
+}  // namespace tensorpool::blocks

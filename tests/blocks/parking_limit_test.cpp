@@ -1,0 +1,35 @@
+#include "blocks/parking_limit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+
+namespace tensorpool::blocks {
+namespace {
+
+TEST(ParkingLimit, GivesNoMoreThanItHas) {
+    ParkingLimit limit;
+    const std::size_t most = limit.most();
+    EXPECT_GE(most, ParkingLimit::bytes_per_processor);
+    EXPECT_TRUE(limit.take(most - 1));
+    EXPECT_FALSE(limit.take(2));
+    EXPECT_TRUE(limit.take(1));
+    EXPECT_FALSE(limit.take(1));
+    limit.give_back(10);
+    EXPECT_TRUE(limit.take(10));
+    EXPECT_EQ(limit.taken(), most);
+}
+
+TEST(ParkingLimit, EachThreadBringsSome) {
+    ParkingLimit limit;
+    EXPECT_TRUE(limit.take(limit.most()));
+    limit.add_thread();
+    EXPECT_TRUE(limit.take(ParkingLimit::bytes_per_thread));
+    limit.remove_thread();
+    EXPECT_FALSE(limit.take(1)) << "what was taken stays";
+    limit.begin_again(0);
+    EXPECT_TRUE(limit.take(limit.most()));
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks

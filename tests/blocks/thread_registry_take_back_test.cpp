@@ -1,0 +1,170 @@
+// Free blocks in the magazines of other threads, which may be asleep.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "blocks/pool_parts.hpp"
+#include "blocks/thread_registry.hpp"
+#include "blocks/worker.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using testing::PoolParts;
+using testing::Worker;
+
+constexpr unsigned bucket_1k = 4;
+
+/// Some of every bucket, and back again.
+void use_all_buckets(PoolParts& pool) {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        std::vector<void*> blocks;
+        for (unsigned i = 0; i < 40; ++i) blocks.push_back(pool.allocate(bucket));
+        for (void* const block : blocks) pool.deallocate(bucket, block);
+    }
+}
+
+void take_back(PoolParts& pool, TakeFrom from) {
+    thread_registry().take_back(pool.set, from, PoolParts::path());
+}
+
+class TakeBack : public ::testing::Test {
+protected:
+    void SetUp() override {
+        if (!platform::prepare_fences()) GTEST_SKIP() << "no fences of other threads here";
+    }
+    PoolParts pool_;
+};
+
+TEST_F(TakeBack, BringsHomeWhatAThreadThatSleepsParks) {
+    Worker asleep;
+    asleep.does([&] { use_all_buckets(pool_); });
+    ASSERT_GT(pool_.parked_bytes(), 0U);
+    take_back(pool_, TakeFrom::everyone);
+    EXPECT_EQ(pool_.parked_bytes(), 0U);
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    EXPECT_EQ(pool_.set.parking_limit().taken(), 0U);
+    pool_.drain();
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        EXPECT_EQ(pool_.capacity_of(bucket), 0U) << bucket;
+    }
+}
+
+TEST_F(TakeBack, LeavesTheCallersOwn) {
+    use_all_buckets(pool_);
+    const std::size_t parked = pool_.parked_bytes();
+    take_back(pool_, TakeFrom::everyone);
+    EXPECT_EQ(pool_.parked_bytes(), parked);
+}
+
+TEST_F(TakeBack, ThreadWorksOnAfterwards) {
+    Worker thread;
+    std::set<void*> held;
+    for (int round = 0; round < 5; ++round) {
+        thread.does([&] {
+            for (unsigned i = 0; i < 100; ++i) {
+                EXPECT_TRUE(held.insert(pool_.allocate(bucket_1k)).second);
+            }
+            for (unsigned i = 0; i < 70; ++i) {
+                pool_.deallocate(bucket_1k, *held.begin());
+                held.erase(held.begin());
+            }
+        });
+        take_back(pool_, TakeFrom::everyone);
+        EXPECT_EQ(pool_.parked_bytes(), 0U);
+        EXPECT_EQ(pool_.in_use_bytes(), held.size() * 1024);
+    }
+}
+
+TEST_F(TakeBack, TwiceInARowTakesNothingTwice) {
+    Worker thread;
+    void* kept = nullptr;
+    thread.does([&] {
+        use_all_buckets(pool_);
+        kept = pool_.allocate(bucket_1k);
+    });
+    take_back(pool_, TakeFrom::everyone);
+    take_back(pool_, TakeFrom::everyone);
+    thread.does([&] { pool_.deallocate(bucket_1k, kept); });
+    take_back(pool_, TakeFrom::everyone);
+    EXPECT_EQ(pool_.parked_bytes(), 0U);
+    thread.does([&] { use_all_buckets(pool_); });
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+}
+
+TEST_F(TakeBack, OfTheIdleTakesFromThoseThatCalledNothingSinceTheLastLook) {
+    Worker asleep;
+    Worker busy;
+    asleep.does([&] { use_all_buckets(pool_); });
+    busy.does([&] { use_all_buckets(pool_); });
+    take_back(pool_, TakeFrom::idle);
+    const std::size_t both = pool_.parked_bytes();
+    busy.does([&] { pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k)); });
+    take_back(pool_, TakeFrom::idle);
+    EXPECT_GT(pool_.parked_bytes(), 0U);
+    EXPECT_LE(pool_.parked_bytes(), both / 2);
+    take_back(pool_, TakeFrom::idle);
+    EXPECT_EQ(pool_.parked_bytes(), 0U);
+}
+
+TEST_F(TakeBack, ManyIdleThreadsParkNoMoreThanTheLimit) {
+    std::vector<std::unique_ptr<Worker>> threads;
+    for (unsigned i = 0; i < 100; ++i) {
+        threads.push_back(std::make_unique<Worker>());
+        threads.back()->does([&] { use_all_buckets(pool_); });
+        ASSERT_LE(pool_.parked_bytes(), pool_.set.parking_limit().most()) << i;
+    }
+    EXPECT_GT(pool_.parked_bytes(), pool_.set.parking_limit().most() / 8);
+    for (const auto& thread : threads) thread->does([&] { use_all_buckets(pool_); });
+    EXPECT_LE(pool_.parked_bytes(), pool_.set.parking_limit().most());
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+}
+
+TEST_F(TakeBack, RoomOfThreadsThatEndIsFree) {
+    for (unsigned i = 0; i < 10; ++i) std::thread([&] { use_all_buckets(pool_); }).join();
+    EXPECT_EQ(pool_.set.parking_limit().taken(), 0U);
+}
+
+// Each block has its holder's mark while it is held. Of the smallest blocks, which magazines hold
+// many of, and of the largest, for which nearly every call is a slow one.
+TEST_F(TakeBack, AmidCallsOfOthersGivesNoBlockToTwo) {
+    constexpr unsigned rounds = 100'000;
+    constexpr unsigned buckets[] = {0, detail::bucket_count - 1};
+    std::atomic<unsigned> at_work = 2;
+    const auto work = [&](unsigned mark) {
+        for (unsigned round = 0; round < rounds; ++round) {
+            const unsigned bucket = buckets[round % 64 == 0];
+            std::array<unsigned*, 3> held{};
+            for (unsigned*& block : held) {
+                block = static_cast<unsigned*>(pool_.allocate(bucket));
+                *block = mark;
+            }
+            for (unsigned* const block : held) {
+                ASSERT_EQ(*block, mark);
+                pool_.deallocate(bucket, block);
+            }
+        }
+        --at_work;
+    };
+    std::vector<std::thread> threads;
+    for (unsigned mark = 1; mark <= 2; ++mark) threads.emplace_back(work, mark);
+    while (at_work != 0) take_back(pool_, TakeFrom::everyone);
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    EXPECT_EQ(pool_.parked_bytes(), 0U);
+    pool_.drain();
+    for (const unsigned bucket : buckets) {
+        EXPECT_EQ(pool_.capacity_of(bucket), 0U) << "a block was lost";
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks

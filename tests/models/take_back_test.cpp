@@ -1,0 +1,339 @@
+// The protocol by which a thread takes back what lies in another's magazine (thread_cache.hpp and
+// blocks/biased_lock.hpp tell it), as a model: every order of the steps of both is walked through,
+// and every time at which what the owner stored leaves its processor's store buffer. Each step is
+// one access of memory in the code, or one critical section. The code itself is put to the test in
+// thread_registry_take_back_test.cpp and take_back_linux_test.cpp, where a store hardly ever waits
+// for as long as it may.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <vector>
+
+namespace tensorpool::blocks {
+namespace {
+
+enum class Fault {
+    none,
+    looks_once,         // pop does not look at the bottom again
+    no_first_fence,     // between the claim and the look whether the owner is in a slow call
+    no_second_fence,    // between closing the magazine and taking what lies in it
+    takes_at_once,      // whether the owner is in a slow call or not
+    does_not_wait,      // the owner, for the end of a claim
+    lowers_the_top,     // instead of raising the bottom
+    lowers_the_bottom,  // where a pop under way has lowered the top below it
+};
+
+enum Word : std::size_t { top, bottom, limit, owned, claimed, closed, saved, slots };
+constexpr int room = 3;
+constexpr int beyond_all = 100;
+constexpr unsigned words = slots + room;
+
+enum class At : std::uint8_t {
+    begin,
+    lower,  // pop: about to store the top
+    look,   // pop: about to look at the bottom again
+    take,   // pop: has a block
+    fill,   // push: about to store the block
+    raise,  // push: about to store the top
+    own,    // a slow call: about to take the lock
+    check,  // a slow call: about to look whether it is claimed
+    wait,
+    work,
+};
+
+enum class Taker : std::uint8_t { claims, fences, judges, closes, fences_again, takes, ends };
+
+struct State {
+    std::array<int, words> memory = {};
+    std::deque<std::pair<std::size_t, int>> buffer;  // the owner's stores that nobody sees yet
+    // The owner frees a block, or gets one, as the script says.
+    std::size_t call = 0;
+    At at = At::begin;
+    int seen = 0;  // the top, as it was read
+    std::vector<int> held;
+    // The other.
+    Taker taker = Taker::claims;
+    unsigned turns = 2;
+    std::vector<int> home;
+};
+
+class Model {
+public:
+    Model(Fault fault, const char* script) : fault_(fault), script_(script) {}
+
+    /// Empty, or what went wrong in one order of the steps.
+    const char* walk() {
+        State start;
+        start.memory[top] = 2;
+        start.memory[limit] = room;
+        start.memory[slots] = 1;
+        start.memory[slots + 1] = 2;
+        start.held = {3, 4, 5};
+        start.home = {6};
+        visit(start);
+        return wrong_;
+    }
+    std::size_t states() const { return seen_.size(); }
+
+private:
+    static std::vector<int> key(const State& state) {
+        std::vector<int> key(state.memory.begin(), state.memory.end());
+        key.insert(key.end(), {static_cast<int>(state.call), static_cast<int>(state.at), state.seen,
+                               static_cast<int>(state.taker), static_cast<int>(state.turns)});
+        const auto add = [&](const std::vector<int>& list) {
+            key.push_back(-1);
+            key.insert(key.end(), list.begin(), list.end());
+        };
+        add(state.held);
+        add(state.home);
+        for (const auto& [word, value] : state.buffer) {
+            key.insert(key.end(), {static_cast<int>(word), value});
+        }
+        return key;
+    }
+
+    void visit(const State& state) {
+        if (*wrong_ != '\0' || !seen_.insert(key(state)).second) return;
+        bool moved = false;
+        const auto go = [&](auto step) {
+            State next = state;
+            step(next);
+            check(next);
+            visit(next);
+            moved = true;
+        };
+        if (!state.buffer.empty()) go([](State& next) { flush_one(next); });
+        if (owner_can_go(state)) go([this](State& next) { step_of_owner(next); });
+        if (state.turns != 0) go([this](State& next) { step_of_taker(next); });
+        if (!moved) check_end(state);
+    }
+
+    bool is_over(const State& state) const { return script_[state.call] == '\0'; }
+    bool owner_can_go(const State& state) const {
+        return !is_over(state) && (state.at != At::wait || state.memory[claimed] == 0);
+    }
+
+    // What the owner reads it may have stored itself.
+    static int read(const State& state, std::size_t word) {
+        for (auto store = state.buffer.rbegin(); store != state.buffer.rend(); ++store) {
+            if (store->first == word) return store->second;
+        }
+        return state.memory[word];
+    }
+    static void flush_one(State& state) {
+        state.memory[state.buffer.front().first] = state.buffer.front().second;
+        state.buffer.pop_front();
+    }
+    static void fence(State& state) {
+        while (!state.buffer.empty()) flush_one(state);
+    }
+
+    void step_of_owner(State& state) const {
+        const auto store = [&](std::size_t word, int value) {
+            state.buffer.emplace_back(word, value);
+        };
+        const auto end_call = [&] {
+            ++state.call;
+            state.at = At::begin;
+        };
+        const bool pops = script_[state.call] == 'a';
+        switch (state.at) {
+            case At::begin:
+                state.seen = read(state, top);
+                if (pops) {
+                    state.at = state.seen <= read(state, bottom) ? At::own : At::lower;
+                } else {
+                    state.at = state.seen >= read(state, limit) ? At::own : At::fill;
+                }
+                break;
+            case At::lower:
+                store(top, state.seen - 1);
+                state.at = fault_ == Fault::looks_once ? At::take : At::look;
+                break;
+            case At::look:
+                state.at = At::take;
+                if (state.seen <= read(state, bottom)) {
+                    store(top, state.seen);
+                    state.at = At::own;
+                }
+                break;
+            case At::take:
+                state.held.push_back(read(state, slots + static_cast<std::size_t>(state.seen) - 1));
+                end_call();
+                break;
+            case At::fill:
+                store(slots + static_cast<std::size_t>(state.seen), state.held.back());
+                state.at = At::raise;
+                break;
+            case At::raise:
+                state.held.pop_back();
+                store(top, state.seen + 1);
+                end_call();
+                break;
+            case At::own:
+                store(owned, 1);
+                state.at = At::check;
+                break;
+            case At::check:
+                state.at = At::work;
+                if (read(state, claimed) != 0 && fault_ != Fault::does_not_wait) {
+                    store(owned, 0);
+                    state.at = At::wait;
+                }
+                break;
+            case At::wait:
+                state.at = At::own;
+                break;
+            case At::work:
+                work(state, pops);
+                end_call();
+                break;
+        }
+    }
+
+    // Everything goes home; one block comes from there, or goes there. Then the magazine is open,
+    // and its first block is there again if there is one.
+    static void work(State& state, bool pops) {
+        const auto store = [&](std::size_t word, int value) {
+            state.buffer.emplace_back(word, value);
+        };
+        const int from = read(state, closed) != 0 ? read(state, saved) : read(state, bottom);
+        for (int i = from; i < read(state, top); ++i) {
+            state.home.push_back(read(state, slots + static_cast<std::size_t>(i)));
+        }
+        const auto move_one = [](std::vector<int>& to, std::vector<int>& source) {
+            if (source.empty()) return false;
+            to.push_back(source.back());
+            source.pop_back();
+            return true;
+        };
+        if (pops) {
+            move_one(state.held, state.home);
+        } else {
+            move_one(state.home, state.held);
+        }
+        std::vector<int> first;
+        const bool any = move_one(first, state.home);
+        if (any) store(slots, first.front());
+        store(top, any ? 1 : 0);
+        store(bottom, 0);
+        store(limit, room);
+        store(closed, 0);
+        store(owned, 0);
+    }
+
+    void step_of_taker(State& state) const {
+        std::array<int, words>& memory = state.memory;
+        const auto end = [&] {
+            memory[claimed] = 0;
+            state.taker = Taker::claims;
+            --state.turns;
+        };
+        switch (state.taker) {
+            case Taker::claims:
+                memory[claimed] = 1;
+                state.taker = Taker::fences;
+                break;
+            case Taker::fences:
+                if (fault_ != Fault::no_first_fence) fence(state);
+                state.taker = Taker::judges;
+                break;
+            case Taker::judges:
+                state.taker = Taker::closes;
+                if (memory[owned] != 0 && fault_ != Fault::takes_at_once) end();
+                break;
+            case Taker::closes:
+                if (memory[closed] == 0) memory[saved] = memory[bottom];
+                memory[bottom] = beyond_all;
+                memory[limit] = 0;
+                memory[closed] = 1;
+                state.taker = Taker::fences_again;
+                break;
+            case Taker::fences_again:
+                if (fault_ != Fault::no_second_fence) fence(state);
+                state.taker = Taker::takes;
+                break;
+            case Taker::takes: {
+                const int least = fault_ == Fault::lowers_the_bottom ? 0 : memory[saved];
+                const int end_of_taken = std::max(memory[top], least);
+                for (int i = memory[saved]; i < end_of_taken; ++i) {
+                    state.home.push_back(memory[slots + static_cast<std::size_t>(i)]);
+                }
+                if (fault_ == Fault::lowers_the_top) {
+                    memory[top] = memory[saved];
+                    memory[bottom] = memory[saved];
+                } else {
+                    memory[saved] = end_of_taken;
+                    memory[bottom] = end_of_taken;
+                    memory[limit] = end_of_taken;
+                }
+                state.taker = Taker::ends;
+                break;
+            }
+            case Taker::ends:
+                end();
+                break;
+        }
+    }
+
+    void check(const State& state) {
+        std::vector<int> all = state.held;
+        all.insert(all.end(), state.home.begin(), state.home.end());
+        std::sort(all.begin(), all.end());
+        if (std::adjacent_find(all.begin(), all.end()) != all.end()) wrong_ = "two have one block";
+    }
+
+    void check_end(const State& state) {
+        if (!is_over(state)) wrong_ = "the owner waits for ever";
+        const std::array<int, words>& memory = state.memory;
+        std::vector<int> all = state.held;
+        all.insert(all.end(), state.home.begin(), state.home.end());
+        const int from = memory[closed] != 0 ? memory[saved] : memory[bottom];
+        for (int i = from; i < memory[top]; ++i) {
+            all.push_back(memory[slots + static_cast<std::size_t>(i)]);
+        }
+        std::sort(all.begin(), all.end());
+        if (*wrong_ == '\0' && all != std::vector<int>{1, 2, 3, 4, 5, 6})
+            wrong_ = "a block is lost";
+    }
+
+    const Fault fault_;
+    const char* const script_;
+    const char* wrong_ = "";
+    std::set<std::vector<int>> seen_;
+};
+
+// `a` for an allocation, `f` for a free.
+constexpr const char* scripts[] = {"aaaa", "affa", "fafa", "ffaa", "faaf", "fffaa"};
+
+bool is_found(Fault fault) {
+    return std::any_of(std::begin(scripts), std::end(scripts),
+                       [&](const char* script) { return *Model(fault, script).walk() != '\0'; });
+}
+
+TEST(TakeBackModel, NoOrderOfStepsGivesABlockToTwoOrLosesOne) {
+    for (const char* const script : scripts) {
+        Model model(Fault::none, script);
+        EXPECT_STREQ(model.walk(), "") << script;
+        EXPECT_GT(model.states(), 300U) << script;
+    }
+}
+
+TEST(TakeBackModel, FindsEachPlantedFault) {
+    EXPECT_TRUE(is_found(Fault::looks_once));
+    EXPECT_TRUE(is_found(Fault::no_first_fence));
+    EXPECT_TRUE(is_found(Fault::no_second_fence));
+    EXPECT_TRUE(is_found(Fault::takes_at_once));
+    EXPECT_TRUE(is_found(Fault::does_not_wait));
+    EXPECT_TRUE(is_found(Fault::lowers_the_top));
+    EXPECT_TRUE(is_found(Fault::lowers_the_bottom));
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks
