@@ -77,7 +77,8 @@ public:
     void reserve(std::size_t capacity);
     /// Gives back to the system what is free, what other threads' caches hold and what `reserve`
     /// prepared too; a cache whose thread is in the midst of a call keeps what it has, and all do
-    /// where the system has no membarrier(2). Returns the bytes given back.
+    /// where the system has no membarrier(2). Returns the bytes by which capacity fell; pages between
+    /// blocks in use are dropped too and stay part of it.
     std::size_t trim() noexcept;
 
     /// From now on capacity grows to at most `bytes`, free memory included, as

@@ -97,6 +97,40 @@ std::size_t Bucket::bring_home(void* const* blocks, unsigned count, Changes& cha
     return bytes;
 }
 
+// The lock is taken for each span anew: the system takes its time for each.
+void Bucket::drop_free_pages() noexcept {
+    if (!platform::decommit_keeps_access()) return;
+    for (pages::SpanList& list : with_room_) {
+        std::unique_lock lock(mutex_);
+        for (std::size_t left = list.size(); left != 0 && !list.empty(); --left) {
+            list.splice(list.end(), list, list.begin());
+            drop_free_pages(list.back());
+            lock.unlock();
+            lock.lock();
+        }
+    }
+}
+
+void Bucket::drop_free_pages(const Span& span) noexcept {
+    const auto address = [&](unsigned index) {
+        return index == span.blocks
+                   ? reinterpret_cast<std::uintptr_t>(block_at(span, 0)) + span.bytes()
+                   : reinterpret_cast<std::uintptr_t>(block_at(span, index));
+    };
+    const auto is_free = [&](unsigned index) {
+        return index >= span.carved || is_set(span, index);
+    };
+    for (unsigned index = 0; index < span.blocks;) {
+        unsigned end = index;
+        while (end < span.blocks && is_free(end)) ++end;
+        const std::uintptr_t from = base::align_up(address(index), platform::page_bytes());
+        const std::uintptr_t to = base::align_down(address(end), platform::page_bytes());
+        // Where it is refused the pages stay, which harms nobody.
+        if (from < to) (void)platform::decommit(reinterpret_cast<void*>(from), to - from);
+        index = end + 1;
+    }
+}
+
 Bucket::Finding Bucket::find(const void* p) noexcept {
     const std::lock_guard guard(mutex_);
     // A span that is all home may be on its way to the page heap, where its record may end.

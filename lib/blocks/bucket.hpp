@@ -41,6 +41,10 @@ public:
     /// bytes.
     std::size_t bring_home(void* const* blocks, unsigned count, pages::Changes& changes) noexcept;
 
+    /// Drops the whole pages that lie in blocks at home only, of spans that stay: they remain
+    /// committed.
+    void drop_free_pages() noexcept;
+
     /// What a block is, for checks and questions. The caller needs no claim to it.
     struct Finding {
         bool in_span = false;   // `p` lies in a carved block of this bucket
@@ -112,6 +116,7 @@ private:
     unsigned fullness_of(const pages::Span& span) const noexcept;
     void list(pages::Span& span) noexcept;
     void unlist(pages::Span& span) noexcept;
+    void drop_free_pages(const pages::Span& span) noexcept;
     unsigned take_home(pages::Span& span, void** blocks, unsigned most) noexcept;
     unsigned carve(pages::Span& span, void** blocks, unsigned most) noexcept;
     pages::Span& span_of(void* block) noexcept;

@@ -62,6 +62,10 @@ std::size_t BucketSet::drain_unneeded(pages::Changes& changes) noexcept {
     return bytes;
 }
 
+void BucketSet::drop_free_pages() noexcept {
+    for (Bucket& bucket : buckets_) bucket.drop_free_pages();
+}
+
 void BucketSet::lock() noexcept {
     for (Bucket& bucket : buckets_) bucket.lock();
     magazines_.lock();

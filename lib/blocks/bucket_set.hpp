@@ -42,6 +42,9 @@ public:
     /// What the threads' caches may hold.
     ParkingLimit& parking_limit() noexcept { return parking_limit_; }
 
+    /// Drops whole free pages between blocks in use; capacity stays as it is.
+    void drop_free_pages() noexcept;
+
     /// The pool's, and the entry of each thread's table where there may be caches.
     unsigned number() const noexcept { return sources_.heap.pool_number(); }
     bool may_cache() const noexcept { return may_cache_; }

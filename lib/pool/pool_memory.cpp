@@ -35,6 +35,7 @@ std::size_t Pool::trim() noexcept {
     buckets_.drain(Bucket::Magazines::destroy, changes);
     large_.empty_cache(changes);
     heap_.trim(changes);
+    buckets_.drop_free_pages();
     tell(changes);
     return changes.given_back;
 }

@@ -7,10 +7,12 @@
 #include <sys/prctl.h>
 
 #include <cstddef>
+#include <cstring>
 #include <iostream>
 #include <thread>
 #include <vector>
 
+#include "platform/platform.hpp"
 #include "pool/fill.hpp"
 #include "support/child_process.hpp"
 #include "support/process_figures.hpp"
@@ -64,6 +66,39 @@ TEST(PoolResidentMemory, IdlePoolIsBelow1MiB) {
         MemoryPool pool(without_checks());
         pool.deallocate(pool.allocate(100), 100);
         return at_most("idle pool", grown_since(before), mib);
+    }));
+}
+
+TEST(PoolResidentMemory, TrimDropsWholePagesBetweenBlocksInUse) {
+    if constexpr (testing::sanitized()) return;
+    EXPECT_TRUE(testing::holds_in_child([] {
+        bool holds = true;
+        for (std::size_t bytes = 4 * kib; bytes <= 64 * kib; bytes *= 2) {
+            const std::size_t before = resident();
+            MemoryPool pool(without_checks());
+            std::vector<unsigned char*> kept;
+            std::vector<void*> others;
+            for (std::size_t i = 0; i != 64 * mib / bytes; ++i) {
+                auto* const block = static_cast<unsigned char*>(pool.allocate(bytes));
+                std::memset(block, static_cast<int>(i % 251), bytes);
+                if (i % 10 == 0) {
+                    kept.push_back(block);
+                } else {
+                    others.push_back(block);
+                }
+            }
+            free_all(pool, others, bytes);
+            const std::size_t in_use = kept.size() * bytes;
+            pool.trim();
+            // A block ends in pages where others begin.
+            const std::size_t most = in_use + 2 * kept.size() * platform::page_bytes();
+            holds = at_most("after trim", grown_since(before), most + mib) && holds;
+            for (std::size_t i = 0; i != kept.size(); ++i) {
+                holds = kept[i][0] == 10 * i % 251 && kept[i][bytes - 1] == 10 * i % 251 && holds;
+                pool.deallocate(kept[i], bytes);
+            }
+        }
+        return holds;
     }));
 }
 
