@@ -175,12 +175,14 @@ TEST_P(FullArena, OverABufferIsTheSame) {
     fill_in_rounds(arena, testing::sanitized() ? 10 : 50);
 }
 
-// Two threads that get all and two that get nothing: large requests that never fit.
+// Two threads that get nearly all and two that get nothing: large requests that never fit. What a
+// thread claimed that then slept through 64 cancellations is lost until a release
+// (CancelledClaims): there is room for some of that.
 TEST(ArenaThreads, RequestsThatFitAreServedThoughOthersNeverDo) {
     ArenaOptions options = bare_options();
     options.max_capacity = 8 * mib;
     Arena arena(options);
-    const unsigned count = 8 * mib / 64 / 2;
+    const unsigned count = 8 * mib / 64 / 2 - 512;
     std::vector<Blocks> given(4);
     std::atomic<unsigned> served = 0;
     std::atomic<unsigned> working = 2;
@@ -199,8 +201,9 @@ TEST(ArenaThreads, RequestsThatFitAreServedThoughOthersNeverDo) {
         }
     });
     const Blocks all = in_order(given);
-    EXPECT_EQ(sum_of(all), 8 * mib) << "not one of them failed";
-    EXPECT_EQ(arena.used(), 8 * mib);
+    EXPECT_EQ(sum_of(all), 2 * 64 * std::size_t{count}) << "not one of them failed";
+    EXPECT_GE(arena.used(), sum_of(all));
+    EXPECT_LE(arena.used(), 8 * mib);
 }
 
 }  // namespace
