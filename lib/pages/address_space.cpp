@@ -91,10 +91,12 @@ void AddressSpace::take_back(unsigned pool_number) noexcept {
         char* const begin = address_of(first * granule_pages);
         const bool dropped = platform::forget(begin, count * granule_bytes) ||
                              platform::decommit(begin, count * granule_bytes);
+        moved_.remove({first * granule_pages, count * granule_pages});
         std::fill_n(lenders_ + first, count, dropped ? Lender{0} : retired);
         if (dropped) first_free_ = std::min(first_free_, first);
         first = end;
     }
+    moved_count_.store(moved_.count(), std::memory_order_relaxed);
 }
 
 bool AddressSpace::is_lent_to(unsigned pool_number, const void* p) noexcept {
@@ -131,7 +133,11 @@ bool AddressSpace::decommit(PageRun run) noexcept {
     const std::size_t from = base::align_up(run.first * page_bytes, unit);
     const std::size_t to =
         base::align_down((std::size_t{run.first} + run.count) * page_bytes, unit);
-    if (to > from && !platform::decommit(address_of(0) + from, to - from)) return false;
+    if (to > from) {
+        if (!platform::decommit(address_of(0) + from, to - from)) return false;
+        forget_moved({static_cast<PageNumber>(from / page_bytes),
+                      static_cast<PageCount>((to - from) / page_bytes)});
+    }
     // The first and the last granule may hold entries of neighbours, and of the run itself.
     const PageNumber first = run.first / granule_pages + 1;
     const PageNumber end = (run.first + run.count - 1) / granule_pages;

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 
+#include "pages/moved_runs.hpp"
 #include "pages/page_map.hpp"
 
 namespace tensorpool::pages {
@@ -34,6 +36,15 @@ public:
     /// run's entries are zero then, but for its first and last granule.
     bool decommit(PageRun run) noexcept;
 
+    /// Whether the memory of whole pages may move: the system can do it, and not too much of it was
+    /// moved already.
+    bool may_move(PageRun run) noexcept;
+    /// Moves the memory of committed pages, with its content, to where as many are committed, whose
+    /// content goes. What the system does not move is copied. Where it was, nothing is committed
+    /// then; false where its old pages could not all be dropped.
+    /// REQUIRES: `may_move`, and both begin as far from the beginning of a page of the system.
+    bool move(PageRun from, PageNumber to) noexcept;
+
     PageMap& map() noexcept { return map_; }
     const PageMap& map() const noexcept { return map_; }
     char* address_of(PageNumber page) const noexcept { return map_.address_of(page); }
@@ -49,6 +60,8 @@ private:
     bool set_up() noexcept;
     bool try_set_up(std::size_t bytes) noexcept;
     PageRun find_free(PageCount granules) const noexcept;
+    bool move_piece(PageRun piece, PageNumber to) noexcept;
+    void forget_moved(PageRun run) noexcept;
     // True when all entries of these granules are zero now.
     bool drop_entries(std::uint32_t first_granule, std::uint32_t count) noexcept;
     void clear_entries(std::uint32_t first_granule, std::uint32_t count) noexcept;
@@ -60,6 +73,12 @@ private:
     PageCount alignment_ = granule_pages;
     // No granule below this one is free.
     std::uint32_t first_free_ = 0;
+
+    enum class Ability : std::uint8_t { unknown, none, full };
+    Ability moving_ = Ability::unknown;
+    MovedRuns moved_;
+    // How many there are. Relaxed: where a run was moved, its holder knows of it.
+    std::atomic<unsigned> moved_count_ = 0;
 };
 
 /// The process's. Set up by the first loan, never destroyed.

@@ -13,6 +13,9 @@ namespace {
 // and the block that is still in the processor's cache is used again (perf/large.cpp, 1 MiB).
 constexpr PageCount join_above_pages = 128;
 
+// A smaller block is copied sooner than the system moves its pages.
+constexpr std::size_t least_moved_bytes = std::size_t{1} << 20;
+
 PageCount pages_for(std::size_t bytes) noexcept {
     return static_cast<PageCount>(base::ceil_divide(bytes, page_bytes));
 }
@@ -56,6 +59,18 @@ void LargeBlocks::free(Span& span, Changes& changes) noexcept {
         if (cache_.keep(span)) return;
     }
     heap_.free(span, changes);
+}
+
+bool LargeBlocks::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
+    const PageCount pages = round_large(pages_for(bytes));
+    if (heap_.extend(span, pages, path)) return true;
+    // What lies behind it may be in the cache.
+    return empty_cache(path) != 0 && heap_.extend(span, pages, path);
+}
+
+Span* LargeBlocks::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
+    if (span.bytes() < least_moved_bytes) return nullptr;
+    return heap_.move(span, round_large(pages_for(bytes)), path);
 }
 
 std::size_t LargeBlocks::empty_cache(Changes& changes) noexcept {

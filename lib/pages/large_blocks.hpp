@@ -23,6 +23,13 @@ public:
     Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
     void free(Span& span, Changes& changes) noexcept;
 
+    /// Makes a block long enough for `bytes`, which it is not yet, where it is. False, and it is as
+    /// it was, where what lies behind it is in use or cannot be had.
+    bool extend(Span& span, std::size_t bytes, SlowPath& path) noexcept;
+    /// Moves the block's pages to where there is room for `bytes`, if that costs less than a copy.
+    /// Returns what PageHeap::move does.
+    Span* move(Span& span, std::size_t bytes, SlowPath& path) noexcept;
+
     /// Into the heap: everything, or what was not needed in the last whole period. Bytes moved.
     std::size_t empty_cache(Changes& changes) noexcept;
     std::size_t empty_cache_of_unneeded(Changes& changes) noexcept;

@@ -73,6 +73,15 @@ public:
     /// changed but that free memory may have been given back to make room.
     Span* allocate(const PageRequest& request, SlowPath& path) noexcept;
     void free(Span& span, Changes& changes) noexcept;
+    /// Makes a span in use longer where it is, if what lies behind it is free. False, and it is as
+    /// it was, otherwise.
+    bool extend(Span& span, PageCount pages, SlowPath& path) noexcept;
+    /// Moves the pages of a span in use, with their content, to a cold run where there is room for
+    /// `pages`; only the difference is committed. Returns the addresses that it left, which
+    /// `take_left` makes free; nullptr where free memory could hold it, or nothing can be moved:
+    /// then it is as it was.
+    Span* move(Span& span, PageCount pages, SlowPath& path) noexcept;
+    void take_left(Span& left) noexcept;
 
     /// Commits until capacity is at least `bytes`, and touches all that is free. False, and nothing
     /// changed, when that is refused. Others are served while it touches.
@@ -143,8 +152,14 @@ private:
     bool commit_place(Place place, Surplus surplus, SlowPath& path) noexcept;
     std::size_t wanted_bytes(Place place, Surplus surplus, SlowPath& path) const noexcept;
     bool commit_run(Span& cold, PageRun run) noexcept;
+    bool isolate(Span& cold, PageRun run) noexcept;
     void ask_for_huge_pages(Span& extent) noexcept;
     void count_growth(std::size_t bytes) noexcept;
+
+    // page_heap_moving.cpp. The lock is held.
+    Span* commit_behind(const Span& span, PageCount pages, SlowPath& path) noexcept;
+    bool join_front(Span& span, Span& extent, PageCount pages) noexcept;
+    Place place_to_move_to(PageRun from, PageCount pages) noexcept;
 
     // page_heap_giving.cpp: giving back. The lock is not held.
     std::size_t shed(std::size_t bytes, Changes& changes) noexcept;

@@ -2,19 +2,8 @@
 
 #include "base/alignment.hpp"
 #include "pages/page_heap.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
-namespace {
-
-// Others share pages of the system with their neighbours: what is there is not dropped.
-bool is_whole(const Span& extent) noexcept {
-    const std::size_t unit = platform::page_bytes();
-    return base::is_aligned(extent.first_page * page_bytes, unit) &&
-           base::is_aligned(extent.bytes(), unit);
-}
-
-}  // namespace
 
 std::size_t PageHeap::trim(Changes& changes) noexcept {
     {
@@ -104,7 +93,7 @@ std::size_t PageHeap::drop(SpanList& leaving, Changes& changes) noexcept {
         const std::size_t bytes = extent.bytes();
         const bool gone = space_.decommit({extent.first_page, extent.pages});
         const std::lock_guard guard(mutex_);
-        extent.clean = gone && is_whole(extent);
+        extent.clean = gone && extent.is_of_whole_pages();
         add_extent(extent, gone ? PageKind::extent_cold : PageKind::extent_hot);
         if (!gone) {
             detail::add(totals_.capacity_bytes, bytes);

@@ -197,8 +197,15 @@ std::size_t PageHeap::wanted_bytes(Place place, Surplus surplus, SlowPath& path)
     return std::max(ends_well, needed);
 }
 
-// What is before and behind the run stays cold.
 bool PageHeap::commit_run(Span& cold, PageRun run) noexcept {
+    if (!isolate(cold, run)) return false;
+    if (options_.huge_pages == HugePages::always) ask_for_huge_pages(cold);
+    add_extent(cold, PageKind::extent_hot);
+    return true;
+}
+
+// Commits the run and makes it the extent, out of its list. What is before and behind it stays cold.
+bool PageHeap::isolate(Span& cold, PageRun run) noexcept {
     const PageCount before = run.first - cold.first_page;
     const PageCount after = cold.pages - before - run.count;
     Span* const front = before == 0 ? nullptr : spans_.make();
@@ -222,8 +229,6 @@ bool PageHeap::commit_run(Span& cold, PageRun run) noexcept {
     cold.first_page = run.first;
     cold.pages = run.count;
     cold.huge = false;
-    if (options_.huge_pages == HugePages::always) ask_for_huge_pages(cold);
-    add_extent(cold, PageKind::extent_hot);
     return true;
 }
 

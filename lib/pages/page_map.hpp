@@ -103,6 +103,9 @@ public:
     void set_granules(const Span& span, PageEntry entry) noexcept;
     /// The first page's entry only: tells whether a large block is in use.
     void set_first(const Span& span, PageEntry entry) noexcept;
+    /// The last page's entry, unless that is the first as well: the holder of a span in use may read
+    /// the first one at any moment.
+    void clear_last(const Span& span) noexcept;
 
     char* address_of(PageNumber page) const noexcept {
         return reinterpret_cast<char*>(base() + (std::uintptr_t{page} << page_shift));

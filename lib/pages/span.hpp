@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "pages/page_map.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 
@@ -41,6 +42,11 @@ struct alignas(64) Span
 
     PageNumber end_page() const noexcept { return first_page + pages; }
     std::size_t bytes() const noexcept { return std::size_t{pages} << page_shift; }
+    /// Whether it shares no page of the system with its neighbours. What is there is not dropped, and
+    /// does not move.
+    bool is_of_whole_pages() const noexcept {
+        return (std::size_t{first_page | pages} << page_shift) % platform::page_bytes() == 0;
+    }
 };
 
 using SpanList = boost::intrusive::list<Span, boost::intrusive::constant_time_size<false>>;

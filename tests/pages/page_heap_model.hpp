@@ -44,6 +44,31 @@ public:
         while (count() != 0) free(count() - 1);
     }
 
+    /// Makes one longer by up to so many pages, where it is or elsewhere.
+    void lengthen(std::size_t index, pages::PageCount most) {
+        pages::Span& span = *std::next(in_use_.begin(), static_cast<long>(index))->second;
+        if (pages::PageEntry(&span, 0, span.kind).is_bucket()) return;
+        if (!is_stamped(span)) note("somebody wrote into a span in use");
+        const pages::PageNumber first = span.first_page;
+        const pages::PageCount before = span.pages;
+        pages::Span* left = nullptr;
+        if (!heap_.heap.extend(span, before + most, heap_.path)) {
+            left = heap_.heap.move(span, before + most, heap_.path);
+            if (left == nullptr) {
+                if (span.first_page != first || span.pages != before) note("a failure changed it");
+                return;
+            }
+            heap_.heap.take_left(*left);
+        }
+        if ((left == nullptr) != (span.first_page == first)) note("moved where it should not");
+        if (span.pages != before + most) note("other length than asked for");
+        if (!begins_and_ends_with(span, before, first)) note("content has changed");
+        in_use_.erase(first);
+        if (!in_use_.emplace(span.first_page, &span).second) note("begins where another does");
+        pages_in_use_ += most;
+        stamp(span);
+    }
+
     std::size_t count() const { return in_use_.size(); }
     std::size_t pages_in_use() const { return pages_in_use_; }
 
@@ -131,19 +156,23 @@ private:
     }
 
     void stamp(const Span& span) {
-        for (unsigned char* const place : stamped_places(span)) {
+        for (unsigned char* const place : stamped_places(span, span.pages)) {
             std::memcpy(place, &span.first_page, sizeof span.first_page);
         }
     }
     bool is_stamped(const Span& span) const {
-        for (const unsigned char* const place : stamped_places(span)) {
-            if (std::memcmp(place, &span.first_page, sizeof span.first_page) != 0) return false;
+        return begins_and_ends_with(span, span.pages, span.first_page);
+    }
+    /// Whether the first and the last of its first `pages` pages bear the stamp of `first`.
+    bool begins_and_ends_with(const Span& span, pages::PageCount pages, PageNumber first) const {
+        for (const unsigned char* const place : stamped_places(span, pages)) {
+            if (std::memcmp(place, &first, sizeof first) != 0) return false;
         }
         return true;
     }
-    std::vector<unsigned char*> stamped_places(const Span& span) const {
+    std::vector<unsigned char*> stamped_places(const Span& span, pages::PageCount pages) const {
         unsigned char* const begin = heap_.address_of(span);
-        return {begin, begin + span.bytes() - sizeof span.first_page};
+        return {begin, begin + pages * pages::page_bytes - sizeof span.first_page};
     }
     bool is_zero(const Span& span) const {
         const unsigned char* const begin = heap_.address_of(span);
@@ -171,6 +200,7 @@ struct HeapHabits {
     unsigned reserve = 5;
     unsigned give_back = 15;
     unsigned look_at_retention = 15;
+    unsigned lengthen = 40;
     pages::PageCount most_pages = 700;
     pages::PageCount most_alignment = 2048;
 };
@@ -205,6 +235,8 @@ std::string run_at_random(PageHeapModel& model, TestHeap& heap, const HeapHabits
             heap.give_back(random.below(500));
         } else if (turn(habits.look_at_retention)) {
             heap.end_period();
+        } else if (turn(habits.lengthen)) {
+            model.lengthen(random.below(model.count()), 1 + random.below(100));
         } else {
             model.free(random.below(model.count()));
         }

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "pages/page_map.hpp"
+
+namespace tensorpool::pages {
+
+/// The runs of pages whose memory was moved there from other addresses. To the system each is a
+/// mapping of its own, which joins none of its neighbours, so their number is limited: with the
+/// gaps between them they are at most 1,000 mappings more, of the 65,530 that Linux allows.
+/// In order of addresses; no two overlap. Not thread-safe.
+class MovedRuns {
+public:
+    static constexpr unsigned most = 500;
+
+    /// Calls `function(PageRun)` for each piece of `run`, in order: what was moved there at once,
+    /// or was never moved.
+    template <class Function>
+    void for_each_piece(PageRun run, Function function) const {
+        PageNumber at = run.first;
+        const PageNumber end = end_of(run);
+        for (const PageRun& moved : overlapping(run)) {
+            if (moved.first > at) function(PageRun{at, moved.first - at});
+            at = std::max(at, moved.first);
+            const PageNumber piece_end = std::min(end_of(moved), end);
+            function(PageRun{at, piece_end - at});
+            at = piece_end;
+        }
+        if (at != end) function(PageRun{at, end - at});
+    }
+
+    /// Calls `function(PageRun)` for each part of `run` that was moved there, in order.
+    template <class Function>
+    void for_each_moved(PageRun run, Function function) const {
+        for (const PageRun& moved : overlapping(run)) {
+            const PageNumber first = std::max(moved.first, run.first);
+            function(PageRun{first, std::min(end_of(moved), end_of(run)) - first});
+        }
+    }
+
+    unsigned pieces_of(PageRun run) const noexcept {
+        unsigned pieces = 0;
+        for_each_piece(run, [&](PageRun) { ++pieces; });
+        return pieces;
+    }
+
+    /// Whether so many more can be added, also after two calls of `remove`, each of which may cut
+    /// one in two.
+    bool has_room_for(unsigned pieces) const noexcept { return count_ + pieces + 2 <= most; }
+    unsigned count() const noexcept { return count_; }
+
+    /// REQUIRES: it overlaps none, and there is room.
+    void add(PageRun run) noexcept {
+        PageRun* const at = overlapping(run).data();
+        std::move_backward(at, end(), end() + 1);
+        *at = run;
+        ++count_;
+    }
+
+    /// What lies in `run` is no longer counted as moved; what lies outside of it still is.
+    void remove(PageRun run) noexcept {
+        const std::span<PageRun> found = overlapping(run);
+        if (found.empty()) return;
+        const PageRun before{found.front().first,
+                             run.first - std::min(run.first, found.front().first)};
+        const PageNumber last_end = end_of(found.back());
+        const PageRun behind{end_of(run), last_end - std::min(last_end, end_of(run))};
+        PageRun* const first = found.data();
+        std::move(first + found.size(), end(), first);
+        count_ -= static_cast<unsigned>(found.size());
+        if (before.count != 0) add(before);
+        if (behind.count != 0) add(behind);
+    }
+
+private:
+    static constexpr PageNumber end_of(PageRun run) noexcept { return run.first + run.count; }
+    PageRun* end() noexcept { return runs_.data() + count_; }
+
+    // Those that overlap `run`; none of them where they would stand.
+    std::span<const PageRun> overlapping(PageRun run) const noexcept {
+        const std::span<const PageRun> all(runs_.data(), count_);
+        const auto first = std::ranges::upper_bound(all, run.first, {}, end_of);
+        const auto last =
+            std::ranges::lower_bound(first, all.end(), end_of(run), {}, &PageRun::first);
+        return {first, last};
+    }
+    std::span<PageRun> overlapping(PageRun run) noexcept {
+        const std::span<const PageRun> found = std::as_const(*this).overlapping(run);
+        return {const_cast<PageRun*>(found.data()), found.size()};
+    }
+
+    std::array<PageRun, most> runs_ = {};
+    unsigned count_ = 0;
+};
+
+}  // namespace tensorpool::pages
