@@ -151,6 +151,9 @@ struct TENSORPOOL_API GlobalPool {
     };
     static Answer try_allocate(std::size_t bytes, std::size_t alignment) noexcept;
     static Answer try_allocate_zeroed(std::size_t bytes) noexcept;
+    /// The block at `p` with room for `bytes` and its content, without a copy: at the same address or,
+    /// its pages moved, at another. nullptr, and it is as it was, where that cannot be had.
+    static void* lengthen(void* p, std::size_t bytes) noexcept;
 
 private:
     /// nullptr when it cannot be made ready.

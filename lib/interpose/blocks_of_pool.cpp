@@ -66,6 +66,13 @@ void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcep
     return is_limited ? out_of_memory() : next_aligned(bytes, alignment);
 }
 
+void* lengthen_in_pool(void* p, std::size_t bytes) noexcept {
+    if (is_inside_pool()) [[unlikely]]
+        return nullptr;
+    const Visit visit;
+    return GlobalPool::lengthen(p, bytes);
+}
+
 void free_in_pool(void* p) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return free_when_outside(p);

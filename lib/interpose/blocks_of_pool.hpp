@@ -19,6 +19,9 @@ void* allocate_zeroed_in_pool(std::size_t bytes) noexcept;
 void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcept;
 
 // REQUIRES: `p` is of the pool.
+/// The block with room for `bytes`, without a copy; nullptr, and it is as it was, where that cannot
+/// be had.
+void* lengthen_in_pool(void* p, std::size_t bytes) noexcept;
 void free_in_pool(void* p) noexcept;
 
 }  // namespace tensorpool::interpose

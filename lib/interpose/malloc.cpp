@@ -54,7 +54,9 @@ void* reallocate(void* p, std::size_t bytes) noexcept {
         return nullptr;
     }
     const std::size_t usable = usable_size(p);
-    return may_stay(usable, bytes) ? p : move(p, usable, bytes);
+    if (may_stay(usable, bytes)) return p;
+    if (void* const longer = lengthen_in_pool(p, bytes)) return longer;
+    return move(p, usable, bytes);
 }
 
 }  // namespace

@@ -104,6 +104,11 @@ GlobalPool::Answer GlobalPool::try_allocate_zeroed(std::size_t bytes) noexcept {
     return answer(block, path.refusal);
 }
 
+void* GlobalPool::lengthen(void* p, std::size_t bytes) noexcept {
+    Pool* const pool = global_pool.pool.pool_if_set_up();
+    return pool == nullptr ? nullptr : pool->lengthen(p, bytes);
+}
+
 }  // namespace abi_2
 }  // namespace detail
 

@@ -290,6 +290,7 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
         statistics::record(TraceAction::resize, id(), p, new_bytes);
         return p;
     }
+    if (void* const longer = lengthen(p, new_bytes)) return longer;
     void* const moved = allocate_or_throw(new_bytes, smallest_block_bytes);
     std::memcpy(moved, p, std::min(old_bytes, new_bytes));
     deallocate(p);

@@ -42,6 +42,10 @@ public:
     void* allocate_zeroed(std::size_t bytes, pages::SlowPath& path) noexcept;
     void* allocate_zeroed(std::size_t bytes);
     void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes);
+    /// The block at `p`, in use, with room for `bytes` and its content, without a copy: where it is,
+    /// or where its pages were moved to. nullptr, and it is as it was, where that cannot be had, is
+    /// no block of whole pages of this pool, or has that room already.
+    void* lengthen(void* p, std::size_t bytes) noexcept;
     [[noreturn]] void fail(std::size_t bytes, const pages::Refusal& refusal) const;
 
     void deallocate(void* p) noexcept;
@@ -79,6 +83,8 @@ private:
     enum class Source : std::uint8_t { cache, extents, system };
     void* hand_out(pages::Span& span, std::size_t bytes, Source source) noexcept;
     void free_large(pages::Span& span, pages::Changes& changes) noexcept;
+    void* extend(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
+    void* move(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     template <class Function>
     void count_large(Function function) noexcept;
     void hold(blocks::Cache* cache, std::size_t bytes) noexcept;

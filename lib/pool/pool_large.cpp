@@ -5,6 +5,7 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
 #include "pool/pool.hpp"
+#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -82,6 +83,62 @@ void Pool::free_large(Span& span, Changes& changes) noexcept {
     });
     large_.free(span, changes);
     if (look) keep_to_retention(changes);
+}
+
+void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
+    const pages::PageEntry entry = heap_.space().map().at(p);
+    if (entry.kind() != pages::PageKind::large_in_use) return nullptr;
+    if (entry.pool_number() != heap_.pool_number() || bytes <= entry.span()->bytes()) return nullptr;
+    if (bytes > std::min(options_.max_allocation, pages::most_large_bytes)) return nullptr;
+    statistics::look_for_recorder();
+    SlowPath path;
+    void* longer = extend(*entry.span(), bytes, path);
+    if (longer == nullptr) longer = move(*entry.span(), bytes, path);
+    tell(path);
+    return longer;
+}
+
+// Counted as bytes of the block that was allocated, not as another block.
+void* Pool::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
+    const std::size_t before = span.bytes();
+    if (!large_.extend(span, bytes, path)) return nullptr;
+    const std::size_t more = span.bytes() - before;
+    span.requested_bytes.store(bytes, std::memory_order_relaxed);
+    count_large([&](LargeCounters& counted, blocks::Cache* cache) {
+        hold(cache, more);
+        add(counted.requested_bytes, bytes - before);
+        add(counted.allocated_bytes, more);
+        if (cache == nullptr) statistics::count_shared_large_growth(bytes - before, more);
+    });
+    void* const block = heap_.space().address_of(span.first_page);
+    statistics::record(TraceAction::resize, id(), block, bytes);
+    return block;
+}
+
+// Counted as one block that was freed and another, of which only the difference was added.
+void* Pool::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
+    const std::size_t before = span.bytes();
+    void* const old = heap_.space().address_of(span.first_page);
+    Span* const left = large_.move(span, bytes, path);
+    if (left == nullptr) return nullptr;
+    statistics::record(TraceAction::deallocate, id(), old, before);
+    heap_.take_left(*left);
+    span.requested_bytes.store(bytes, std::memory_order_relaxed);
+    count_large([&](LargeCounters& counted, blocks::Cache* cache) {
+        hold(cache, span.bytes() - before);
+        add_release(counted.deallocations, 1);
+        add_release(counted.deallocated_bytes, before);
+        add(counted.requested_bytes, bytes);
+        add(counted.allocations, 1);
+        add(counted.allocated_bytes, span.bytes());
+        if (cache == nullptr) {
+            statistics::count_shared_large_deallocation(before);
+            statistics::count_shared_large_allocation(bytes, span.bytes());
+        }
+    });
+    void* const block = heap_.space().address_of(span.first_page);
+    statistics::record(TraceAction::allocate, id(), block, bytes, smallest_block_bytes);
+    return block;
 }
 
 template <class Function>

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <new>
 #include <vector>
@@ -129,6 +131,26 @@ void try_small_steps() {
     std::free(p);
 }
 
+// Neither has room behind it, so their pages move.
+void try_two_by_turns() {
+    constexpr size_t step = 4 << 20;
+    char* blocks[2] = {};
+    for (size_t bytes = step; bytes <= 20 * step; bytes += step) {
+        for (char*& block : blocks) {
+            block = static_cast<char*>(std::realloc(hidden(block), bytes));
+            std::memset(block + bytes - step, static_cast<int>(bytes / step), step);
+        }
+    }
+    for (char* const block : blocks) {
+        size_t kept = 0;
+        for (size_t at = 0; at < 20 * step; at += 1024) {
+            if (block[at] == static_cast<char>(at / step + 1)) ++kept;
+        }
+        expect(kept == 20 * step / 1024, "what was written stays", kept);
+        std::free(block);
+    }
+}
+
 template <class Function>
 void expect_error(int wanted, const char* what, Function function) {
     errno = 0;
@@ -207,6 +229,7 @@ int main() {
     }
     try_realloc();
     try_small_steps();
+    try_two_by_turns();
     try_errors();
     try_new_too_large();
     try_small_rules();

@@ -159,6 +159,17 @@ TEST_P(PoolInScope, PeakOfLargeBlocksIsExact) {
     EXPECT_EQ(figures_of_scope(own_name("large peak ")).peak_bytes, 3 * mib);
 }
 
+TEST_P(PoolInScope, PeakHasALargeBlockAtItsLongest) {
+    MemoryPool pool(options());
+    {
+        const StatisticsScope scope(own_name("longest "));
+        void* block = pool.allocate(mib);
+        block = pool.reallocate(block, mib, 3 * mib);
+        pool.deallocate(block, 3 * mib);
+    }
+    EXPECT_EQ(figures_of_scope(own_name("longest ")).peak_bytes, 3 * mib);
+}
+
 TEST_P(PoolInScope, PeakLagsByWhatTheMagazinesHoldAtMost) {
     MemoryPool pool(options());
     constexpr std::size_t true_peak = 32 * mib, most_in_magazines = 4 * mib;

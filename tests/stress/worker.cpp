@@ -137,6 +137,9 @@ void Worker::reallocate(Holding& holding) {
     PoolUnderStress& under_stress = *round_.pools[holding.pool];
     const std::size_t bytes = size(under_stress.largest_bytes);
     verify(holding);
+    const bool has_pages = holding.asked > detail::largest_block_bytes;
+    const std::size_t usable =
+        has_pages ? under_stress.pool.usable_size(holding.p) : detail::largest_block_bytes;
     end(holding);
     void* moved = nullptr;
     try {
@@ -153,6 +156,8 @@ void Worker::reallocate(Holding& holding) {
         ++totals_[holding.pool].deallocations;
         ++totals_[holding.pool].allocations;
         totals_[holding.pool].requested += bytes;
+    } else if (bytes > usable) {
+        totals_[holding.pool].requested += bytes - usable;
     }
     holding.p = moved;
     holding.asked = bytes;

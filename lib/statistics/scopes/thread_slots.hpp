@@ -141,6 +141,16 @@ inline void count_shared_large_deallocation(std::size_t bytes) noexcept {
     count_beside_slow(counted);
 }
 
+/// The same for a block of whole pages that became longer by `bytes`.
+inline void count_shared_large_growth(std::size_t requested_bytes, std::size_t bytes) noexcept {
+    if (!has_open_scope()) [[likely]]
+        return;
+    ThreadSums counted;
+    counted.requested_bytes = requested_bytes;
+    counted.large_allocated_bytes = bytes;
+    count_beside_slow(counted);
+}
+
 /// Around a fork, before the segment's `before_fork` and after its handlers: the child's scopes
 /// count in the child's segment.
 void lock_thread_slots() noexcept;

@@ -1,0 +1,113 @@
+// Pool::lengthen: blocks of whole pages that grow without a copy.
+
+#include <tensorpool/memory_pool.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "platform/platform.hpp"
+#include "pool/check_levels.hpp"
+
+namespace tensorpool {
+namespace {
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+
+class PoolLengthen : public ::testing::TestWithParam<Checks> {
+protected:
+    unsigned char* filled_block(std::size_t bytes, int value) {
+        void* const block = pool_.allocate(bytes);
+        std::memset(block, value, bytes);
+        return static_cast<unsigned char*>(block);
+    }
+    static bool is_filled(const void* block, std::size_t bytes, unsigned char value) {
+        const auto* const begin = static_cast<const unsigned char*>(block);
+        for (std::size_t i = 0; i != bytes; ++i) {
+            if (begin[i] != value) return false;
+        }
+        return true;
+    }
+
+    MemoryPool pool_{PoolOptions{.checks = GetParam()}};
+};
+
+INSTANTIATE_TEST_SUITE_P(Checks, PoolLengthen, testing::all_check_levels(), testing::name_of_level);
+
+TEST_P(PoolLengthen, BlockStaysWhereWhatLiesBehindItIsFree) {
+    unsigned char* const block = filled_block(mib, 5);
+    void* const behind = pool_.allocate(mib);
+    pool_.deallocate(behind, mib);
+    EXPECT_EQ(pool_.reallocate(block, mib, 2 * mib), block);
+    EXPECT_TRUE(is_filled(block, mib, 5));
+    EXPECT_EQ(pool_.usable_size(block), 2 * mib);
+    pool_.deallocate(block, 2 * mib);
+    EXPECT_EQ(pool_.get_total_allocated(), 0U);
+}
+
+TEST_P(PoolLengthen, GrowthInPlaceIsCountedAsBytesOfTheSameBlock) {
+    void* const block = pool_.allocate(mib);
+    const PoolStatistics before = pool_.statistics();
+    ASSERT_EQ(pool_.reallocate(block, mib, 2 * mib), block);
+    const PoolStatistics after = pool_.statistics();
+    EXPECT_EQ(after.large.allocations, before.large.allocations);
+    EXPECT_EQ(after.in_use_bytes, before.in_use_bytes + mib);
+    EXPECT_EQ(after.requested_bytes, before.requested_bytes + mib);
+    EXPECT_EQ(after.peak_in_use_bytes, after.in_use_bytes);
+    pool_.deallocate(block, 2 * mib);
+    EXPECT_EQ(pool_.statistics().in_use_bytes, 0U);
+}
+
+TEST_P(PoolLengthen, BlockWithoutRoomBehindItMovesWithoutASecondCopy) {
+    if (!platform::can_move_memory()) GTEST_SKIP() << "this system moves no memory";
+    unsigned char* const block = filled_block(8 * mib, 5);
+    void* const behind = pool_.allocate(100 * kib);
+    const PoolStatistics before = pool_.statistics();
+    void* const moved = pool_.reallocate(block, 8 * mib, 12 * mib);
+    EXPECT_NE(moved, block);
+    EXPECT_TRUE(is_filled(moved, 8 * mib, 5));
+    EXPECT_FALSE(pool_.owns(block));
+    const PoolStatistics after = pool_.statistics();
+    EXPECT_EQ(after.large.allocations, before.large.allocations + 1);
+    EXPECT_EQ(after.large.deallocations, before.large.deallocations + 1);
+    EXPECT_EQ(after.in_use_bytes, before.in_use_bytes + 4 * mib);
+    EXPECT_LT(after.peak_in_use_bytes, after.in_use_bytes + mib) << "never both at once";
+    EXPECT_LE(after.peak_capacity_bytes, before.capacity_bytes + 4 * mib);
+    std::memset(moved, 6, 12 * mib);
+    pool_.deallocate(moved, 12 * mib);
+    pool_.deallocate(behind, 100 * kib);
+    EXPECT_EQ(pool_.statistics().in_use_bytes, 0U);
+    EXPECT_NE(pool_.trim(), 0U);
+    EXPECT_EQ(pool_.get_total_capacity(), 0U);
+}
+
+TEST_P(PoolLengthen, BlocksThatGrowByTurnsKeepTheirContent) {
+    std::vector<void*> blocks(3);
+    std::vector<std::size_t> sizes(3, mib);
+    for (std::size_t i = 0; i != 3; ++i) blocks[i] = filled_block(mib, static_cast<int>(i));
+    for (unsigned round = 0; round != 12; ++round) {
+        for (std::size_t i = 0; i != 3; ++i) {
+            const std::size_t bytes = sizes[i] + mib + 100 * round;
+            blocks[i] = pool_.reallocate(blocks[i], sizes[i], bytes);
+            ASSERT_TRUE(is_filled(blocks[i], sizes[i], static_cast<unsigned char>(i)));
+            std::memset(blocks[i], static_cast<int>(i), bytes);
+            sizes[i] = bytes;
+        }
+    }
+    for (std::size_t i = 0; i != 3; ++i) pool_.deallocate(blocks[i], sizes[i]);
+    EXPECT_EQ(pool_.get_total_allocated(), 0U);
+}
+
+TEST(PoolLengthenLimit, GrowthBeyondMaxAllocationIsRefusedAndCounted) {
+    MemoryPool pool(PoolOptions{.max_allocation = 2 * mib});
+    void* const block = pool.allocate(mib);
+    EXPECT_THROW((void)pool.reallocate(block, mib, 3 * mib), AllocationError);
+    EXPECT_EQ(pool.usable_size(block), mib);
+    EXPECT_EQ(pool.statistics().failures, 1U);
+    pool.deallocate(block, mib);
+}
+
+}  // namespace
+}  // namespace tensorpool
