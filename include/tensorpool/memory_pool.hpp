@@ -154,6 +154,8 @@ struct TENSORPOOL_API GlobalPool {
     /// The block at `p` with room for `bytes` and its content, without a copy: at the same address or,
     /// its pages moved, at another. nullptr, and it is as it was, where that cannot be had.
     static void* lengthen(void* p, std::size_t bytes) noexcept;
+    /// False where `p`, which lies in `pool_addresses`, lies in what others mapped there.
+    static bool deallocate(void* p) noexcept;
 
 private:
     /// nullptr when it cannot be made ready.

@@ -23,9 +23,9 @@ public:
     static constexpr unsigned no_number = ~0U;
     /// The global pool's, set aside: its inline fast path knows it before the pool is set up.
     static constexpr unsigned global_number = 0;
-    /// Pool numbers are smaller: the page map and the address space have 16 bits for them, and two
-    /// values stand for no pool.
-    static constexpr unsigned most_pools = 65'534;
+    /// Pool numbers are smaller: the page map and the address space have 16 bits for them, of which
+    /// the latter takes three values for other things.
+    static constexpr unsigned most_pools = pages::AddressSpace::most_pools;
 
     /// Lets threads attach. From now on a fork takes the pool's locks.
     void enter(BucketSet& set) noexcept;

@@ -75,9 +75,9 @@ void* lengthen_in_pool(void* p, std::size_t bytes) noexcept {
 
 void free_in_pool(void* p) noexcept {
     if (is_inside_pool()) [[unlikely]]
-        return free_when_outside(p);
+        return is_of_pool(p) ? free_when_outside(p) : next_free(p);
     const Visit visit;
-    get_global_memory_pool().deallocate(p);
+    if (!GlobalPool::deallocate(p)) next_free(p);
 }
 
 }  // namespace tensorpool::interpose

@@ -14,7 +14,7 @@ inline void* allocate(std::size_t bytes) noexcept {
 }
 
 inline void deallocate(void* p) noexcept {
-    return is_of_pool(p) ? free_in_pool(p) : next_free(p);
+    return may_be_of_pool(p) ? free_in_pool(p) : next_free(p);
 }
 
 inline std::size_t usable_size(void* p) noexcept {

@@ -25,7 +25,7 @@ PageHeap::PageHeap(AddressSpace& space, statistics::CommitBudget& budget, unsign
 
 PageHeap::~PageHeap() {
     budget_.give_back(capacity());
-    space_.take_back(number_);
+    space_.take_back(number_, loans_);
 }
 
 Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
@@ -47,6 +47,7 @@ Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
         const std::lock_guard guard(mutex_);
         tell_free(path.refusal);
     }
+    lend_back();
     return nullptr;
 }
 

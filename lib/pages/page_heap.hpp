@@ -86,12 +86,14 @@ public:
     /// Commits until capacity is at least `bytes`, and touches all that is free. False, and nothing
     /// changed, when that is refused. Others are served while it touches.
     bool reserve(std::size_t bytes, SlowPath& path) noexcept;
-    /// Gives back all that is free; returns the bytes.
+    /// Gives back all that is free, and lends its addresses back; returns the bytes.
     std::size_t trim(Changes& changes) noexcept;
     /// Gives back up to so many free bytes, but none that `reserve` prepared.
     void give_back(std::size_t bytes, Changes& changes) noexcept;
     /// Gives back what was not needed for a whole period, if one has just ended. True then.
     bool keep_to_retention(Changes& changes) noexcept;
+    /// Lends the addresses of cold memory back, as far as they are whole granules.
+    void lend_back() noexcept;
     /// The number of the present period.
     std::uint32_t period() const noexcept { return retention_.period(); }
     /// How far capacity may grow from now on; 0: no limit. What `reserve` prepared above it may be
@@ -148,13 +150,20 @@ private:
     void touch_free() noexcept;  // takes the lock itself
     Place cheapest_place(const PageRequest& request) noexcept;
     Place place_beside(Span& cold, const PageRequest& request) noexcept;
-    bool borrow(PageCount pages, Refusal& refusal) noexcept;
     bool commit_place(Place place, Surplus surplus, SlowPath& path) noexcept;
     std::size_t wanted_bytes(Place place, Surplus surplus, SlowPath& path) const noexcept;
     bool commit_run(Span& cold, PageRun run) noexcept;
+    bool commit_alone(Span& cold, PageRun run) noexcept;
     bool isolate(Span& cold, PageRun run) noexcept;
     void ask_for_huge_pages(Span& extent) noexcept;
     void count_growth(std::size_t bytes) noexcept;
+
+    // page_heap_lending.cpp: addresses. The lock is held, but for the last.
+    bool borrow(PageCount pages, PageCount alignment, Refusal& refusal) noexcept;
+    void note_loan(PageRun run) noexcept;
+    void collect_cold(SpanList& leaving) noexcept;
+    static PageRun granules_in(const Span& extent) noexcept;
+    void return_addresses(SpanList& leaving) noexcept;
 
     // page_heap_moving.cpp. The lock is held.
     Span* commit_behind(const Span& span, PageCount pages, SlowPath& path) noexcept;
@@ -168,6 +177,24 @@ private:
     std::size_t drop(SpanList& leaving, Changes& changes) noexcept;
     Span* keep_front(Span& extent, PageCount pages) noexcept;
     std::uint64_t period_ns() const noexcept;
+
+    // While it lives, free memory is touched without the lock: its addresses stay the heap's.
+    class Touching {
+    public:
+        explicit Touching(PageHeap& heap) noexcept : heap_(heap) {
+            const std::lock_guard guard(heap.mutex_);
+            ++heap.touching_;
+        }
+        ~Touching() {
+            const std::lock_guard guard(heap_.mutex_);
+            --heap_.touching_;
+        }
+        Touching(const Touching&) = delete;
+        Touching& operator=(const Touching&) = delete;
+
+    private:
+        PageHeap& heap_;
+    };
 
     AddressSpace& space_;
     statistics::CommitBudget& budget_;
@@ -184,6 +211,8 @@ private:
     // What `reserve` prepared: retention does not take capacity below it.
     std::size_t floor_ = 0;
     std::size_t max_capacity_;  // 0: none
+    PageRun loans_ = {};        // all that was ever lent to it lies in there
+    unsigned touching_ = 0;     // threads that do
 };
 
 }  // namespace tensorpool::pages

@@ -2,6 +2,7 @@
 
 #include "base/alignment.hpp"
 #include "pages/page_heap.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 
@@ -10,7 +11,9 @@ std::size_t PageHeap::trim(Changes& changes) noexcept {
         const std::lock_guard guard(mutex_);
         floor_ = 0;
     }
-    return shed(SIZE_MAX, changes);
+    const std::size_t bytes = shed(SIZE_MAX, changes);
+    lend_back();
+    return bytes;
 }
 
 void PageHeap::give_back(std::size_t bytes, Changes& changes) noexcept {
@@ -32,6 +35,8 @@ bool PageHeap::keep_to_retention(Changes& changes) noexcept {
         retention_.begin(now, period_ns(), hot_.total_pages() * page_bytes - unneeded);
     }
     if (unneeded != 0) give_back(unneeded, changes);
+    // Where addresses are scarce others of this process may want them.
+    if (platform::available_address_space() != SIZE_MAX) lend_back();
     return true;
 }
 

@@ -41,7 +41,7 @@ bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
         const auto pages = static_cast<PageCount>(base::ceil_divide(missing, page_bytes));
         Span* cold = cold_.find(pages, 1);
         if (cold == nullptr) {
-            if (!borrow(pages, path.refusal)) return false;
+            if (!borrow(pages, 1, path.refusal)) return false;
             cold = cold_.find(pages, 1);
         }
         if (!commit_place({cold, cold->first_page, pages}, Surplus::no, path)) {
@@ -57,6 +57,7 @@ bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
 // A few extents at a time, from the lowest address up. Others may take them meanwhile, or give them
 // back: a touch changes no content, and is refused only where that takes the access.
 void PageHeap::touch_free() noexcept {
+    const Touching touching(*this);
     std::array<PageRun, 64> runs;
     for (PageNumber from = 0;;) {
         std::unique_lock lock(mutex_);
@@ -81,7 +82,7 @@ void PageHeap::limit_capacity(std::size_t bytes) noexcept {
 bool PageHeap::grow(const PageRequest& request, SlowPath& path) noexcept {
     Place place = cheapest_place(request);
     if (place.cold == nullptr) {
-        if (!borrow(request.pages + request.alignment - 1, path.refusal)) return false;
+        if (!borrow(request.pages, request.alignment, path.refusal)) return false;
         place = cheapest_place(request);
     }
     // Where an alignment is rare and large, nothing else will come to lie behind the span.
@@ -119,37 +120,6 @@ PageHeap::Place PageHeap::place_beside(Span& cold, const PageRequest& request) n
     const PageNumber first = std::max(begin, cold.first_page);
     const PageNumber end = std::min(begin + request.pages, cold.end_page());
     return {&cold, first, begin == joined.end_page() ? 0 : end - first};
-}
-
-bool PageHeap::borrow(PageCount pages, Refusal& refusal) noexcept {
-    Span* const cold = spans_.make();
-    if (cold == nullptr) {
-        refusal = no_records();
-        return false;
-    }
-    const PageRun run = space_.lend(number_, pages, space_.usual_loan());
-    if (run.count == 0) {
-        spans_.destroy(cold);
-        refusal = {"address space", bytes_of(space_.map().page_count())};
-        refusal.advice =
-            "no run of addresses is long enough: fewer pools or larger blocks would "
-            "help, or a higher `ulimit -v` when the program starts";
-        return false;
-    }
-    cold->first_page = run.first;
-    cold->pages = run.count;
-    cold->clean = true;
-    void* const address = space_.address_of(run.first);
-    if (options_.numa.placement == NumaPolicy::Placement::prefer) {
-        platform::prefer_numa_node(address, cold->bytes(), options_.numa.node);
-    } else if (options_.numa.placement == NumaPolicy::Placement::interleave) {
-        platform::interleave_numa_nodes(address, cold->bytes());
-    }
-    detail::add(totals_.reserved_bytes, cold->bytes());
-    base::raise_to(totals_.peak_reserved_bytes,
-                   totals_.reserved_bytes.load(std::memory_order_relaxed));
-    add_extent(*cold, PageKind::extent_cold);
-    return true;
 }
 
 bool PageHeap::commit_place(Place place, Surplus surplus, SlowPath& path) noexcept {
@@ -198,20 +168,27 @@ std::size_t PageHeap::wanted_bytes(Place place, Surplus surplus, SlowPath& path)
 }
 
 bool PageHeap::commit_run(Span& cold, PageRun run) noexcept {
-    if (!isolate(cold, run)) return false;
+    if (!commit_alone(cold, run)) return false;
     if (options_.huge_pages == HugePages::always) ask_for_huge_pages(cold);
     add_extent(cold, PageKind::extent_hot);
     return true;
 }
 
-// Commits the run and makes it the extent, out of its list. What is before and behind it stays cold.
+// Makes the run an extent of its own, out of its list, and commits it.
+bool PageHeap::commit_alone(Span& cold, PageRun run) noexcept {
+    if (!isolate(cold, run)) return false;
+    if (space_.commit(run)) return true;
+    add_extent(cold, PageKind::extent_cold);
+    return false;
+}
+
+// The extent becomes the run, out of its list. What is before and behind it stays cold.
 bool PageHeap::isolate(Span& cold, PageRun run) noexcept {
     const PageCount before = run.first - cold.first_page;
     const PageCount after = cold.pages - before - run.count;
     Span* const front = before == 0 ? nullptr : spans_.make();
     Span* const back = after == 0 ? nullptr : spans_.make();
-    const bool has_records = (before == 0 || front != nullptr) && (after == 0 || back != nullptr);
-    if (!has_records || !space_.commit(run)) {
+    if ((before != 0 && front == nullptr) || (after != 0 && back == nullptr)) {
         if (front != nullptr) spans_.destroy(front);
         if (back != nullptr) spans_.destroy(back);
         return false;

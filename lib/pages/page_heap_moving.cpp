@@ -60,7 +60,7 @@ Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     }
     const std::size_t grown =
         budget_.take_and_get(more, more, options_.growth.fraction, page_bytes, [&](std::size_t) {
-            return isolate(*to.cold, {to.first, pages});
+            return commit_alone(*to.cold, {to.first, pages});
         });
     if (grown == 0) return nullptr;
     const bool dropped = space_.move(from, to.first);
@@ -91,7 +91,7 @@ PageHeap::Place PageHeap::place_to_move_to(PageRun from, PageCount pages) noexce
     Span* cold = cold_.largest();
     if (cold == nullptr || cold->pages < needed) {
         Refusal ignored;
-        if (!borrow(needed, ignored)) return {};
+        if (!borrow(needed, 1, ignored)) return {};
         cold = cold_.largest();
     }
     const PageCount spare = cold->pages - needed;

@@ -64,23 +64,28 @@ private:
     std::uint64_t word_ = 0;
 };
 
-/// The entries of all pages of the reservation, flat. All pages of a bucket's span have one; of
-/// other spans only the first and the last page, and each granule that begins inside. All other
-/// words are zero. Entries of a span in use do not change, so its holder reads them without a lock.
+/// The entries of all pages up to the highest that was ever lent, flat. All pages of a bucket's
+/// span have one; of other spans only the first and the last page, and each granule that begins
+/// inside. All other words are zero. Entries of a span in use do not change, so its holder reads
+/// them without a lock.
 class PageMap {
 public:
     using Word = std::atomic<std::uint64_t>;
 
-    /// `entries` and `granules` are zeros to begin with.
-    void set_up(std::uintptr_t base, PageCount pages, Word* entries, Word* granules) noexcept {
+    /// No page has an entry yet.
+    void set_up(std::uintptr_t base, Word* entries, Word* granules) noexcept {
         base_.store(base, std::memory_order_relaxed);
         entries_ = entries;
         granules_ = granules;
-        // Released last: who sees the pages sees the rest.
+    }
+    /// From now on so many pages have entries, which are zeros to begin with, as are the words of
+    /// their granules.
+    void grow(PageCount pages) noexcept {
+        // Released: who sees the pages sees the rest.
         pages_.store(pages, std::memory_order_release);
     }
 
-    /// The entry of the page at `p`, empty outside of the reservation.
+    /// The entry of the page at `p`, empty outside of the map.
     PageEntry at(const void* p) const noexcept {
         // First of all: what is there of the rest is known after it.
         const std::size_t pages = pages_.load(std::memory_order_acquire);
@@ -103,8 +108,8 @@ public:
     void set_granules(const Span& span, PageEntry entry) noexcept;
     /// The first page's entry only: tells whether a large block is in use.
     void set_first(const Span& span, PageEntry entry) noexcept;
-    /// The last page's entry, unless that is the first as well: the holder of a span in use may read
-    /// the first one at any moment.
+    /// The last page's entry, unless that is the first as well: the holder of a span in use may
+    /// read the first one at any moment.
     void clear_last(const Span& span) noexcept;
 
     char* address_of(PageNumber page) const noexcept {
@@ -113,6 +118,10 @@ public:
     PageNumber page_of(const void* p) const noexcept {
         return static_cast<PageNumber>((reinterpret_cast<std::uintptr_t>(p) - base()) >>
                                        page_shift);
+    }
+    /// From the first page's address; more than any page has where `p` lies before it.
+    std::size_t offset_of(const void* p) const noexcept {
+        return reinterpret_cast<std::uintptr_t>(p) - base();
     }
     PageCount page_count() const noexcept { return pages_.load(std::memory_order_acquire); }
     Word* entries() const noexcept { return entries_; }
@@ -125,7 +134,7 @@ private:
     std::atomic<std::uintptr_t> base_ = 0;
     Word* entries_ = nullptr;
     Word* granules_ = nullptr;
-    // Pairs with itself: set_up releases, look-ups acquire. Before set-up it is 0: nothing is ours.
+    // Pairs with itself: `grow` releases, look-ups acquire. At first it is 0: nothing is ours.
     std::atomic<PageCount> pages_ = 0;
 };
 

@@ -42,8 +42,8 @@ struct alignas(64) Span
 
     PageNumber end_page() const noexcept { return first_page + pages; }
     std::size_t bytes() const noexcept { return std::size_t{pages} << page_shift; }
-    /// Whether it shares no page of the system with its neighbours. What is there is not dropped, and
-    /// does not move.
+    /// Whether it shares no page of the system with its neighbours. What is there is not dropped,
+    /// and does not move.
     bool is_of_whole_pages() const noexcept {
         return (std::size_t{first_page | pages} << page_shift) % platform::page_bytes() == 0;
     }

@@ -28,8 +28,14 @@ enum class Access : bool { none, read_zeros };
 /// and to a page, that takes no memory: with `read_zeros` it reads as zeros, otherwise any access
 /// faults. nullptr on failure.
 void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept;
-/// Ends a reservation, or a part of one in whole pages, with all that is committed in it.
-void release(void* address, std::size_t bytes) noexcept;
+/// What became of a reservation at a certain address.
+enum class ReservedAt : std::uint8_t { done, taken, refused };
+/// Reserves these whole pages, which are not accessible, if nothing else lies in any of them:
+/// otherwise they are `taken`. `refused`: the system has no address space left for this process.
+ReservedAt reserve_at(void* address, std::size_t bytes) noexcept;
+/// Ends a reservation, or a part of one in whole pages, with all that is committed in it. False where
+/// the addresses stay reserved.
+bool release(void* address, std::size_t bytes) noexcept;
 
 /// Makes [address, address + bytes) of a reservation readable and writable: zeros, unless it was
 /// committed before and not decommitted since. Committing twice is harmless. False on failure.

@@ -70,9 +70,20 @@ void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept 
     return trim_to_aligned(static_cast<char*>(begin), asked, whole, alignment);
 }
 
-void release(void* address, std::size_t bytes) noexcept {
+// The system takes the address as a hint, and follows it where nothing lies there.
+ReservedAt reserve_at(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    munmap(address, base::align_up(bytes, page_bytes()));
+    void* const begin =
+        mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (begin == MAP_FAILED) return ReservedAt::refused;
+    if (begin == address) return ReservedAt::done;
+    munmap(begin, bytes);
+    return ReservedAt::taken;
+}
+
+bool release(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    return munmap(address, base::align_up(bytes, page_bytes())) == 0;
 }
 
 bool commit(void* address, std::size_t bytes) noexcept {

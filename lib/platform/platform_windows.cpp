@@ -40,7 +40,7 @@ SYSTEM_INFO system_info() noexcept {
     return info;
 }
 
-void* reserve_at(void* address, std::size_t bytes, Access access) noexcept {
+void* reserve_near(void* address, std::size_t bytes, Access access) noexcept {
     // Windows reads zeros only from pages that are committed, so these count towards its limit.
     if (access == Access::read_zeros) {
         return VirtualAlloc(address, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READONLY);
@@ -95,27 +95,31 @@ void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept 
     const LastErrorKeeper last_error_keeper;
     if (bytes == 0 || bytes + alignment < bytes) return nullptr;
     if (alignment <= system_info().dwAllocationGranularity) {
-        return reserve_at(nullptr, bytes, access);
+        return reserve_near(nullptr, bytes, access);
     }
     // A reservation cannot be cut, so a place is looked for and then taken. Another thread may take
     // it in between; one that does so eight times in a row is not to be expected.
     for (int attempt = 0; attempt < 8; ++attempt) {
         void* const place = find_aligned(bytes, alignment);
         if (place == nullptr) return nullptr;
-        if (void* const address = reserve_at(place, bytes, access)) return address;
+        if (void* const address = reserve_near(place, bytes, access)) return address;
     }
     return nullptr;
 }
 
-void release(void* address, std::size_t bytes) noexcept {
+ReservedAt reserve_at(void* address, std::size_t bytes) noexcept {
     const LastErrorKeeper last_error_keeper;
-    if (bytes == 0) return;
-    if (is_whole_reservation(address, bytes)) {
-        VirtualFree(address, 0, MEM_RELEASE);
-        return;
-    }
+    if (reserve_near(address, bytes, Access::none) != nullptr) return ReservedAt::done;
+    return GetLastError() == ERROR_INVALID_ADDRESS ? ReservedAt::taken : ReservedAt::refused;
+}
+
+bool release(void* address, std::size_t bytes) noexcept {
+    const LastErrorKeeper last_error_keeper;
+    if (bytes == 0) return true;
+    if (is_whole_reservation(address, bytes)) return VirtualFree(address, 0, MEM_RELEASE) != 0;
     // Of a part Windows takes back the memory only; its address space stays reserved.
     VirtualFree(address, bytes, MEM_DECOMMIT);
+    return false;
 }
 
 bool commit(void* address, std::size_t bytes) noexcept {

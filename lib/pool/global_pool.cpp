@@ -109,6 +109,14 @@ void* GlobalPool::lengthen(void* p, std::size_t bytes) noexcept {
     return pool == nullptr ? nullptr : pool->lengthen(p, bytes);
 }
 
+bool GlobalPool::deallocate(void* p) noexcept {
+    const pages::AddressSpace& space = pages::address_space();
+    if (space.map().at(p).empty() && !space.is_lent(p)) [[unlikely]]
+        return false;
+    global_pool.pool.deallocate(p);
+    return true;
+}
+
 }  // namespace abi_2
 }  // namespace detail
 

@@ -35,7 +35,8 @@ protected:
     void look_for_all(unsigned bucket) {
         const pages::PageMap& map = pool_.heap.space().map();
         all_.clear();
-        for (pages::PageNumber page = first_page_; page < first_page_ + 20'000; ++page) {
+        const pages::PageNumber end = std::min(first_page_ + 20'000, map.page_count());
+        for (pages::PageNumber page = first_page_; page < end; ++page) {
             const pages::PageEntry entry = map.at(page);
             if (entry.bucket() != bucket || entry.pool_number() != pool_.heap.pool_number())
                 continue;

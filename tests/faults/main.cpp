@@ -26,21 +26,33 @@ using namespace tensorpool::faults;
 constexpr int nothing_was_refused = 2;
 using Scenario = void (*)(Failures);
 
-std::size_t reservation_bytes() {
+// Where all that was ever lent lies.
+std::size_t window_bytes() {
     return pages::address_space().map().page_count() * pages::page_bytes;
 }
 
-// What is mapped beside the reservation and its tables, whose size depends on what was granted: for
-// each page a word, for each granule a word and a lender's number, as in address_space.cpp.
+std::size_t lent_bytes() {
+    const pages::AddressSpace& space = pages::address_space();
+    std::size_t bytes = 0;
+    for (pages::PageNumber page = 0; page < space.map().page_count();
+         page += pages::granule_pages) {
+        if (space.is_lent(space.address_of(page)))
+            bytes += pages::granule_pages * pages::page_bytes;
+    }
+    return bytes;
+}
+
+// What is mapped beside what is lent and its tables, whose size depends on what was granted: for
+// each page a word, for each granule a word and a lender's number, as in address_space.hpp.
 std::size_t record_bytes() {
-    const std::size_t pages = reservation_bytes() / pages::page_bytes;
+    const std::size_t pages = window_bytes() / pages::page_bytes;
     const std::size_t granules = pages / pages::granule_pages;
     const auto whole = [](std::size_t bytes) {
         const std::size_t unit = platform::page_bytes();
         return (bytes + unit - 1) / unit * unit;
     };
     const std::size_t tables = whole(granules * 8) + whole(granules * 2) + whole(pages * 8);
-    return mapped_bytes() - reservation_bytes() - tables;
+    return mapped_bytes() - lent_bytes() - tables;
 }
 
 void check_that_nothing_leaked(Scenario scenario, std::size_t expected_records) {
@@ -53,8 +65,8 @@ void check_that_nothing_leaked(Scenario scenario, std::size_t expected_records) 
                           expected_records);
     }
     const char* const begin = pages::address_space().address_of(0);
-    const std::size_t kept = kept_bytes(begin, reservation_bytes());
-    if (kept != 0) testing::mismatch("%zu B of the reservation were not dropped", kept);
+    const std::size_t kept = kept_bytes(begin, window_bytes());
+    if (kept != 0) testing::mismatch("%zu B of what was lent were not dropped", kept);
     const std::size_t committed = statistics::commit_budget().committed();
     if (committed != 0) testing::mismatch("%zu B still count as committed", committed);
 }

@@ -81,6 +81,11 @@ void* map(void* address, std::size_t bytes, int protection, int flags, int file,
     }
     if (bytes == 0) return fail(EINVAL, MAP_FAILED);
     if (whole(bytes) < bytes) return fail(ENOMEM, MAP_FAILED);
+    if (address != nullptr && is_aligned(address)) {  // a hint, followed where that is free
+        void* const got = map_at(address, whole(bytes), protection, flags, file, offset);
+        if (got == MAP_FAILED || got == address) return got;
+        real()(SYS_munmap, got, whole(bytes));
+    }
     char* const place = reserve_aligned(whole(bytes));
     if (place == nullptr) return MAP_FAILED;
     void* const mapped = map_at(place, whole(bytes), protection, flags | MAP_FIXED, file, offset);

@@ -1,4 +1,4 @@
-// The reservation where the process may not have as much address space as it likes.
+// The window where the process may not have as much address space as it likes.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -33,45 +33,68 @@ bool leave_all_address_space() {
     return setrlimit(RLIMIT_AS, &limit) == 0;
 }
 
-std::size_t reserved_bytes(const AddressSpace& space) {
-    return std::size_t{space.map().page_count()} * page_bytes;
+/// Lends by the usual loans until that is refused; pages.
+PageCount lend_all(AddressSpace& space) {
+    PageCount lent = 0;
+    for (;;) {
+        const PageCount usual = space.usual_loan(lent * page_bytes);
+        const PageCount count = space.lend(1, granule_pages, usual).count;
+        if (count == 0) return lent;
+        lent += count;
+    }
 }
 
-TEST(AddressSpaceUnderALimit, WithoutOneReservesATebibyteOrWhatTheSystemGrants) {
+TEST(AddressSpaceUnderALimit, WithoutOneTheWindowIsEightTebibytesOrWhatTheSystemHas) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
+        const std::size_t before = platform::available_address_space();
         if (space.lend(1, 1, 1).count == 0) return false;
-        return reserved_bytes(space) <= (std::size_t{1} << 40) &&
-               reserved_bytes(space) >= 1024 * mib;
+        const std::size_t window = std::size_t{space.most_pages()} * page_bytes;
+        return before >= platform::available_address_space() &&
+               window <= (std::size_t{8} << 40) && window >= 1024 * mib;
     }));
 }
 
-TEST(AddressSpaceUnderALimit, TakesAtMostHalfOfWhatIsLeftAndLendsAllOfIt) {
+TEST(AddressSpaceUnderALimit, AlmostAllThatIsLeftCanBeLent) {
     for (const std::size_t left : {100 * mib, 2000 * mib, 40'000 * mib}) {
         EXPECT_TRUE(holds_in_child([left] {
             static AddressSpace space;
             if (!leave_address_space(left)) return false;
-            const std::size_t before = platform::available_address_space();
-            const PageCount loan = space.usual_loan();
-            const std::size_t taken = before - platform::available_address_space();
-            // The tables beside the page map are small.
-            if (taken > left / 2 + left / 100 || reserved_bytes(space) * 8 < left) return false;
-            PageCount lent = 0;
-            while (const PageCount count = space.lend(1, granule_pages, loan).count) lent += count;
-            return lent == space.map().page_count();
+            return lend_all(space) * page_bytes >= left / 100 * 97;
         })) << left / mib
             << " MiB left";
     }
 }
 
+TEST(AddressSpaceUnderALimit, ALoanIsAtMostASixteenthOfWhatIsLeft) {
+    EXPECT_TRUE(holds_in_child([] {
+        static AddressSpace space;
+        if (!leave_address_space(320 * mib)) return false;
+        const std::size_t loan = space.usual_loan(0) * page_bytes;
+        return loan <= 20 * mib && loan >= 16 * mib;
+    }));
+}
+
+TEST(AddressSpaceUnderALimit, WhatIsTakenBackCanBeUsedForOtherThings) {
+    EXPECT_TRUE(holds_in_child([] {
+        static AddressSpace space;
+        if (!leave_address_space(500 * mib)) return false;
+        lend_all(space);
+        if (platform::map(100 * mib, platform::page_bytes()) != nullptr) return false;
+        space.take_back(1);
+        return platform::map(400 * mib, platform::page_bytes()) != nullptr;
+    }));
+}
+
 TEST(AddressSpaceUnderALimit, RefusesToLendWithoutRoomAndWorksOnceThereIs) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
-        if (!leave_address_space(8 * mib)) return false;
+        if (!leave_address_space(mib)) return false;
         if (space.lend(1, 1, 1).count != 0 || space.map().page_count() != 0) return false;
-        if (space.usual_loan() != granule_pages || space.is_lent_to(1, &space)) return false;
+        if (space.usual_loan(0) != granule_pages || space.is_lent_to(1, &space)) return false;
         space.take_back(1);
-        return leave_all_address_space() && space.lend(1, 1, 1).count != 0;
+        return leave_all_address_space() && space.lend(1, 1, 1).count != 0 &&
+               lend_all(space) * page_bytes >= 1024 * mib;
     }));
 }
 

@@ -49,7 +49,7 @@ TEST_F(AddressSpaceTest, LendsWholeGranules) {
 TEST_F(AddressSpaceTest, LendsWhatIsWantedOrElseWhatIsNeeded) {
     EXPECT_EQ(space.lend(one, 1, 4 * granule_pages).count, 4 * granule_pages);
     EXPECT_EQ(space.lend(one, 5 * granule_pages, 1).count, 5 * granule_pages);
-    EXPECT_EQ(space.lend(one, 1, space.map().page_count()).count, granule_pages)
+    EXPECT_EQ(space.lend(one, 1, space.most_pages()).count, granule_pages)
         << "part of it is lent already";
 }
 
@@ -60,6 +60,7 @@ TEST_F(AddressSpaceTest, ShowsOthersWhereItLies) {
     EXPECT_TRUE(range.contains(space.address_of(0)));
     EXPECT_FALSE(range.contains(space.address_of(0) - 1));
     const char* const end = space.address_of(space.map().page_count());
+    EXPECT_GE(end, space.address_of(end_of(run)));
     EXPECT_TRUE(range.contains(end - 1));
     EXPECT_FALSE(range.contains(end));
     EXPECT_FALSE(range.contains(&run));
@@ -75,11 +76,13 @@ TEST(AddressRange, HoldsNothingBeforeItIsSet) {
     EXPECT_TRUE(range.contains(reinterpret_cast<void*>(0x1000)));
     EXPECT_TRUE(range.contains(reinterpret_cast<void*>(0x100F)));
     EXPECT_FALSE(range.contains(reinterpret_cast<void*>(0x1010)));
+    range.set(0x1000, 32);
+    EXPECT_TRUE(range.contains(reinterpret_cast<void*>(0x1010)));
 }
 
 TEST_F(AddressSpaceTest, RefusesMoreThanThereIs) {
     lend(one, 1);
-    EXPECT_EQ(lend(one, space.map().page_count() + 1).count, 0U);
+    EXPECT_EQ(lend(one, space.most_pages()).count, 0U);
     EXPECT_EQ(lend(one, PageCount{1} << 31).count, 0U);
     EXPECT_NE(lend(one, 1).count, 0U);
 }
@@ -163,6 +166,8 @@ TEST_F(AddressSpaceTest, TellsToWhomAnAddressIsLent) {
     EXPECT_FALSE(space.is_lent_to(one, &run));
     EXPECT_FALSE(space.is_lent_to(one, address_of(0) - 1));
     EXPECT_FALSE(space.is_lent_to(one, address_of(space.map().page_count())));
+    EXPECT_FALSE(space.is_lent(address_of(space.map().page_count())));
+    EXPECT_FALSE(space.is_lent(&run));
 }
 
 TEST_F(AddressSpaceTest, DecommittedPagesReadAsZerosAndTheirNeighboursStay) {
@@ -197,12 +202,87 @@ TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesInsideOnly) {
     }
 }
 
-TEST_F(AddressSpaceTest, UsualLoanIsAThousandthInWholeGranules) {
-    const PageCount loan = space.usual_loan();
-    EXPECT_EQ(loan % granule_pages, 0U);
-    EXPECT_GE(loan, granule_pages);
-    EXPECT_LE(loan, std::max(granule_pages, space.map().page_count() / 1024));
-    EXPECT_LE(loan * page_bytes, std::size_t{1} << 30);
+TEST_F(AddressSpaceTest, UsualLoanDoublesWhatAPoolHasFrom64MibTo1Gib) {
+    if (platform::available_address_space() != SIZE_MAX) GTEST_SKIP() << "addresses are limited";
+    constexpr std::size_t mib = std::size_t{1} << 20;
+    const auto loan = [this](std::size_t lent_mib) {
+        return space.usual_loan(lent_mib * mib) * page_bytes / mib;
+    };
+    EXPECT_EQ(loan(0), 64U);
+    EXPECT_EQ(loan(64), 64U);
+    EXPECT_EQ(loan(128), 128U);
+    EXPECT_EQ(loan(512), 512U);
+    EXPECT_EQ(loan(10'000), 1024U);
+    EXPECT_EQ(loan(129), 128U) << "whole granules";
+}
+
+TEST_F(AddressSpaceTest, LoanBeginsAtAMultipleOfItsAlignment) {
+    lend(one, 1);
+    for (const PageCount alignment : {1U, granule_pages, 4 * granule_pages, 128 * granule_pages}) {
+        const PageRun run = space.lend(one, 1, 1, alignment);
+        EXPECT_EQ(run.count, granule_pages) << "no more than is needed";
+        EXPECT_EQ(run.first % alignment, 0U);
+    }
+}
+
+TEST_F(AddressSpaceTest, PartOfALoanCanBeTakenBack) {
+    const PageRun run = lend(one, 5 * granule_pages);
+    ASSERT_TRUE(space.commit(run));
+    std::memset(address_of(run.first), 1, run.count * page_bytes);
+    const PageRun middle{run.first + granule_pages, 2 * granule_pages};
+    space.take_back(one, middle);
+    EXPECT_FALSE(space.is_lent(address_of(middle.first)));
+    EXPECT_TRUE(space.is_lent_to(one, address_of(end_of(middle))));
+    EXPECT_EQ(address_of(middle.first - 1)[0], 1);
+    EXPECT_EQ(address_of(end_of(middle))[0], 1);
+    EXPECT_EQ(lend(other, 2 * granule_pages).first, middle.first);
+    ASSERT_TRUE(space.commit(middle));
+    EXPECT_EQ(address_of(middle.first)[0], 0);
+}
+
+TEST_F(AddressSpaceTest, NothingIsReservedAhead) {
+    lend(one, 1);
+    const PageNumber beyond = space.map().page_count() + granule_pages;
+    ASSERT_EQ(platform::reserve_at(address_of(beyond), granule_pages * page_bytes),
+              platform::ReservedAt::done);
+    platform::release(address_of(beyond), granule_pages * page_bytes);
+}
+
+// In a child: what is noted of others stays noted while there are other addresses.
+TEST_F(AddressSpaceTest, LoansGoAroundWhatOthersHaveMapped) {
+    EXPECT_TRUE(holds_in_child([this] {
+        const PageRun before = lend(one, granule_pages);
+        const PageNumber planted = end_of(before) + 3 * granule_pages;
+        const std::size_t bytes = platform::page_bytes();
+        if (platform::reserve_at(address_of(planted), bytes) != platform::ReservedAt::done ||
+            !platform::commit(address_of(planted), bytes)) {
+            return false;
+        }
+        address_of(planted)[0] = 5;
+        const PageRun wide = lend(one, 4 * granule_pages);
+        const PageRun fits = lend(other, 3 * granule_pages);
+        return wide.first > planted && fits.first == end_of(before) &&
+               !space.is_lent(address_of(planted)) && space.is_lent(address_of(fits.first)) &&
+               address_of(planted)[0] == 5;
+    }));
+}
+
+TEST_F(AddressSpaceTest, WhatOthersHaveUnmappedIsLentBeforeARefusal) {
+    if (platform::available_address_space() != SIZE_MAX) GTEST_SKIP() << "addresses are limited";
+    EXPECT_TRUE(holds_in_child([this] {
+        lend(one, 1);
+        const PageCount lent = space.map().page_count();
+        while (lend(one, 5 * granule_pages).first < lent) {
+        }
+        const PageCount rest = space.most_pages() - space.map().page_count();
+        if (lend(one, rest - 7 * granule_pages).count == 0) return false;
+        char* const planted = space.address_of(space.most_pages() - 4 * granule_pages);
+        const std::size_t bytes = platform::page_bytes();
+        if (platform::reserve_at(planted, bytes) != platform::ReservedAt::done) return false;
+        if (lend(one, 5 * granule_pages).count != 0) return false;
+        platform::release(planted, bytes);
+        return lend(one, 5 * granule_pages).count != 0;
+    }));
 }
 
 TEST_F(AddressSpaceTest, PagesAlignedByNumberAreAlignedByAddress) {
@@ -214,13 +294,14 @@ TEST_F(AddressSpaceTest, PagesAlignedByNumberAreAlignedByAddress) {
 }
 
 TEST_F(AddressSpaceTest, LoanWithoutAPageMapIsRefusedAndTriedAgainLater) {
-    const PageRun first = lend(one, granule_pages);
+    lend(one, granule_pages);
+    const PageCount more = space.map().page_count() + granule_pages;
     {
         const Failing failing(SystemCall::commit_records);
-        EXPECT_EQ(lend(other, granule_pages).count, 0U);
-        EXPECT_FALSE(space.is_lent_to(other, address_of(end_of(first))));
+        EXPECT_EQ(lend(other, more).count, 0U);
+        EXPECT_LT(space.map().page_count(), more);
     }
-    EXPECT_EQ(lend(other, granule_pages).first, end_of(first));
+    EXPECT_EQ(lend(other, more).count, more);
 }
 
 TEST_F(AddressSpaceTest, EntriesAreClearedEvenWhereTheirMemoryCannotBeDropped) {

@@ -71,6 +71,15 @@ extern "C" TENSORPOOL_NOT_WATCHED void* mmap(void* address, std::size_t bytes, i
         syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
 }
 
+extern "C" TENSORPOOL_NOT_WATCHED int munmap(void* address, std::size_t bytes) noexcept {
+    using namespace tensorpool::testing;
+    if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) && is_in_reservation(address) &&
+        is_refused(address, SystemCall::decommit_pages, SystemCall::decommit_pages)) {
+        return -1;
+    }
+    return static_cast<int>(syscall(SYS_munmap, address, bytes));
+}
+
 extern "C" TENSORPOOL_NOT_WATCHED int getpagesize() noexcept {
     const int claimed = tensorpool::testing::claimed_page_bytes;
     return claimed != 0 ? claimed : static_cast<int>(getauxval(AT_PAGESZ));

@@ -68,7 +68,7 @@ TEST_P(PageHeapAtRandom, AgreesWithTheModelWhereLittleIsRetained) {
 }
 
 TEST_P(PageHeapAtRandom, AgreesWithTheModelAcrossSeveralLoans) {
-    const PageCount loan = address_space().usual_loan();
+    const PageCount loan = address_space().usual_loan(0);
     const HeapHabits habits{.allocate = 400, .most_pages = loan / 2, .most_alignment = 4096};
     EXPECT_EQ(run(plain_options(), habits, GetParam(), 200), "");
 }

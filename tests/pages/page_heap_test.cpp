@@ -149,7 +149,7 @@ TEST(PageHeap, TwoHeapsNeverJoinEachOthersPages) {
     TestHeap one(plain_options(), 1000);
     TestHeap other(plain_options(), 1001);
     // Whole loans, so that they lie side by side.
-    const PageCount loan = address_space().usual_loan();
+    const PageCount loan = address_space().usual_loan(0);
     Span* const a = one.allocate(loan);
     Span* const b = other.allocate(loan);
     ASSERT_TRUE(a != nullptr && b != nullptr);

@@ -17,7 +17,10 @@ constexpr unsigned pool_number = 9;
 /// A map over pages that nobody looks into.
 class PageMapTest : public ::testing::Test {
 protected:
-    PageMapTest() { map.set_up(base, page_count, entries.data(), granules.data()); }
+    PageMapTest() {
+        map.set_up(base, entries.data(), granules.data());
+        map.grow(page_count);
+    }
 
     void put_large(Span& span, PageNumber first, PageCount pages) {
         span.first_page = first;
@@ -161,7 +164,8 @@ TEST(PageMapUnderThreads, LookUpsDuringSetUpSeeNothingOrAll) {
                 if (!entry.empty() && entry.span() != &span) ADD_FAILURE() << entry.word();
             }
         });
-        map.set_up(base, 8, entries.data(), granules.data());
+        map.set_up(base, entries.data(), granules.data());
+        map.grow(8);
         asker.join();
         EXPECT_EQ(map.at(p).span(), &span);
     }

@@ -118,7 +118,8 @@ TEST_P(PoolFigures, CapacityIsWhatGrewLessWhatWasGivenBack) {
     EXPECT_EQ(figures.given_back_bytes, figures.grown_bytes);
     EXPECT_GE(figures.give_backs, 1U);
     EXPECT_GE(figures.peak_capacity_bytes, 20 * mib);
-    EXPECT_EQ(figures.peak_reserved_bytes, figures.reserved_bytes);
+    EXPECT_GE(figures.peak_reserved_bytes, figures.peak_capacity_bytes);
+    EXPECT_EQ(figures.reserved_bytes, 0U) << "its addresses were lent back";
 }
 
 TEST_P(PoolFigures, PeakStaysWhenBlocksAreFreed) {

@@ -12,7 +12,7 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
-/// A range of addresses that is written once, from none to what it will always be.
+/// A range of addresses that begins where it always will, and only grows.
 class AddressRange {
 public:
     constexpr AddressRange() noexcept = default;
@@ -26,7 +26,7 @@ public:
         return offset < bytes_.load(std::memory_order_relaxed);
     }
 
-    /// Once, from one thread.
+    /// From one thread at a time, with the same `begin` and no fewer bytes each time.
     void set(std::uintptr_t begin, std::size_t bytes) noexcept {
         begin_.store(begin, std::memory_order_relaxed);
         bytes_.store(bytes, std::memory_order_relaxed);
@@ -39,13 +39,18 @@ private:
     std::atomic<std::size_t> bytes_ = 0;
 };
 
-/// The address space of all pools of the process; empty before the first of them needs it.
+/// Where the memory of all pools of the process lies; empty before the first of them needs it. What
+/// others mapped may lie in between.
 extern TENSORPOOL_API constinit AddressRange pool_addresses;
 
 /// Bytes that may be used of the block in use that begins at `p`, of whichever pool; 0 where `p` is
 /// no pool's. A look-up without a lock, and no check: of another pointer it means nothing. Any
 /// thread, also one that holds a pool's lock.
 TENSORPOOL_API std::size_t bytes_of_block_in_use(const void* p) noexcept;
+
+/// Whether `p`, which lies in `pool_addresses`, lies in memory of a pool, and not in what others
+/// mapped in between. A look-up without a lock. Any thread.
+TENSORPOOL_API bool lies_in_a_pool(const void* p) noexcept;
 
 }  // namespace abi_2
 }  // namespace tensorpool::detail

@@ -1,0 +1,160 @@
+// Where the window lies, and which of its addresses are free.
+
+#include <algorithm>
+
+#include <tensorpool/detail/address_range.hpp>
+
+#include "base/alignment.hpp"
+#include "pages/address_space.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+constexpr std::size_t granule_bytes = granule_pages * page_bytes;
+constexpr std::size_t largest_window = std::size_t{8} << 40;
+constexpr std::size_t smallest_window = std::size_t{16} << 20;
+// What the window is aligned to, so that blocks can be.
+constexpr std::size_t largest_alignment = std::size_t{1} << 30;
+
+constexpr std::size_t align_table(std::size_t bytes) noexcept {
+    return base::align_up(bytes, granule_bytes);
+}
+
+}  // namespace
+
+// Below where the system maps what no address was chosen for, and an eighth of the window below
+// that, because the system goes on downwards (or upwards) from there.
+bool AddressSpace::set_up() noexcept {
+    void* const somewhere = platform::reserve(granule_bytes, granule_bytes, platform::Access::none);
+    if (somewhere == nullptr) return false;
+    platform::release(somewhere, granule_bytes);
+    const auto end = reinterpret_cast<std::uintptr_t>(somewhere);
+    for (std::size_t bytes = largest_window; bytes >= smallest_window; bytes /= 2) {
+        if (try_set_up(end, bytes)) return true;
+    }
+    return false;
+}
+
+bool AddressSpace::try_set_up(std::uintptr_t end, std::size_t bytes) noexcept {
+    const std::size_t granules = bytes / granule_bytes;
+    const std::size_t entries = align_table(bytes / page_bytes * sizeof(PageMap::Word));
+    const std::size_t words = align_table(granules * sizeof(PageMap::Word));
+    const std::size_t lenders = align_table(granules * sizeof(Lender));
+    const std::size_t alignment = std::min(bytes, largest_alignment);
+    const std::size_t below_end = bytes + bytes / 8;
+    if (end / 2 < below_end + entries + words + lenders + alignment) return false;
+
+    const std::uintptr_t base = base::align_down(end - below_end, alignment);
+    auto* const window = reinterpret_cast<std::byte*>(base);
+    if (platform::reserve_at(window, granule_bytes) != platform::ReservedAt::done) return false;
+    platform::release(window, granule_bytes);
+    entries_.set_up(window - entries);
+    granule_words_.set_up(window - entries - words);
+    lenders_table_.set_up(window - entries - words - lenders);
+    // One granule shows whether tables may lie there.
+    if (!entries_.grow(granule_pages * sizeof(PageMap::Word)) ||
+        !granule_words_.grow(sizeof(PageMap::Word)) || !lenders_table_.grow(sizeof(Lender))) {
+        for (GrowingTable* const table : {&entries_, &granule_words_, &lenders_table_}) {
+            table->release();
+        }
+        return false;
+    }
+    lenders_ = reinterpret_cast<Lender*>(lenders_table_.begin());
+    granules_ = static_cast<std::uint32_t>(granules);
+    alignment_ = static_cast<PageCount>(alignment / page_bytes);
+    map_.set_up(base, reinterpret_cast<PageMap::Word*>(entries_.begin()),
+                reinterpret_cast<PageMap::Word*>(granule_words_.begin()));
+    return true;
+}
+
+// Reserved from the system, but not lent yet. None where the system has no addresses to give.
+AddressSpace::Granules AddressSpace::reserve(std::uint32_t count,
+                                             std::uint32_t alignment) noexcept {
+    for (;;) {
+        const Granules run = find_free(count, alignment);
+        if (run.count == 0) return {};
+        switch (platform::reserve_at(address_of(run.pages().first), run.count * granule_bytes)) {
+            case platform::ReservedAt::done:
+                skipped_ = 1;
+                return run;
+            case platform::ReservedAt::taken:
+                if (!go_around(run)) return {};
+                break;
+            case platform::ReservedAt::refused:
+                return {};
+        }
+    }
+}
+
+AddressSpace::Granules AddressSpace::find_free(std::uint32_t count,
+                                               std::uint32_t alignment) const noexcept {
+    auto first = static_cast<std::uint32_t>(base::align_up(first_free_, alignment));
+    while (std::uint64_t{first} + count <= granules_) {
+        std::uint32_t end = first + count;
+        while (end != first && lender_of(end - 1) == 0) --end;
+        if (end == first) return {first, count};
+        first = static_cast<std::uint32_t>(base::align_up(end, alignment));
+    }
+    return {};
+}
+
+// Notes where something of others lies in the run, so that it is not tried again: the first granule
+// of it, and each time in a row twice as many behind it, as it may be long. False where that cannot
+// be noted.
+bool AddressSpace::go_around(Granules taken) noexcept {
+    std::uint32_t first = taken.first;
+    for (std::uint32_t end = taken.end(); end - first > 1;) {
+        const std::uint32_t middle = first + (end - first) / 2;
+        char* const begin = address_of(first * granule_pages);
+        const std::size_t bytes = (middle - first) * granule_bytes;
+        if (platform::reserve_at(begin, bytes) == platform::ReservedAt::done) {
+            platform::release(begin, bytes);
+            first = middle;
+        } else {
+            end = middle;
+        }
+    }
+    const std::uint32_t end = first + std::min(skipped_, granules_ - first);
+    if (!grow_map(end)) return false;
+    for (std::uint32_t granule = first; granule != end; ++granule) {
+        if (lender_of(granule) == 0) set_lender({granule, 1}, foreign);
+    }
+    skipped_ = std::min(skipped_ * 2, granules_);
+    return true;
+}
+
+// What others had mapped may have gone. False where nothing was noted.
+bool AddressSpace::forgive_foreign() noexcept {
+    bool any = false;
+    for (std::uint32_t granule = 0; granule != mapped_; ++granule) {
+        if (lender_of(granule) != foreign) continue;
+        set_lender({granule, 1}, 0);
+        first_free_ = std::min(first_free_, granule);
+        any = true;
+    }
+    skipped_ = 1;
+    return any;
+}
+
+bool AddressSpace::grow_map(std::uint32_t granules) noexcept {
+    if (granules <= mapped_) return true;
+    const std::size_t pages = std::size_t{granules} * granule_pages;
+    if (!entries_.grow(pages * sizeof(PageMap::Word)) ||
+        !granule_words_.grow(granules * sizeof(PageMap::Word)) ||
+        !lenders_table_.grow(granules * sizeof(Lender))) {
+        return false;
+    }
+    mapped_ = granules;
+    map_.grow(static_cast<PageCount>(pages));
+    detail::pool_addresses.set(reinterpret_cast<std::uintptr_t>(address_of(0)), pages * page_bytes);
+    return true;
+}
+
+void AddressSpace::set_lender(Granules run, std::uint16_t lender) noexcept {
+    for (std::uint32_t granule = run.first; granule != run.end(); ++granule) {
+        lenders_[granule].store(lender, std::memory_order_relaxed);
+    }
+}
+
+}  // namespace tensorpool::pages
