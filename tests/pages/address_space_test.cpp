@@ -295,7 +295,7 @@ TEST_F(AddressSpaceTest, PagesAlignedByNumberAreAlignedByAddress) {
 
 TEST_F(AddressSpaceTest, LoanWithoutAPageMapIsRefusedAndTriedAgainLater) {
     lend(one, granule_pages);
-    const PageCount more = space.map().page_count() + granule_pages;
+    const PageCount more = space.map().page_count() + 64 * granule_pages;
     {
         const Failing failing(SystemCall::commit_records);
         EXPECT_EQ(lend(other, more).count, 0U);
