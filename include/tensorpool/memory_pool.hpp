@@ -77,8 +77,8 @@ public:
     void reserve(std::size_t capacity);
     /// Gives back to the system what is free, what other threads' caches hold and what `reserve`
     /// prepared too; a cache whose thread is in the midst of a call keeps what it has, and all do
-    /// where the system has no membarrier(2). Returns the bytes by which capacity fell; pages between
-    /// blocks in use are dropped too and stay part of it.
+    /// where the system has no membarrier(2). Returns the bytes by which capacity fell; pages
+    /// between blocks in use are dropped too and stay part of it.
     std::size_t trim() noexcept;
 
     /// From now on capacity grows to at most `bytes`, free memory included, as
@@ -125,6 +125,11 @@ private:
     // Null only in the global pool before its first use. Pairs with the release store of set-up.
     mutable std::atomic<detail::Pool*> pool_;
 };
+
+/// Whether pools with `RetentionPolicy::background` may have their thread, the one of the process.
+/// False ends it, returns when it is gone, and lets none start until true allows it again. Any
+/// thread but that one, on which PoolOptions::on_event may be called.
+TENSORPOOL_API void allow_background_trimmer(bool allowed) noexcept;
 
 namespace detail {
 inline namespace abi_2 {

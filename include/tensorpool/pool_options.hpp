@@ -56,9 +56,25 @@ struct NumaPolicy {
     unsigned node = 0;
 };
 
-/// How much free memory a pool keeps committed, and for how long. No thread watches the clock:
-/// giving back happens on later slow paths of the same pool (a growth, a large block, a bucket's
-/// exchange with its spans) or by `trim()`. A process that does nothing gives nothing back.
+/// Whether a thread gives back what a pool does not need while no call does. There is one such
+/// thread in the process for all its pools, on Linux alone: `tensorpool-trim`, at the lowest
+/// priority, with all signals blocked. It sleeps while nothing is left to give back, a fork leaves
+/// it behind and its child starts another, and `allow_background_trimmer(false)` ends it.
+enum class BackgroundTrim : std::uint8_t {
+    /// No thread. The default.
+    off,
+    /// `auto` in the environment, and what `tensorpool run` sets. The first call starts the thread
+    /// that finds over 64 MiB free in a process with a second thread of its own. They go when they
+    /// have been free for a period.
+    automatic,
+    /// The pool's first growth starts the thread.
+    on,
+};
+
+/// How much free memory a pool keeps committed, and for how long. Without `background` no thread
+/// watches the clock: giving back happens on later slow paths of the same pool (a growth, a large
+/// block, a bucket's exchange with its spans) or by `trim()`, and a process that does nothing gives
+/// nothing back.
 struct RetentionPolicy {
     /// At most so many free bytes stay committed, beside what threads have parked (4 MiB each at
     /// most).
@@ -67,6 +83,9 @@ struct RetentionPolicy {
     /// of it while memory is short, by the container's limit or the machine's. 0 gives back at
     /// once.
     std::uint32_t milliseconds = 10'000;
+    /// Who gives back in a process that does nothing. After a period without any call on the pool
+    /// all that is free goes, but what `reserve` prepared.
+    BackgroundTrim background = BackgroundTrim::off;
 };
 
 /// Something that a pool tells its owner. The strings live as long as the call.
@@ -97,9 +116,9 @@ TENSORPOOL_API Checks default_checks() noexcept;
 /// The global pool reads the same from the environment: TENSORPOOL_INITIAL_CAPACITY,
 /// TENSORPOOL_MAX_CAPACITY, TENSORPOOL_MAX_ALLOCATION, TENSORPOOL_GROWTH_STEP,
 /// TENSORPOOL_GROWTH_FACTOR, TENSORPOOL_GROWTH_FRACTION, TENSORPOOL_RETAIN_BYTES,
-/// TENSORPOOL_RETAIN_MS, TENSORPOOL_HUGE_PAGES (never, buckets, auto, always), TENSORPOOL_NUMA
-/// (system, interleave, or a node's number), TENSORPOOL_CHECKS (off, basic, full). Sizes take the
-/// suffixes KiB, MiB, GiB, TiB.
+/// TENSORPOOL_RETAIN_MS, TENSORPOOL_RETAIN_BACKGROUND (off, auto, on), TENSORPOOL_HUGE_PAGES
+/// (never, buckets, auto, always), TENSORPOOL_NUMA (system, interleave, or a node's number),
+/// TENSORPOOL_CHECKS (off, basic, full). Sizes take the suffixes KiB, MiB, GiB, TiB.
 ///
 /// Where the figures of a process lie is told by the environment alone, for all its pools and
 /// arenas: TENSORPOOL_STATISTICS=off keeps them private; TENSORPOOL_STATISTICS_DIR=/a/folder puts
@@ -120,9 +139,9 @@ struct PoolOptions {
     HugePages huge_pages = HugePages::buckets;
     NumaPolicy numa = {};
     Checks checks = default_checks();
-    /// Called on the thread whose request caused it, outside all locks of the pool; it may use the
-    /// pool once the pool's constructor has returned, but events of those calls are not told. It
-    /// must not throw. Nothing is ever printed unasked.
+    /// Called on the thread whose request caused it, or on the background trimmer's, outside all
+    /// locks of the pool; it may use the pool once the pool's constructor has returned, but events
+    /// of those calls are not told. It must not throw. Nothing is ever printed unasked.
     std::function<void(const PoolEvent&)> on_event = {};
 };
 

@@ -96,6 +96,8 @@ public:
     void lend_back() noexcept;
     /// The number of the present period.
     std::uint32_t period() const noexcept { return retention_.period(); }
+    /// How long a period that begins now lasts.
+    std::uint64_t period_ns() const noexcept;
     /// How far capacity may grow from now on; 0: no limit. What `reserve` prepared above it may be
     /// given back. The lock is held.
     void limit_capacity(std::size_t bytes) noexcept;
@@ -176,7 +178,6 @@ private:
     void collect(SpanList& leaving, std::size_t bytes) noexcept;
     std::size_t drop(SpanList& leaving, Changes& changes) noexcept;
     Span* keep_front(Span& extent, PageCount pages) noexcept;
-    std::uint64_t period_ns() const noexcept;
 
     // While it lives, free memory is touched without the lock: its addresses stay the heap's.
     class Touching {

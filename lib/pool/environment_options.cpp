@@ -41,6 +41,11 @@ PoolOptions options_from_environment(PoolOptions options) {
     read_bytes("TENSORPOOL_RETAIN_BYTES", options.retain.bytes);
     read("TENSORPOOL_RETAIN_MS", options.retain.milliseconds, "a whole number of milliseconds",
          std::to_string(options.retain.milliseconds), parse_number<std::uint32_t>);
+    static constexpr Named<BackgroundTrim> background[] = {{"off", BackgroundTrim::off},
+                                                           {"auto", BackgroundTrim::automatic},
+                                                           {"on", BackgroundTrim::on}};
+    read("TENSORPOOL_RETAIN_BACKGROUND", options.retain.background, "off, auto or on", "off",
+         [](Text text) { return parse_choice(text, background); });
     static constexpr Named<HugePages> huge_pages[] = {{"never", HugePages::never},
                                                       {"buckets", HugePages::buckets},
                                                       {"auto", HugePages::automatic},

@@ -10,6 +10,7 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
+#include "pool/background_trimmer.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/timeline/timeline.hpp"
 
@@ -95,6 +96,7 @@ Pool* Pool::make(const PoolOptions& given, unsigned number) {
 }
 
 void Pool::destroy(Pool& pool) noexcept {
+    pool_list().leave(pool);
     pool.check_all_home();
     const unsigned number = pool.heap_.pool_number();
     pool.~Pool();
@@ -116,6 +118,8 @@ Pool::Pool(PoolOptions&& options, unsigned number,
     records_.count_in(record_->totals.record_bytes);
     blocks::thread_registry().enter(buckets_);
     statistics::snapshot_sources().enter(*this);
+    background_trimmer().watch_forks();
+    pool_list().enter(*this);
 }
 
 Pool::~Pool() {
@@ -156,7 +160,7 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
             }
         }
     }
-    tell(path);
+    end_slow_path(path);
     if (block == nullptr) count_failure(bytes, path.refusal);
     if (block != nullptr && first_touch == FirstTouch::by_pool) prefault(block, bytes, path);
     const auto action = block == nullptr ? TraceAction::refuse : TraceAction::allocate;
@@ -206,7 +210,7 @@ void Pool::deallocate(void* p) noexcept {
             free_large(large_span_of(p), changes);
         }
     }
-    tell(changes);
+    end_slow_path(changes);
 }
 
 void Pool::deallocate(void* p, std::size_t bytes) noexcept {
@@ -220,7 +224,7 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
     } else {
         free_large(large_span_of(p), changes);
     }
-    tell(changes);
+    end_slow_path(changes);
 }
 
 void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
@@ -230,7 +234,7 @@ void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcep
         Changes changes;
         check(p, bytes, bucket);
         deallocate_checked(p, changes);
-        tell(changes);
+        end_slow_path(changes);
     } else if (bucket < bucket_count) {
         deallocate(p, bucket_bytes(bucket));
     } else {

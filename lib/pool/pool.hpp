@@ -13,6 +13,7 @@
 #include "pages/large_blocks.hpp"
 #include "pages/page_heap.hpp"
 #include "pages/record_arena.hpp"
+#include "pool/pool_list.hpp"
 #include "statistics/segment/counter_slots.hpp"
 #include "statistics/segment/owned_record.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
@@ -66,6 +67,15 @@ public:
     /// The entry of the threads' tables: where their caches stand, or the one that is always empty.
     unsigned table_number() const noexcept;
 
+    /// What the background trimmer does for this pool, if that wants it: at the end of a period
+    /// what a slow path would do, and after a period without any call all that `trim` does, but for
+    /// what `reserve` prepared. Returns the nanoseconds until the next look; `platform::no_timeout`
+    /// where nothing is left to give back before the next call. One thread at a time.
+    std::uint64_t look_in_background(std::uint64_t now_ns, pages::Changes& changes) noexcept;
+    /// Tells the timeline and the owner what a call did. No lock is held.
+    void tell(const pages::Changes& changes) noexcept;
+    ListedPool& listed() noexcept { return listed_; }
+
 private:
     Pool(PoolOptions&& options, unsigned number,
          statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept;
@@ -92,14 +102,18 @@ private:
 
     // pool_memory.cpp: what is free
     bool gather(pages::Changes& changes) noexcept;
-    void keep_to_retention(pages::Changes& changes) noexcept;
-    void tell(const pages::Changes& changes) noexcept;
+    bool empty_caches(blocks::Bucket::Magazines magazines, pages::Changes& changes) noexcept;
+    bool keep_to_retention(pages::Changes& changes) noexcept;
     AllocationFailure describe(std::size_t bytes, const pages::Refusal& refusal) const noexcept;
     void count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept;
     void tell(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept;
     void add_to(Snapshot& snapshot) const override;
     Identity identify() const noexcept override;
     std::uint64_t id() const noexcept;
+
+    // pool_background.cpp: while no call does it
+    void end_slow_path(const pages::Changes& changes) noexcept;
+    bool wants_background_trimmer() const noexcept;
 
     // pool_checks.cpp: what a pointer is
     struct Finding {
@@ -129,6 +143,14 @@ private:
     pages::PageHeap heap_;
     pages::LargeBlocks large_;
     blocks::BucketSet buckets_;
+
+    ListedPool listed_;
+    // What the last look in the background found. Of the thread that looks.
+    struct Calm {
+        std::uint64_t calls = ~std::uint64_t{0};
+        std::uint64_t since_ns = 0;
+        bool is_trimmed = false;
+    } calm_;
 };
 
 }  // namespace abi_2

@@ -28,12 +28,7 @@ bool Pool::reserve(std::size_t capacity, pages::SlowPath& path) noexcept {
 
 std::size_t Pool::trim() noexcept {
     Changes changes;
-    if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
-        cache->give_back_all();
-    }
-    blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
-    buckets_.drain(Bucket::Magazines::destroy, changes);
-    large_.empty_cache(changes);
+    empty_caches(Bucket::Magazines::destroy, changes);
     heap_.trim(changes);
     buckets_.drop_free_pages();
     tell(changes);
@@ -43,21 +38,26 @@ std::size_t Pool::trim() noexcept {
 // Everything that is free, into the page heap, so that what was freed in one size serves another.
 // False where threads were in the midst of calls and kept what they have.
 bool Pool::gather(Changes& changes) noexcept {
+    return empty_caches(Bucket::Magazines::keep, changes);
+}
+
+bool Pool::empty_caches(Bucket::Magazines magazines, Changes& changes) noexcept {
     if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
         cache->give_back_all();
     }
-    const bool all =
-        blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
-    buckets_.drain(Bucket::Magazines::keep, changes);
+    const bool all = blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
+    buckets_.drain(magazines, changes);
     large_.empty_cache(changes);
     return all;
 }
 
-void Pool::keep_to_retention(Changes& changes) noexcept {
-    if (!heap_.keep_to_retention(changes)) return;
+// True at the end of a period.
+bool Pool::keep_to_retention(Changes& changes) noexcept {
+    if (!heap_.keep_to_retention(changes)) return false;
     const std::size_t unneeded =
         large_.empty_cache_of_unneeded(changes) + buckets_.drain_unneeded(changes);
     if (unneeded != 0) heap_.give_back(unneeded, changes);
+    return true;
 }
 
 void Pool::tell(const Changes& changes) noexcept {

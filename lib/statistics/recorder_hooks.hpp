@@ -28,6 +28,9 @@ struct RecorderHooks {
     /// how much of that was answered. The first slow path of a process finds them different.
     std::atomic<const std::atomic<std::uint64_t>*> asked = nullptr;
     std::atomic<std::uint64_t> answered = 0;
+
+    /// What the background trimmer waits on: whoever asks wakes it, this process or another one.
+    std::atomic<std::atomic<std::uint32_t>*> wake = nullptr;
 };
 
 extern constinit RecorderHooks recorder_hooks;

@@ -1,0 +1,13 @@
+#include "platform/process/own_thread.hpp"
+
+// No thread is started here, so none waits.
+namespace tensorpool::platform {
+
+OwnThread start_own_thread(const char*, void (*)()) noexcept {
+    return {};
+}
+void join_own_thread(OwnThread) noexcept {}
+void wait_on(const std::atomic<std::uint32_t>&, std::uint32_t, std::uint64_t) noexcept {}
+void wake_waiter(std::atomic<std::uint32_t>&) noexcept {}
+
+}  // namespace tensorpool::platform

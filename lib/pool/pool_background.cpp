@@ -1,0 +1,59 @@
+#include <algorithm>
+
+#include "blocks/thread_registry.hpp"
+#include "platform/platform.hpp"
+#include "platform/process/own_thread.hpp"
+#include "pool/background_trimmer.hpp"
+#include "pool/pool.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_2 {
+namespace {
+
+// Less is not worth a thread that was not asked for by name.
+constexpr std::uint64_t most_free_without_thread = std::uint64_t{64} << 20;
+// A look costs microseconds. So what was free for a period goes a twentieth of it later at most.
+constexpr std::uint64_t looks_in_a_period = 20;
+
+}  // namespace
+
+void Pool::end_slow_path(const pages::Changes& changes) noexcept {
+    tell(changes);
+    background_trimmer().wake_if_asleep();
+    if (options_.retain.background == BackgroundTrim::off) [[likely]]
+        return;
+    if (background_trimmer().may_start() && wants_background_trimmer())
+        background_trimmer().start();
+}
+
+bool Pool::wants_background_trimmer() const noexcept {
+    if (options_.retain.background == BackgroundTrim::on) return true;
+    // Relaxed: figures.
+    const std::uint64_t held = record_->totals.held_bytes.load(std::memory_order_relaxed);
+    return capacity() > held && capacity() - held > most_free_without_thread &&
+           !platform::is_single_threaded();
+}
+
+// Without any call in between, all that is free now was free all the time, wherever it lies.
+std::uint64_t Pool::look_in_background(std::uint64_t now_ns, pages::Changes& changes) noexcept {
+    if (options_.retain.background == BackgroundTrim::off) return platform::no_timeout;
+    const std::uint64_t calls = slots_.allocations() + slots_.deallocations();
+    if (calls != calm_.calls) calm_ = {.calls = calls, .since_ns = now_ns};
+    if (calm_.is_trimmed) return platform::no_timeout;
+    const std::uint64_t period = heap_.period_ns();
+    const std::uint64_t calm_for = now_ns - calm_.since_ns;
+    if (calm_for >= period) {
+        empty_caches(blocks::Bucket::Magazines::destroy, changes);
+        heap_.give_back(SIZE_MAX, changes);
+        buckets_.drop_free_pages();
+        calm_.is_trimmed = true;
+        return platform::no_timeout;
+    }
+    if (keep_to_retention(changes)) {
+        blocks::thread_registry().take_back(buckets_, blocks::TakeFrom::idle, changes);
+    }
+    return std::min(period - calm_for, period / looks_in_a_period);
+}
+
+}  // namespace abi_2
+}  // namespace tensorpool::detail

@@ -1,0 +1,78 @@
+#include "pool/pool_list.hpp"
+
+#include "base/never_destroyed.hpp"
+#include "pool/pool.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_2 {
+namespace {
+
+constinit base::NeverDestroyed<PoolList> the_list;
+
+}  // namespace
+
+PoolList& pool_list() noexcept {
+    return the_list.get();
+}
+
+void PoolList::enter(Pool& pool) noexcept {
+    const std::lock_guard guard(mutex_);
+    pool.listed().next = first_;
+    first_ = &pool;
+}
+
+void PoolList::leave(Pool& pool) noexcept {
+    for (;;) {
+        // Pairs with the release of a visit that ends.
+        const std::uint32_t ended = ended_visits_.load(std::memory_order_acquire);
+        if (try_leave(pool)) return;
+        ended_visits_.wait(ended, std::memory_order_relaxed);
+    }
+}
+
+bool PoolList::try_leave(Pool& pool) noexcept {
+    const std::lock_guard guard(mutex_);
+    if (pool.listed().visits != 0) return false;
+    Pool** link = &first_;
+    while (*link != &pool) link = &(*link)->listed().next;
+    *link = pool.listed().next;
+    return true;
+}
+
+void PoolList::forget_visits() noexcept {
+    for (Pool* pool = first_; pool != nullptr; pool = pool->listed().next) {
+        pool->listed().visits = 0;
+    }
+}
+
+Pool* PoolList::first_visit() noexcept {
+    const std::lock_guard guard(mutex_);
+    return begin_visit(first_);
+}
+
+// A callback that ran in the visit may have forked: its child has forgotten the visit.
+Pool* PoolList::next_visit(Pool& pool) noexcept {
+    Pool* next = nullptr;
+    {
+        const std::lock_guard guard(mutex_);
+        next = begin_visit(pool.listed().next);
+        if (pool.listed().visits != 0) --pool.listed().visits;
+    }
+    ended_visits_.fetch_add(1, std::memory_order_release);
+    ended_visits_.notify_all();
+    return next;
+}
+
+Pool* PoolList::begin_visit(Pool* pool) noexcept {
+    if (pool != nullptr) ++pool->listed().visits;
+    return pool;
+}
+
+std::size_t trim_all_pools() noexcept {
+    std::size_t bytes = 0;
+    pool_list().visit([&](Pool& pool) { bytes += pool.trim(); });
+    return bytes;
+}
+
+}  // namespace abi_2
+}  // namespace tensorpool::detail
