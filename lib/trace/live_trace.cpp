@@ -9,7 +9,7 @@
 #include "platform/cycle_counter.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/processes.hpp"
-#include "statistics/reader/look_problem.hpp"
+#include "trace/control_finder.hpp"
 #include "trace/ring_view.hpp"
 
 namespace tensorpool {
@@ -18,11 +18,6 @@ namespace {
 using namespace trace;
 
 constexpr auto relaxed = std::memory_order_relaxed;
-
-[[noreturn]] void fail(std::uint64_t process, AttachFailure failure, const std::string& what) {
-    const std::string who = process == 0 ? "a process" : "process " + std::to_string(process);
-    throw AttachError(failure, "tensorpool: " + who + ": " + what);
-}
 
 template <class T>
 std::span<const std::byte> bytes_of(const T* first, std::size_t count) noexcept {
@@ -33,26 +28,6 @@ std::span<const std::byte> bytes_of(const T* first, std::size_t count) noexcept 
 
 TraceMoment trace_moment() noexcept {
     return {.cycles = platform::cycle_counter(), .unix_ns = platform::wall_clock_ns()};
-}
-
-// Its own: a process may also hold controls of others, as a reader or the child of a fork does.
-platform::ObservedFile find_control(std::uint64_t process) {
-    auto held = platform::memory_files_of(process, "tensorpool-control");
-    const std::uint64_t own = platform::own_name_of(process).number;
-    for (auto& [descriptor, file] : held.files) {
-        Control control{};
-        if (file.read(0, &control, sizeof control) == sizeof control &&
-            control.process.load(relaxed) == own) {
-            return std::move(file);
-        }
-    }
-    if (held.look == platform::Look::allowed) {
-        fail(process, AttachFailure::no_segment,
-             "it cannot be asked to record: it holds no pool or has made no call yet, records into "
-             "a file of its own (TENSORPOOL_TRACE), or runs with TENSORPOOL_STATISTICS=off");
-    }
-    const statistics::SegmentProblem problem = statistics::problem_of(held.look);
-    fail(process, problem.failure, problem.what);
 }
 
 struct LiveTrace::State {
@@ -104,9 +79,10 @@ std::size_t LiveTrace::State::tell_entries(std::size_t ring, std::uint64_t until
     Counter& tail = view.control().tails[ring];
     std::uint64_t from = tail.load(relaxed);
     if (until - from > ring_entries) {
-        fail(process, AttachFailure::damaged,
-             "ring " + std::to_string(ring) + " has " + std::to_string(until - from) +
-                 " entries to read; expected " + std::to_string(ring_entries) + " at most");
+        fail_to_attach(process, AttachFailure::damaged,
+                       "ring " + std::to_string(ring) + " has " + std::to_string(until - from) +
+                           " entries to read; expected " + std::to_string(ring_entries) +
+                           " at most");
     }
     const std::size_t count = until - from;
     while (from != until) {
@@ -131,16 +107,16 @@ LiveTrace::~LiveTrace() = default;
 LiveTrace LiveTrace::ask(std::uint64_t process, std::uint64_t stack_interval) {
     auto state = std::make_unique<State>();
     state->process = process;
-    platform::ObservedFile control_file = find_control(process);
+    platform::ObservedFile control_file = find_control(process, "to record");
     if (const auto problem = state->view.open_control(std::move(control_file))) {
-        fail(process, AttachFailure::system, *problem);
+        fail_to_attach(process, AttachFailure::system, *problem);
     }
     Control& control = state->view.control();
     control.stack_interval.store(stack_interval, relaxed);
     control.beats.fetch_add(1, relaxed);
     // Odd: wanted. One that a killed recorder left so is asked for anew.
-    const std::uint64_t asked = control.asked.load(relaxed);
-    control.asked.store(asked + (asked % 2 == 0 ? 1 : 2), std::memory_order_release);
+    control.asked.fetch_add(control.asked.load(relaxed) % 2 == 0 ? 1 : 2,
+                            std::memory_order_release);
     return LiveTrace(std::move(state));
 }
 
@@ -150,7 +126,7 @@ LiveTrace LiveTrace::take_over(int control, int rings) {
     auto state = std::make_unique<State>();
     auto problem = state->view.open_control(std::move(control_file));
     if (!problem) problem = state->view.open_rings(std::move(rings_file));
-    if (problem) fail(0, AttachFailure::damaged, *problem);
+    if (problem) fail_to_attach(0, AttachFailure::damaged, *problem);
     state->process = state->view.header().process.process;
     return LiveTrace(std::move(state));
 }
@@ -180,8 +156,8 @@ std::size_t LiveTrace::look(const std::function<void(const TracePart&)>& use) {
 void LiveTrace::stop() noexcept {
     Control& control = state_->view.control();
     // Another even number: one that recorded from its start was never asked to.
-    const std::uint64_t asked = control.asked.load(relaxed);
-    control.asked.store(asked + (asked % 2 == 0 ? 2 : 1), std::memory_order_release);
+    control.asked.fetch_add(control.asked.load(relaxed) % 2 == 0 ? 2 : 1,
+                            std::memory_order_release);
 }
 
 bool LiveTrace::has_ended() const noexcept {

@@ -14,6 +14,7 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/fail.hpp"
 #include "platform/process/fork_handlers.hpp"
+#include "pool/pool_list.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::trace {
@@ -59,24 +60,42 @@ void Recorder::answer() noexcept {
         (void)lock.try_lock();
     }
     answers = true;
-    answer_under_lock();
+    const std::uint32_t trim_request = answer_under_lock();
+    lock.unlock();
+    if (trim_request != 0) trim(trim_request);
     answers = false;
 }
 
-void Recorder::answer_under_lock() noexcept {
+// The number of the request to trim, if that is what is new.
+std::uint32_t Recorder::answer_under_lock() noexcept {
     auto& hooks = statistics::recorder_hooks;
     if (!looked_) {
         looked_ = true;
         look_at_environment();
-        return;
+        return 0;
     }
     if (hooks.record.load(relaxed) == nullptr) end_given_up();
     const std::uint64_t asked = hooks.asked.load(relaxed)->load(relaxed);
     hooks.answered.store(asked, relaxed);
-    if (asked == std::exchange(answered_, asked)) return;
+    const std::uint64_t before = std::exchange(answered_, asked);
+    if (((asked ^ before) & recording_mask) != 0) change_recording(asked);
+    const bool is_trim_new = asked >> trim_shift != before >> trim_shift;
+    return is_trim_new ? static_cast<std::uint32_t>(asked >> trim_shift) : 0;
+}
+
+void Recorder::change_recording(std::uint64_t asked) noexcept {
     const bool wanted = asked % 2 != 0;
     if (!wanted && recording_.target_now() == Target::reader) end();
     if (wanted && recording_.target_now() == Target::none) (void)begin(Target::reader, false);
+}
+
+// A callback of a pool may have forked: the child has no control.
+void Recorder::trim(std::uint32_t request) noexcept {
+    const std::size_t bytes = detail::trim_all_pools();
+    Control* const control = recording_.control.load(relaxed);
+    if (control == nullptr) return;
+    control->trimmed_bytes.store(bytes, relaxed);
+    control->trims.store(request, std::memory_order_release);
 }
 
 // False while another thread sets them: that one goes on with what was asked.
@@ -139,6 +158,7 @@ void Recorder::share_control() noexcept {
     control->process.store(platform::identify_process().number, relaxed);
     control->magic.store(control_magic, std::memory_order_release);
     recording_.control.store(control, std::memory_order_release);
+    statistics::recorder_hooks.wake.store(&control->wake, std::memory_order_release);
 }
 
 void Recorder::hand_over() noexcept {

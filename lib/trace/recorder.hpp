@@ -52,10 +52,13 @@ public:
     bool set_handlers() noexcept;
 
 private:
+    void trim(std::uint32_t request) noexcept;
+
     using Target = Recording::Target;
 
     // All under mutex_.
-    void answer_under_lock() noexcept;
+    std::uint32_t answer_under_lock() noexcept;
+    void change_recording(std::uint64_t asked) noexcept;
     void look_at_environment() noexcept;
     bool begin(Target target, bool from_start) noexcept;
     void end() noexcept;

@@ -69,19 +69,30 @@ constexpr std::uint64_t room_until(std::uint64_t next, std::uint64_t tail,
 }
 
 inline constexpr std::uint64_t control_magic = 0x6c746e6f63707465;  // "etpcontl" in memory
-inline constexpr std::uint64_t control_version = 1;
+inline constexpr std::uint64_t control_version = 2;
 
 struct Control {
     Counter magic;
     Counter version;
     Counter process;  // whose it is: its number in its own name space
-    // Added to by who wants something else than before; odd: recording is wanted.
+    // The low half counts changes of what a recorder wants; odd: recording is wanted. The high half
+    // counts requests to trim.
     Counter asked;
     Counter stack_interval;  // bytes between two sampled stacks; 0: none
     // The recorder adds to it several times a second: where it stands still, nobody reads any more.
     Counter beats;
     alignas(64) Counter tails[ring_count];
+    // The answer to the last request to trim: by how much capacities fell, then, with release, its
+    // number.
+    Counter trimmed_bytes;
+    Counter trims;
+    // The background trimmer waits on it; added to and woken by who asks.
+    std::atomic<std::uint32_t> wake;
 };
+
+inline constexpr std::uint64_t recording_mask = UINT32_MAX;
+inline constexpr unsigned trim_shift = 32;
+inline constexpr std::uint64_t one_trim = std::uint64_t{1} << trim_shift;
 
 inline constexpr std::size_t control_bytes = 8192;
 static_assert(sizeof(Control) <= control_bytes);

@@ -48,11 +48,12 @@ RingView::~RingView() {
     if (rings_ != nullptr) platform::unmap(const_cast<void*>(rings_), rings_bytes);
 }
 
-std::optional<std::string> RingView::open_control(platform::ObservedFile file) {
+std::optional<std::string> RingView::open_control(platform::ObservedFile file, Purpose purpose) {
     if (auto problem = problem_of(file, "control", control_bytes)) return problem;
     platform::ObservedFile writable = file.reopen_for_writing();
     if (!writable) return "its control cannot be written";
-    if (!writable.hold_lock()) return "it is recorded already, by another process";
+    if (purpose == Purpose::record && !writable.hold_lock())
+        return "it is recorded already, by another process";
     auto* const control = static_cast<Control*>(writable.map_for_writing(control_bytes));
     if (control == nullptr) return "its control cannot be mapped";
     if (read(control->magic) != control_magic || read(control->version) != control_version) {

@@ -19,8 +19,11 @@ public:
     RingView& operator=(RingView&& other) noexcept;
     ~RingView();
 
+    /// Only one process may record another; any may ask it for something else.
+    enum class Purpose : bool { record, ask };
     /// Each: nothing where it can be used, otherwise what was found and what was expected.
-    std::optional<std::string> open_control(platform::ObservedFile file);
+    std::optional<std::string> open_control(platform::ObservedFile file,
+                                            Purpose purpose = Purpose::record);
     std::optional<std::string> open_rings(platform::ObservedFile file);
 
     /// Takes the rings from another view, which has none then.
