@@ -53,6 +53,7 @@ protected:
         EXPECT_EQ(options.growth.fraction, given_.growth.fraction);
         EXPECT_EQ(options.retain.bytes, given_.retain.bytes);
         EXPECT_EQ(options.retain.milliseconds, given_.retain.milliseconds);
+        EXPECT_EQ(options.retain.background, given_.retain.background);
         EXPECT_EQ(options.huge_pages, given_.huge_pages);
         EXPECT_EQ(options.numa.placement, given_.numa.placement);
         EXPECT_EQ(options.checks, given_.checks);
@@ -85,6 +86,7 @@ TEST_F(EnvironmentOptions, EveryVariableReachesItsOption) {
     set("TENSORPOOL_GROWTH_FRACTION", "0.25");
     set("TENSORPOOL_RETAIN_BYTES", "1.5GiB");
     set("TENSORPOOL_RETAIN_MS", "250");
+    set("TENSORPOOL_RETAIN_BACKGROUND", "on");
     set("TENSORPOOL_HUGE_PAGES", "always");
     set("TENSORPOOL_NUMA", "interleave");
     set("TENSORPOOL_CHECKS", "full");
@@ -97,6 +99,7 @@ TEST_F(EnvironmentOptions, EveryVariableReachesItsOption) {
     EXPECT_EQ(options.growth.fraction, 0.25);
     EXPECT_EQ(options.retain.bytes, 1536 * mib);
     EXPECT_EQ(options.retain.milliseconds, 250U);
+    EXPECT_EQ(options.retain.background, BackgroundTrim::on);
     EXPECT_EQ(options.huge_pages, HugePages::always);
     EXPECT_EQ(options.numa.placement, NumaPolicy::Placement::interleave);
     EXPECT_EQ(options.checks, Checks::full);
@@ -107,6 +110,10 @@ TEST_F(EnvironmentOptions, EveryChoiceIsKnownByItsName) {
     EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "never").huge_pages, HugePages::never);
     EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "buckets").huge_pages, HugePages::buckets);
     EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "auto").huge_pages, HugePages::automatic);
+    EXPECT_EQ(read_with("TENSORPOOL_RETAIN_BACKGROUND", "auto").retain.background,
+              BackgroundTrim::automatic);
+    EXPECT_EQ(read_with("TENSORPOOL_RETAIN_BACKGROUND", "off").retain.background,
+              BackgroundTrim::off);
     given_.checks = Checks::full;
     EXPECT_EQ(read_with("TENSORPOOL_CHECKS", "off").checks, Checks::off);
     EXPECT_EQ(read_with("TENSORPOOL_CHECKS", "basic").checks, Checks::basic);
@@ -149,6 +156,7 @@ TEST_F(EnvironmentOptions, SenselessChoicesAreToldAndNotUsed) {
     for (const char* const text : {"", "Off", "2", "full "}) {
         expect_refused("TENSORPOOL_CHECKS", text, "off, basic or full", "off");
         expect_refused("TENSORPOOL_HUGE_PAGES", text, "never, buckets, auto or always", "buckets");
+        expect_refused("TENSORPOOL_RETAIN_BACKGROUND", text, "off, auto or on", "off");
     }
     for (const char* const text : {"", "all", "-1", "4096", "0.5"}) {
         expect_refused("TENSORPOOL_NUMA", text, "system, interleave or the number of a node",

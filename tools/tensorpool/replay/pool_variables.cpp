@@ -23,6 +23,7 @@ constexpr PoolOption pool_options[] = {
     {"growth_fraction", "TENSORPOOL_GROWTH_FRACTION"},
     {"retain", "TENSORPOOL_RETAIN_BYTES"},
     {"retain_ms", "TENSORPOOL_RETAIN_MS"},
+    {"retain_background", "TENSORPOOL_RETAIN_BACKGROUND"},
     {"huge_pages", "TENSORPOOL_HUGE_PAGES"},
     {"numa", "TENSORPOOL_NUMA"},
     {"checks", "TENSORPOOL_CHECKS"},

@@ -22,6 +22,10 @@ public:
         remove(name + '=');
         variables_.push_back(name + '=' + value);
     }
+    /// Where the caller's environment does not say otherwise.
+    void set_by_default(const std::string& name, const std::string& value) {
+        if (std::getenv(name.c_str()) == nullptr) set(name, value);
+    }
     /// Before what the list holds already.
     void put_first(const std::string& name, const std::string& value) {
         const char* const present = std::getenv(name.c_str());
@@ -62,6 +66,7 @@ std::vector<std::string> environment_for(const Words& words, const std::vector<P
     put_parts(environment, parts, places);
     environment.set("TENSORPOOL_OBSERVER", observer);
     environment.remove("TENSORPOOL_TRACE=observer");  // of another observer, around this one
+    environment.set_by_default("TENSORPOOL_RETAIN_BACKGROUND", "auto");
     const auto set_given = [&](const char* name, const std::string& value) {
         if (!value.empty()) environment.set(name, value);
     };

@@ -1,0 +1,181 @@
+#include "pool/background_trimmer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <latch>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <tensorpool/memory_pool.hpp>
+
+#include "pool/fill.hpp"
+#include "support/child_process.hpp"
+#include "support/own_threads_linux.hpp"
+#include "support/process_figures.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::exit_code_of_child;
+using testing::holds_in_child;
+using testing::use;
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+PoolOptions options(BackgroundTrim background, std::uint32_t milliseconds = 10'000) {
+    return {.retain = {.milliseconds = milliseconds, .background = background},
+            .checks = Checks::off};
+}
+
+std::size_t trimmers() {
+    return testing::threads_named("tensorpool-trim").size();
+}
+
+/// The thread gives it back some time.
+void wait_until_empty(const MemoryPool& pool) {
+    while (pool.get_total_capacity() != 0) std::this_thread::yield();
+}
+
+void free_at_once(MemoryPool& pool, std::size_t bytes) {
+    pool.deallocate(pool.allocate(bytes), bytes);
+}
+
+TEST(BackgroundTrimmer, DoesNotRunUnasked) {
+    MemoryPool pool(options(BackgroundTrim::off));
+    free_at_once(pool, 100 * mib);
+    use(pool);
+    EXPECT_EQ(testing::thread_count(), 1U);
+}
+
+TEST(BackgroundTrimmer, IsStartedByTheFirstGrowthAndByNoPoolItself) {
+    MemoryPool pool(options(BackgroundTrim::on));
+    EXPECT_EQ(trimmers(), 0U);
+    use(pool);
+    EXPECT_EQ(trimmers(), 1U);
+    MemoryPool another(options(BackgroundTrim::on));
+    use(another);
+    EXPECT_EQ(trimmers(), 1U);
+}
+
+TEST(BackgroundTrimmer, IsGoneWhenItIsForbiddenAndComesWhenItIsAllowedAgain) {
+    MemoryPool pool(options(BackgroundTrim::on));
+    use(pool);
+    allow_background_trimmer(false);
+    EXPECT_EQ(testing::thread_count(), 1U);
+    use(pool);
+    EXPECT_EQ(testing::thread_count(), 1U);
+    allow_background_trimmer(false);
+    allow_background_trimmer(true);
+    EXPECT_EQ(testing::thread_count(), 1U);
+    use(pool);
+    EXPECT_EQ(trimmers(), 1U);
+}
+
+TEST(BackgroundTrimmer, GivesBackWhatAProcessThatDoesNothingHas) {
+    MemoryPool pool(options(BackgroundTrim::on, 1));
+    for (int round = 0; round < 20; ++round) {
+        use(pool);
+        wait_until_empty(pool);  // it sleeps then, and is woken by the next round
+    }
+}
+
+TEST(BackgroundTrimmer, GivesBackWhatThreadsParkedThatDoNothing) {
+    MemoryPool pool(options(BackgroundTrim::on, 1));
+    std::latch used(2);
+    std::latch over(1);
+    std::thread thread([&] {
+        use(pool);
+        used.count_down();
+        over.wait();
+        use(pool);
+    });
+    used.arrive_and_wait();
+    wait_until_empty(pool);
+    over.count_down();
+    thread.join();
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST(BackgroundTrimmer, DoesNotStartByItselfInAProcessOfOneThread) {
+    EXPECT_TRUE(holds_in_child([] {
+        MemoryPool pool(options(BackgroundTrim::automatic));
+        free_at_once(pool, 100 * mib);
+        free_at_once(pool, mib);
+        return testing::thread_count() == 1;
+    }));
+}
+
+TEST(BackgroundTrimmer, StartsByItselfBesideAnotherThreadWithMuchFree) {
+    std::latch over(1);
+    std::thread another([&] { over.wait(); });
+    MemoryPool pool(options(BackgroundTrim::automatic));
+    void* const much = pool.allocate(100 * mib);
+    free_at_once(pool, 60 * mib);
+    EXPECT_EQ(trimmers(), 0U);
+    pool.deallocate(much, 100 * mib);
+    EXPECT_EQ(trimmers(), 1U);
+    over.count_down();
+    another.join();
+}
+
+TEST(BackgroundTrimmer, IsNotInAChildBeforeThatUsesThePool) {
+    if (testing::sanitized()) GTEST_SKIP() << "threads after a fork of several are not theirs";
+    MemoryPool pool(options(BackgroundTrim::on, 1));
+    use(pool);
+    EXPECT_TRUE(holds_in_child([&] {
+        if (testing::thread_count() != 1) return false;
+        use(pool);
+        if (trimmers() != 1) return false;
+        pool.trim();  // what was in the parent's thread's hands is lost
+        allow_background_trimmer(false);
+        return testing::thread_count() == 1;
+    }));
+    EXPECT_EQ(trimmers(), 1U);
+}
+
+TEST(BackgroundTrimmer, LeavesChildrenOfForksAmidItsWorkWholePools) {
+    if (testing::sanitized()) GTEST_SKIP() << "threads after a fork of several are not theirs";
+    MemoryPool pool(options(BackgroundTrim::on, 1));
+    for (int round = 0; round < 100; ++round) {
+        use(pool);
+        EXPECT_TRUE(holds_in_child([&] {
+            use(pool);
+            wait_until_empty(pool);
+            return pool.get_total_allocated() == 0;
+        })) << round;
+    }
+}
+
+TEST(BackgroundTrimmer, IsNotInTheWayOfAnEndOfTheProcess) {
+    EXPECT_EQ(exit_code_of_child([]() -> int {
+                  static MemoryPool pool(options(BackgroundTrim::on, 1));
+                  use(pool);
+                  std::exit(7);
+              }),
+              7);
+}
+
+TEST(BackgroundTrimmer, MayLookAtPoolsThatComeAndGo) {
+    std::atomic<bool> is_over = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i) {
+        threads.emplace_back([&] {
+            while (!is_over) use(*std::make_unique<MemoryPool>(options(BackgroundTrim::on, 1)));
+        });
+    }
+    for (int round = 0; round < 50; ++round) {
+        MemoryPool pool(options(BackgroundTrim::on, 1));
+        use(pool);
+        wait_until_empty(pool);
+        allow_background_trimmer(round % 2 == 0);
+        allow_background_trimmer(true);
+    }
+    is_over = true;
+    for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace tensorpool

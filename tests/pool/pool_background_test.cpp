@@ -1,0 +1,129 @@
+// What goes back in the background, with periods that end by hand.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include <tensorpool/memory_pool.hpp>
+
+#include "platform/process/own_thread.hpp"
+#include "pool/background_trimmer.hpp"
+#include "pool/fill.hpp"
+
+namespace tensorpool {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::uint64_t period_ns = 10 * second_ns;
+
+class PoolBackground : public ::testing::Test {
+protected:
+    // The thread would look at times of its own.
+    PoolBackground() { allow_background_trimmer(false); }
+
+    static PoolOptions options() {
+        return {
+            .name = "calm", .retain = {.background = BackgroundTrim::on}, .checks = Checks::off};
+    }
+    static std::uint64_t look(std::uint64_t at_ns) {
+        return detail::background_trimmer().look(at_ns);
+    }
+    static void use_and_free(MemoryPool& pool) {
+        for (const std::size_t bytes : testing::sizes) {
+            for (void* const block : testing::touched_blocks(pool, 8 * mib, bytes)) {
+                pool.deallocate(block, bytes);
+            }
+        }
+    }
+};
+
+TEST_F(PoolBackground, WhatIsFreeGoesAfterAPeriodWithoutACall) {
+    MemoryPool pool(options());
+    use_and_free(pool);
+    const std::size_t before = pool.get_total_capacity();
+    ASSERT_GE(before, 8 * mib);
+    EXPECT_EQ(look(0), period_ns / 20);
+    EXPECT_EQ(look(period_ns - 1), 1U);
+    EXPECT_EQ(pool.get_total_capacity(), before);
+    EXPECT_EQ(look(period_ns), platform::no_timeout);
+    EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
+TEST_F(PoolBackground, ACallBeginsThePeriodAgain) {
+    MemoryPool pool(options());
+    use_and_free(pool);
+    look(0);
+    pool.deallocate(pool.allocate(64), 64);  // inline
+    look(period_ns - 1);
+    look(period_ns);
+    EXPECT_NE(pool.get_total_capacity(), 0U);
+    look(2 * period_ns - 1);
+    EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
+TEST_F(PoolBackground, NothingIsLeftToDoBeforeTheNextCall) {
+    MemoryPool pool(options());
+    use_and_free(pool);
+    look(0);
+    EXPECT_EQ(look(period_ns), platform::no_timeout);
+    EXPECT_EQ(look(5 * period_ns), platform::no_timeout);
+    use_and_free(pool);
+    EXPECT_NE(look(6 * period_ns), platform::no_timeout);
+    EXPECT_EQ(look(7 * period_ns), platform::no_timeout);
+    EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
+TEST_F(PoolBackground, WhatIsInUseStays) {
+    MemoryPool pool(options());
+    auto* const small = static_cast<unsigned char*>(pool.allocate(1000));
+    auto* const large = static_cast<unsigned char*>(pool.allocate(3 * mib));
+    std::memset(small, 1, 1000);
+    std::memset(large, 2, 3 * mib);
+    use_and_free(pool);
+    look(0);
+    look(period_ns);
+    EXPECT_LT(pool.get_total_capacity(), 4 * mib);
+    EXPECT_EQ(small[0] + small[999], 2);
+    EXPECT_EQ(large[0] + large[3 * mib - 1], 4);
+    pool.deallocate(small, 1000);
+    pool.deallocate(large, 3 * mib);
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST_F(PoolBackground, WhatWasReservedStays) {
+    MemoryPool pool(options());
+    pool.reserve(16 * mib);
+    use_and_free(pool);
+    look(0);
+    look(period_ns);
+    EXPECT_EQ(pool.get_total_capacity(), 16 * mib);
+}
+
+TEST_F(PoolBackground, APoolThatDidNotAskKeepsWhatItHas) {
+    MemoryPool pool(PoolOptions{.checks = Checks::off});
+    use_and_free(pool);
+    const std::size_t before = pool.get_total_capacity();
+    EXPECT_EQ(look(0), platform::no_timeout);
+    EXPECT_EQ(look(period_ns), platform::no_timeout);
+    EXPECT_EQ(pool.get_total_capacity(), before);
+}
+
+TEST_F(PoolBackground, TheOwnerIsToldOnTheThreadThatLooks) {
+    std::size_t given_back = 0;
+    PoolOptions told = options();
+    told.on_event = [&](const PoolEvent& event) {
+        if (event.kind == PoolEvent::Kind::give_back) given_back += event.bytes;
+    };
+    MemoryPool pool(told);
+    use_and_free(pool);
+    const std::size_t before = pool.get_total_capacity();
+    look(0);
+    look(period_ns);
+    EXPECT_EQ(given_back, before);
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,78 @@
+#include "pool/pool_list.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <tensorpool/memory_pool.hpp>
+
+#include "pool/fill.hpp"
+#include "pool/pool.hpp"
+
+namespace tensorpool {
+namespace {
+
+std::string names() {
+    std::string text;
+    detail::pool_list().visit([&](detail::Pool& pool) { text += pool.name() + ' '; });
+    return text;
+}
+
+TEST(PoolList, VisitsThePoolsThatAreThere) {
+    MemoryPool first(PoolOptions{.name = "first"});
+    {
+        MemoryPool second(PoolOptions{.name = "second"});
+        MemoryPool third(PoolOptions{.name = "third"});
+        EXPECT_EQ(names(), "third second first ");
+    }
+    EXPECT_EQ(names(), "first ");
+}
+
+TEST(PoolList, APoolStaysWhileItIsVisited) {
+    auto pool = std::make_unique<MemoryPool>(PoolOptions{.name = "short-lived"});
+    std::atomic<bool> is_gone = false;
+    std::thread thread;
+    detail::pool_list().visit([&](detail::Pool& visited) {
+        std::latch begun(1);
+        thread = std::thread([&] {
+            begun.count_down();
+            pool.reset();
+            is_gone = true;
+        });
+        begun.wait();
+        for (int i = 0; i < 1000; ++i) {
+            EXPECT_EQ(visited.name(), "short-lived");
+            EXPECT_FALSE(is_gone);
+            std::this_thread::yield();
+        }
+    });
+    thread.join();
+    EXPECT_EQ(names(), "");
+}
+
+TEST(PoolList, AVisitMayUseAndMakePools) {
+    MemoryPool pool(PoolOptions{.name = "first"});
+    detail::pool_list().visit([&](detail::Pool&) {
+        testing::use(pool);
+        MemoryPool another;
+        testing::use(another);
+    });
+    EXPECT_EQ(names(), "first ");
+}
+
+TEST(PoolList, TrimsAllPools) {
+    MemoryPool first;
+    MemoryPool second;
+    testing::use(first);
+    testing::use(second);
+    const std::size_t capacity = first.get_total_capacity() + second.get_total_capacity();
+    EXPECT_EQ(detail::trim_all_pools(), capacity);
+    EXPECT_EQ(first.get_total_capacity() + second.get_total_capacity(), 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool

@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <tensorpool/trim_request.hpp>
+
+#include "common/output.hpp"
+#include "common/target.hpp"
+#include "options.hpp"
+#include "record/time_text.hpp"
+#include "subcommands.hpp"
+#include "trim/outcome.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto between_looks = 2ms;
+constexpr const char* usual_patience = "3s";
+
+trim::Memory memory_of(StatisticsReader& process) {
+    const ProcessSnapshot snapshot = process.snapshot();
+    trim::Memory memory{.resident_bytes = snapshot.resident_bytes};
+    for (const PoolStatistics& pool : snapshot.pools) memory.capacity_bytes += pool.capacity_bytes;
+    return memory;
+}
+
+trim::Outcome ask(StatisticsReader& process, Clock::duration patience) {
+    trim::Outcome outcome{.process = process.process(), .before = memory_of(process)};
+    const auto begin = Clock::now();
+    const TrimRequest request = TrimRequest::ask(process.process());
+    while (!request.trimmed_bytes() && process.is_running() && Clock::now() - begin < patience) {
+        std::this_thread::sleep_for(between_looks);
+    }
+    outcome.trimmed_bytes = request.trimmed_bytes();
+    outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    outcome.after = memory_of(process);
+    return outcome;
+}
+
+int trim_process(const std::string& patience, const Settings& settings) try {
+    StatisticsReader process = attach_chosen(settings);
+    const trim::Outcome outcome =
+        ask(process, std::chrono::duration_cast<Clock::duration>(*record::parse_time(patience)));
+    if (settings.json) {
+        print_line(to_json(outcome));
+    } else if (outcome.trimmed_bytes) {
+        print_line(to_text(outcome, sizes_of(settings)));
+    }
+    const std::string complaint = complaint_of(outcome, sizes_of(settings));
+    if (!complaint.empty()) throw CommandError(finding, complaint);
+    return success;
+} catch (const AttachError& error) {
+    throw to_command_error(error);
+}
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool trim --pid 4711\n"
+    "  tensorpool trim --name train --for 1min\n"
+    "\n"
+    "Ends with status 1 where the process has not answered in time.";
+
+constexpr const char* details =
+    "All pools of the process give back what is free, as MemoryPool::trim() does; arenas and "
+    "allocators of devices keep what they have. The process does so when one of its threads next "
+    "takes a slow path of a pool, such as for a large block or after some hundred small ones. One "
+    "that makes no such call does not answer, and the request stands: it is answered whenever it "
+    "makes one. Where the background trimmer runs, that thread answers at once: with "
+    "TENSORPOOL_RETAIN_BACKGROUND=on it runs from the first growth on.\n";
+
+}  // namespace
+
+CLI::App* add_trim(CLI::App& app, Settings& settings) {
+    CLI::App* const command =
+        app.add_subcommand("trim", "Make a running process give back what its pools have free");
+    const auto patience = std::make_shared<std::string>(usual_patience);
+    add_process_options(*command, settings);
+    command->add_option("--for", *patience, "Wait so long for the answer, as 10s or 5min (3s)")
+        ->option_text("TIME")
+        ->check(CLI::Validator(record::problem_of_time, ""));
+    add_output_options(*command, settings);
+    command->footer(footer);
+    settings.details["trim"] = details;
+    command->callback([&settings, patience] {
+        settings.run = [&settings, patience] { return trim_process(*patience, settings); };
+    });
+    return command;
+}
+
+}  // namespace tensorpool::command
