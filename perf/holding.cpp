@@ -1,16 +1,18 @@
 /// Question: how much memory does a process hold, beside what is in use, after what was done
 /// before?
 ///
-/// `holding_perf SCENARIO [--quick]` prints one line of JSON, in bytes: what was in use at most and
-/// is at the end, the most that was resident beside the program itself, what is at the end, and
-/// what is after the allocator was asked to give back what it can. Without a scenario: all, each in
-/// a process of its own. perf/holding puts it to everybody.
+/// `holding_perf SCENARIO [--quick] [--later]` prints one line of JSON, in bytes: what was in use
+/// at most and is at the end, the most that was resident beside the program itself, what is at the
+/// end, and what is after the allocator was asked to give back what it can. With --later the
+/// process first does nothing for 11 seconds, and what is resident then is printed too. Without a
+/// scenario: all, each in a process of its own. perf/holding puts it to everybody.
 
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <barrier>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -44,8 +46,12 @@ struct Held {
     std::size_t in_use = 0;
     std::size_t peak = 0;
     std::size_t at_end = 0;
+    std::size_t later = 0;
     std::size_t purged = 0;
 };
+
+constexpr std::chrono::seconds later{11};
+bool waits = false;  // as the command line says
 
 void* allocated(std::size_t bytes) {
     perf::opaque(bytes);
@@ -71,6 +77,8 @@ public:
     /// The same at the end.
     Held judge(std::size_t in_use) {
         look(in_use);
+        if (waits) std::this_thread::sleep_for(later);
+        held_.later = more();
         perf::purge();
         held_.purged = more();
         return held_;
@@ -181,9 +189,9 @@ bool print(const Scenario& scenario, bool quick) {
     if (!held) return false;
     std::printf(
         "{\"scenario\": \"%s\", \"allocator\": \"%s\", \"peak_in_use\": %zu, "
-        "\"in_use\": %zu, \"peak\": %zu, \"at_end\": %zu, \"purged\": %zu}\n",
+        "\"in_use\": %zu, \"peak\": %zu, \"at_end\": %zu, \"later\": %zu, \"purged\": %zu}\n",
         scenario.name.data(), perf::allocator_in_use().c_str(), held->peak_in_use, held->in_use,
-        held->peak, held->at_end, held->purged);
+        held->peak, held->at_end, held->later, held->purged);
     std::fflush(stdout);
     return true;
 }
@@ -197,6 +205,8 @@ int main(int count, char** arguments) {
     for (const std::string_view argument : given) {
         if (argument == "--quick") {
             quick = true;
+        } else if (argument == "--later") {
+            waits = true;
         } else {
             wanted = argument;
         }

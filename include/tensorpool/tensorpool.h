@@ -54,6 +54,11 @@ enum tensorpool_checks {
     tensorpool_checks_basic = 1,
     tensorpool_checks_full = 2
 };
+enum tensorpool_background_trim {
+    tensorpool_background_trim_off = 0,
+    tensorpool_background_trim_automatic = 1,
+    tensorpool_background_trim_on = 2
+};
 enum tensorpool_event_kind {
     tensorpool_event_growth = 0,
     tensorpool_event_give_back = 1,
@@ -90,9 +95,11 @@ typedef struct tensorpool_options {
     int32_t numa;       /* a tensorpool_numa */
     uint32_t numa_node;
     int32_t checks; /* a tensorpool_checks */
-    /// Called on the thread whose request caused it; may be NULL. May use the pool.
+    /// Called on the thread whose request caused it, or on the background trimmer's; may be NULL.
+    /// May use the pool.
     void (*on_event)(const tensorpool_event* event, void* user);
     void* on_event_user;
+    int32_t retain_background; /* a tensorpool_background_trim */
 } tensorpool_options;
 
 /// Sets the first `struct_bytes` bytes, which must be sizeof(tensorpool_options), to the defaults.
@@ -141,6 +148,9 @@ TENSORPOOL_API void tensorpool_deallocate_aligned(tensorpool_pool* pool, void* b
 TENSORPOOL_API tensorpool_status tensorpool_reserve(tensorpool_pool* pool, size_t capacity);
 /// Gives back to the system what is free. Returns the bytes given back.
 TENSORPOOL_API size_t tensorpool_trim(tensorpool_pool* pool);
+/// Whether pools with `retain_background` may have their thread, the one of the process. 0 ends it
+/// and returns when it is gone. Not from `on_event`.
+TENSORPOOL_API void tensorpool_allow_background_trimmer(int32_t allowed);
 /// 1 for any address inside a block of this pool in use, otherwise 0.
 TENSORPOOL_API int tensorpool_owns(const tensorpool_pool* pool, const void* address);
 /// Bytes that may be used of the block that begins at `block`; 0 for any other pointer.

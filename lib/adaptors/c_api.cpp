@@ -185,6 +185,10 @@ tensorpool_status tensorpool_reserve(tensorpool_pool* pool, size_t capacity) {
     return guarded("reserve", [&] { to_pool(pool).reserve(capacity); });
 }
 
+void tensorpool_allow_background_trimmer(int32_t allowed) {
+    tensorpool::allow_background_trimmer(allowed != 0);
+}
+
 size_t tensorpool_trim(tensorpool_pool* pool) {
     return guarded_or<std::size_t>(0, "trim", [&] { return to_pool(pool).trim(); });
 }

@@ -41,6 +41,7 @@ tensorpool_options defaults() {
     to.growth_fraction = from.growth.fraction;
     to.retain_bytes = from.retain.bytes;
     to.retain_milliseconds = from.retain.milliseconds;
+    to.retain_background = static_cast<std::int32_t>(from.retain.background);
     to.huge_pages = static_cast<std::int32_t>(from.huge_pages);
     to.numa = static_cast<std::int32_t>(from.numa.placement);
     to.numa_node = from.numa.node;
@@ -107,7 +108,10 @@ PoolOptions to_pool_options(const tensorpool_options& options) {
     to.max_allocation = from.max_allocation;
     to.growth = {
         .step = from.growth_step, .factor = from.growth_factor, .fraction = from.growth_fraction};
-    to.retain = {.bytes = from.retain_bytes, .milliseconds = from.retain_milliseconds};
+    to.retain = {.bytes = from.retain_bytes,
+                 .milliseconds = from.retain_milliseconds,
+                 .background = to_enumeration("retain_background", from.retain_background,
+                                              BackgroundTrim::on)};
     to.huge_pages = to_enumeration("huge_pages", from.huge_pages, HugePages::always);
     to.numa = {.placement = to_enumeration("numa", from.numa, NumaPolicy::Placement::interleave),
                .node = from.numa_node};

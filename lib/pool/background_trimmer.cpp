@@ -107,15 +107,19 @@ void BackgroundTrimmer::watch_forks() noexcept {
         platform::ForkPlace::trimmer, [] { background_trimmer().before_fork(); },
         [] { background_trimmer().after_fork_in_parent(); },
         [] { background_trimmer().after_fork_in_child(); });
+    (void)platform::set_fork_handlers(
+        platform::ForkPlace::pool_list, [] { pool_list().lock(); }, [] { pool_list().unlock(); },
+        [] {
+            pool_list().forget_visits();
+            pool_list().unlock();
+        });
 }
 
 void BackgroundTrimmer::before_fork() noexcept {
     look_mutex_.lock();
-    pool_list().lock();
 }
 
 void BackgroundTrimmer::after_fork_in_parent() noexcept {
-    pool_list().unlock();
     look_mutex_.unlock();
 }
 
@@ -124,7 +128,6 @@ void BackgroundTrimmer::after_fork_in_child() noexcept {
     thread_ = {};
     sleeps_ = false;
     state_ = State::none;
-    pool_list().forget_visits();
     after_fork_in_parent();
 }
 

@@ -43,6 +43,7 @@ TEST(COptions, DefaultsAreThoseOfPoolOptions) {
     EXPECT_EQ(options.growth_fraction, expected.growth.fraction);
     EXPECT_EQ(options.retain_bytes, expected.retain.bytes);
     EXPECT_EQ(options.retain_milliseconds, expected.retain.milliseconds);
+    EXPECT_EQ(options.retain_background, tensorpool_background_trim_off);
     EXPECT_EQ(options.huge_pages, tensorpool_huge_pages_buckets);
     EXPECT_EQ(options.numa, tensorpool_numa_system);
     EXPECT_EQ(options.numa_node, 0U);
@@ -102,13 +103,16 @@ TEST(COptions, ValueOutsideItsEnumerationIsRefusedByName) {
     options.numa = 3;
     EXPECT_EQ(refusal_of(options), "tensorpool: create: numa is 3, expected 0 to 2");
     options = defaults();
+    options.retain_background = 3;
+    EXPECT_EQ(refusal_of(options), "tensorpool: create: retain_background is 3, expected 0 to 2");
+    options = defaults();
     options.name = nullptr;
     EXPECT_EQ(refusal_of(options), "tensorpool: create: name is NULL, expected a text");
 }
 
 TEST(COptions, SizeThatCannotBeIsRefused) {
     tensorpool_options options = defaults();
-    for (const std::size_t bytes : {std::size_t{0}, sizeof options - 8, std::size_t{1} << 40}) {
+    for (const std::size_t bytes : {std::size_t{0}, sizeof options - 16, std::size_t{1} << 40}) {
         options.struct_bytes = bytes;
         EXPECT_NE(refusal_of(options).find("expected sizeof(tensorpool_options)"),
                   std::string::npos);

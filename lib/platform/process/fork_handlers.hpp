@@ -18,12 +18,13 @@ enum class ForkPlace : unsigned {
     recorder,    ///< of calls
     arenas,      ///< under their locks vectors grow, and a pool may serve malloc
     scratches,   ///< the same
-    trimmer,     ///< the list of pools, and the thread that gives back what they do not need
+    trimmer,     ///< the thread that gives back what pools do not need, under their locks
     pools,       ///< of a process, their threads' caches and their address space
+    pool_list,   ///< pools enter it under a lock of theirs
     statistics,  ///< what all of the others share
     rings,       ///< of recorded calls: any of the others may be recorded under its locks
 };
-inline constexpr unsigned fork_places = 10;
+inline constexpr unsigned fork_places = 11;
 
 struct ForkHandlers {
     void (*before)() = nullptr;

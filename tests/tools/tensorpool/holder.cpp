@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t block_bytes = 1000;
 constexpr std::size_t large_bytes = 8u << 20;
 constexpr std::size_t device_bytes = 3u << 20;
+constexpr std::size_t global_bytes = 32u << 20;
 
 class Holder {
 public:
@@ -98,6 +99,10 @@ int main() {
         if (order == "hold") holder.hold(10'000);
         if (order == "plan") holder.plan();
         if (order == "drop") holder.drop();
+        if (order == "global") {
+            tensorpool::MemoryPool& pool = tensorpool::get_global_memory_pool();
+            pool.deallocate(pool.allocate(global_bytes), global_bytes);
+        }
         if (order.starts_with("mark ")) tensorpool::mark_timeline(order.substr(5));
         std::cout << "done" << std::endl;
     }

@@ -5,11 +5,13 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "holder_process.hpp"
 #include "started_program.hpp"
@@ -260,6 +262,37 @@ TEST_F(Program, WrongUsageSaysWhereHelpIs) {
         expect_refusal(run(words), 2, "--help` shows what there is");
     }
     EXPECT_NE(run({"nonsense"}).errors.find("no subcommand or option nonsense"), std::string::npos);
+}
+
+TEST_F(Program, TrimsAProcessThatWorks) {
+    HolderProcess holder(path());
+    std::atomic<bool> is_over = false;
+    std::thread works([&] {
+        while (!is_over) holder.order("global");
+    });
+    const ProgramResult result = run({"trim", "--json", "--name", name_, "--for", "1min"});
+    is_over = true;
+    works.join();
+    ASSERT_EQ(result.exit_code, 0) << result.errors;
+    const Json answer = Json::parse(result.output);
+    EXPECT_EQ(answer["answered"], true);
+    EXPECT_GT(answer["trimmed_bytes"], 0);
+}
+
+TEST_F(Program, AProcessThatDoesNothingIsToldFromOneThatWasTrimmed) {
+    const HolderProcess holder(path());
+    expect_refusal(run({"trim", "--name", name_, "--for", "10ms"}), 1,
+                   "TENSORPOOL_RETAIN_BACKGROUND=on");
+}
+
+TEST_F(Program, TrimsAProcessThatDoesNothingButHasTheBackgroundTrimmer) {
+    ::setenv("TENSORPOOL_RETAIN_BACKGROUND", "on", 1);
+    HolderProcess holder(path());
+    ::unsetenv("TENSORPOOL_RETAIN_BACKGROUND");
+    holder.order("global");
+    const ProgramResult result = run({"trim", "--json", "--name", name_, "--for", "1min"});
+    ASSERT_EQ(result.exit_code, 0) << result.errors;
+    EXPECT_GE(Json::parse(result.output)["trimmed_bytes"], 32u << 20);
 }
 
 TEST_F(Program, TopWithoutATerminalNamesWhatNeedsNone) {

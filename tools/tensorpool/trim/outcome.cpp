@@ -7,9 +7,7 @@
 namespace tensorpool::command::trim {
 
 std::string to_text(const Outcome& outcome, Sizes sizes) {
-    const auto size = [&](std::uint64_t bytes) {
-        return format_size(static_cast<double>(bytes), sizes);
-    };
+    const auto size = [&](std::uint64_t bytes) { return format_size(bytes, sizes); };
     std::string text =
         fmt::format("process {} gave back {} after {:.0f} ms: capacity {}, was {}", outcome.process,
                     size(outcome.trimmed_bytes.value_or(0)), outcome.seconds * 1e3,
@@ -39,8 +37,7 @@ std::string complaint_of(const Outcome& outcome, Sizes sizes) {
         "process {} has not answered within {:.1f} s and holds {}: none of its threads took a slow "
         "path of a pool, such as for a large block; it will when one next does; with "
         "TENSORPOOL_RETAIN_BACKGROUND=on in its environment a thread answers at once",
-        outcome.process, outcome.seconds,
-        format_size(static_cast<double>(outcome.after.capacity_bytes), sizes));
+        outcome.process, outcome.seconds, format_size(outcome.after.capacity_bytes, sizes));
 }
 
 }  // namespace tensorpool::command::trim
