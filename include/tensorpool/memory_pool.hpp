@@ -113,15 +113,15 @@ public:
 private:
     friend struct detail::GlobalPool;
     constexpr MemoryPool(unsigned number, detail::Pool* pool) noexcept
-        : number_(number), pool_(pool) {}
+        : place_(number), pool_(pool) {}
 
     void* allocate_slow(std::size_t bytes);
     void deallocate_slow(void* p, std::size_t bytes) noexcept;
-    unsigned number() const noexcept;
+    detail::ThreadCache& thread_cache() const noexcept;
     detail::Pool& pool() const;
     detail::Pool* pool_if_set_up() const noexcept { return pool_.load(std::memory_order_acquire); }
 
-    unsigned number_;
+    detail::TablePlace place_;
     // Null only in the global pool before its first use. Pairs with the release store of set-up.
     mutable std::atomic<detail::Pool*> pool_;
 };
@@ -172,21 +172,22 @@ extern TENSORPOOL_API constinit GlobalPool global_pool;
 }  // namespace abi_2
 }  // namespace detail
 
-// Where the compiler sees that the pool is the global one, it need not load the number.
-inline unsigned MemoryPool::number() const noexcept {
+// Where the compiler sees that the pool is the global one, it need not look for the place.
+inline detail::ThreadCache& MemoryPool::thread_cache() const noexcept {
+    static_assert(detail::GlobalPool::number == 0);
 #if defined(__GNUC__)
     if (__builtin_constant_p(this == &detail::global_pool.pool) &&
         this == &detail::global_pool.pool) {
-        return detail::GlobalPool::number;
+        return detail::first_thread_cache();
     }
 #endif
-    return number_;
+    return detail::thread_cache(place_);
 }
 
 inline void* MemoryPool::allocate(std::size_t bytes) {
     const unsigned bucket = detail::bucket_of(bytes);
     if (bucket < detail::bucket_count) [[likely]] {
-        void* const block = detail::thread_cache(number()).pop(bucket, bytes);
+        void* const block = thread_cache().pop(bucket, bytes);
         if (block != nullptr) [[likely]]
             return block;
     }
@@ -196,7 +197,7 @@ inline void* MemoryPool::allocate(std::size_t bytes) {
 inline void MemoryPool::deallocate(void* p, std::size_t bytes) noexcept {
     const unsigned bucket = detail::bucket_of(bytes);
     if (p != nullptr && bucket < detail::bucket_count) [[likely]] {
-        if (detail::thread_cache(number()).push(bucket, p)) [[likely]]
+        if (thread_cache().push(bucket, p)) [[likely]]
             return;
     }
     deallocate_slow(p, bytes);

@@ -1,4 +1,4 @@
-#include "blocks/bucket.hpp"
+#include "blocks/bucket_states.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -91,8 +91,9 @@ std::size_t Bucket::bring_home(void* const* blocks, unsigned count, Changes& cha
         Span& span = all_home.front();
         all_home.pop_front();
         bytes += span.bytes();
-        drop_memory_of_requests(span);
+        pages::BlockStates* const states = span.states.exchange(nullptr);
         sources_.heap.free(span, changes);
+        keep_states(states);
     }
     return bytes;
 }
@@ -143,17 +144,10 @@ Bucket::Finding Bucket::find(const void* p) noexcept {
     char* const block = static_cast<char*>(block_at(span, index));
     if (p >= block + block_bytes()) return {};
     Finding finding{.in_span = true, .home = is_set(span, index), .block = block};
-    // Read only while the block holds its span: what is all home drops this memory outside of the
-    // lock.
-    if (!finding.home && span.requested != nullptr) finding.requested = span.requested[index];
+    if (pages::BlockStates* const states = span.states.load(std::memory_order_acquire)) {
+        finding.requested = requested_bytes_of((*states)[index].load(std::memory_order_relaxed));
+    }
     return finding;
-}
-
-void Bucket::remember(void* block, std::size_t requested_bytes) noexcept {
-    const std::lock_guard guard(mutex_);
-    Span& span = span_of(block);
-    if (span.requested == nullptr) return;
-    span.requested[index_in(span, block)] = static_cast<std::uint32_t>(requested_bytes);
 }
 
 Span* Bucket::span_with_room(SlowPath& path) noexcept {
@@ -178,7 +172,7 @@ Span* Bucket::new_span(PageCount pages, SlowPath& path) noexcept {
     span->carved = 0;
     span->home = 0;
     std::fill(std::begin(span->home_bits), std::end(span->home_bits), 0);
-    if (sources_.remember_requests && !make_memory_of_requests(*span)) {
+    if (sources_.keeps_states && !give_states(*span)) {
         sources_.heap.free(*span, path);
         path.refusal = pages::no_records();
         return nullptr;
@@ -250,21 +244,6 @@ unsigned Bucket::index_in(const Span& span, const void* p) const noexcept {
 
 void* Bucket::block_at(const Span& span, unsigned index) const noexcept {
     return sources_.heap.space().address_of(span.first_page) + index * layout_.stride;
-}
-
-bool Bucket::make_memory_of_requests(Span& span) noexcept {
-    const std::size_t unit = platform::page_bytes();
-    const std::size_t bytes = base::align_up(span.blocks * sizeof(*span.requested), unit);
-    span.requested = static_cast<std::uint32_t*>(platform::map(bytes, unit));
-    return span.requested != nullptr;
-}
-
-void Bucket::drop_memory_of_requests(Span& span) noexcept {
-    if (span.requested == nullptr) return;
-    const std::size_t bytes =
-        base::align_up(span.blocks * sizeof(*span.requested), platform::page_bytes());
-    platform::unmap(span.requested, bytes);
-    span.requested = nullptr;
 }
 
 std::size_t Bucket::capacity() const noexcept {

@@ -19,7 +19,7 @@ struct BucketSources {
     pages::RecordArena& records;
     MagazineStore& magazines;
     statistics::PoolTotals& totals;
-    bool remember_requests;
+    bool keeps_states;
 };
 
 /// One size class of one pool: the spans its blocks are cut from, and the depot of magazines that
@@ -47,14 +47,21 @@ public:
 
     /// What a block is, for checks and questions. The caller needs no claim to it.
     struct Finding {
-        bool in_span = false;   // `p` lies in a carved block of this bucket
-        bool home = false;      // and that block is in its span, free
-        void* block = nullptr;  // where that block begins
-        std::uint32_t requested = 0;
+        bool in_span = false;       // `p` lies in a carved block of this bucket
+        bool home = false;          // and that block is in its span, free
+        void* block = nullptr;      // where that block begins
+        std::size_t requested = 0;  // with states, and 0 when it is not in use
     };
     Finding find(const void* p) noexcept;
-    /// With `remember_requests`: what was asked for.
-    void remember(void* block, std::size_t requested_bytes) noexcept;
+
+    // States of blocks, where they are kept (bucket_states.hpp), without a lock -------------------
+
+    /// The block, out of a magazine or of a span, is in use now, or still and for other bytes.
+    inline void begin_use(const void* block, std::size_t requested_bytes) noexcept;
+    /// True once for each use: it has ended. False, where nothing but a stop is left, when `p`,
+    /// with this entry in the page map, does not begin a block in use or more than this was asked
+    /// for.
+    inline bool end_use(const void* p, pages::PageEntry entry, std::size_t most_requested) noexcept;
 
     // Magazines (bucket_depot.cpp) -----------------------------------------------------------
 
@@ -122,8 +129,9 @@ private:
     pages::Span& span_of(void* block) noexcept;
     unsigned index_in(const pages::Span& span, const void* p) const noexcept;
     void* block_at(const pages::Span& span, unsigned index) const noexcept;
-    bool make_memory_of_requests(pages::Span& span) noexcept;
-    void drop_memory_of_requests(pages::Span& span) noexcept;
+    inline std::size_t requested_bytes_of(std::uint16_t state) const noexcept;
+    bool give_states(pages::Span& span) noexcept;
+    void keep_states(pages::BlockStates* states) noexcept;
     std::size_t capacity() const noexcept;
     void add_capacity(std::ptrdiff_t bytes) noexcept;
     Depot* depot_for_giving() noexcept;
@@ -144,6 +152,7 @@ private:
     unsigned lists_used_ = 0;  // a bit for each list that is not empty
     const unsigned fullness_per_block_;
     std::size_t magazines_ = 0;  // made and not destroyed
+    pages::BlockStates* free_states_ = nullptr;
     // Made at first use. Acquire pairs with the release that publishes it.
     std::atomic<Depot*> depot_ = nullptr;
 };

@@ -9,24 +9,19 @@
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/segment/fork_locks.hpp"
 
+namespace tensorpool::blocks {
+
+constinit detail::ThreadCache empty_cache;
+constinit detail::ThreadLeaf empty_leaf = leaf_of_empty_caches();
+constinit OwnCaches no_own_caches = {};
+constinit ThreadCaches no_caches;
+
+}  // namespace tensorpool::blocks
+
 namespace tensorpool::detail {
 inline namespace abi_2 {
-namespace {
 
-// Never written: it looks empty to pop and full to push.
-constinit ThreadCache empty_cache;
-
-template <std::size_t... Index>
-constexpr ThreadTable table_of_empty_caches(std::index_sequence<Index...>) noexcept {
-    return {{(static_cast<void>(Index), &empty_cache)...}};
-}
-
-constinit ThreadTable no_caches =
-    table_of_empty_caches(std::make_index_sequence<cached_pool_count + 1>());
-
-}  // namespace
-
-constinit thread_local ThreadTable* thread_table TENSORPOOL_INITIAL_EXEC = &no_caches;
+constinit thread_local ThreadTable* thread_table TENSORPOOL_INITIAL_EXEC = &blocks::no_caches;
 
 }  // namespace abi_2
 }  // namespace tensorpool::detail
@@ -54,17 +49,10 @@ namespace {
 // and asking to be told of forks would leave the child a lock that nobody gives back.
 [[maybe_unused]] const bool watches_forks_from_the_start = (thread_registry().watch_forks(), true);
 // And what costs little then.
-[[maybe_unused]] const bool prepares_fences_early = (thread_registry().prepare_fences_early(), true);
+[[maybe_unused]] const bool prepares_fences_early =
+    (thread_registry().prepare_fences_early(), true);
 
 }  // namespace
-
-/// A thread's caches: those that it has, and what its inline paths see of them, which is the empty
-/// one for all while they are hidden.
-struct ThreadRegistry::Table {
-    detail::ThreadTable view;
-    std::array<Cache*, detail::cached_pool_count> own = {};
-    Table* next = nullptr;
-};
 
 unsigned ThreadRegistry::take_number() noexcept {
     const std::lock_guard guard(mutex_);
@@ -98,9 +86,10 @@ void ThreadRegistry::leave(BucketSet& set) noexcept {
     while (*link != &set) link = &(*link)->next;
     *link = set.next;
     if (!set.may_cache()) return;
-    for (Table* table = tables_; table != nullptr; table = table->next) {
-        table->view.caches[set.number()].store(&detail::empty_cache, std::memory_order_relaxed);
-        table->own[set.number()] = nullptr;
+    for (ThreadCaches* table = tables_; table != nullptr; table = table->next) {
+        if (!table->has_leaf_of(set.number())) continue;
+        table->set_view(set.number(), empty_cache);
+        table->own(set.number()) = nullptr;
     }
 }
 
@@ -115,12 +104,11 @@ bool ThreadRegistry::name_of(unsigned number, char* name, std::size_t bytes) noe
 }
 
 Cache* ThreadRegistry::attached(const BucketSet& set) noexcept {
-    if (!set.may_cache() || detail::thread_table == &detail::no_caches) return nullptr;
-    Table& table = *reinterpret_cast<Table*>(detail::thread_table);
-    Cache* const cache = table.own[set.number()];
-    if (cache != nullptr && &detail::thread_cache(set.number()) == &detail::empty_cache &&
+    Cache* const cache = own_cache(set);
+    if (cache != nullptr && set.serves_inline() &&
+        &detail::thread_cache(detail::TablePlace(set.number())) == &empty_cache &&
         !hidden_.load(std::memory_order_relaxed)) [[unlikely]] {
-        show_again(table, set.number());
+        show_again(own_caches(), set);
     }
     return cache;
 }
@@ -131,35 +119,34 @@ Cache* ThreadRegistry::attach(BucketSet& set) noexcept {
     return attach_slow(set);
 }
 
-void ThreadRegistry::show_again(Table& table, unsigned number) noexcept {
+void ThreadRegistry::show_again(ThreadCaches& table, const BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
-    show(table, number);
+    show(table, set);
 }
 
 Cache* ThreadRegistry::attach_slow(BucketSet& set) noexcept {
     if (!set.may_cache() || ended_rounds > last_round) return nullptr;
     const std::lock_guard guard(mutex_);
-    Table* const table = set_up_handlers() ? own_table() : nullptr;
-    Cache* const cache = table == nullptr ? nullptr : make_cache(set);
+    ThreadCaches* const table = set_up_handlers() ? own_table() : nullptr;
+    if (table == nullptr || !make_leaf(*table, set.number())) return nullptr;
+    Cache* const cache = make_cache(set);
     if (cache == nullptr) return nullptr;
-    table->own[set.number()] = cache;
-    show(*table, set.number());
+    table->own(set.number()) = cache;
+    show(*table, set);
     return cache;
 }
 
 // Under the mutex: whoever hides meanwhile hides this one too.
-void ThreadRegistry::show(Table& table, unsigned number) noexcept {
-    if (hidden_.load(std::memory_order_relaxed)) return;
-    table.view.caches[number].store(table.own[number], std::memory_order_relaxed);
+void ThreadRegistry::show(ThreadCaches& table, const BucketSet& set) noexcept {
+    if (hidden_.load(std::memory_order_relaxed) || !set.serves_inline()) return;
+    table.set_view(set.number(), *table.own(set.number()));
 }
 
 void ThreadRegistry::hide_caches() noexcept {
     const std::lock_guard guard(mutex_);
     hidden_.store(true, std::memory_order_relaxed);
-    for (Table* table = tables_; table != nullptr; table = table->next) {
-        for (auto& entry : table->view.caches) {
-            entry.store(&detail::empty_cache, std::memory_order_relaxed);
-        }
+    for (ThreadCaches* table = tables_; table != nullptr; table = table->next) {
+        for_each_number(*table, [&](unsigned number) { table->set_view(number, empty_cache); });
     }
 }
 
@@ -168,24 +155,33 @@ void ThreadRegistry::show_caches() noexcept {
     hidden_.store(false, std::memory_order_relaxed);
 }
 
-ThreadRegistry::Table* ThreadRegistry::own_table() noexcept {
-    if (detail::thread_table != &detail::no_caches) {
-        return reinterpret_cast<Table*>(detail::thread_table);
-    }
+ThreadCaches* ThreadRegistry::own_table() noexcept {
+    if (detail::thread_table != &no_caches) return &own_caches();
     if (free_tables_ == nullptr) {
-        void* const memory = records_.allocate(sizeof(Table), alignof(Table));
+        void* const memory = records_.allocate(sizeof(ThreadCaches), alignof(ThreadCaches));
         if (memory == nullptr) return nullptr;
-        free_tables_ =
-            new (memory) Table{.view = detail::table_of_empty_caches(
-                                   std::make_index_sequence<detail::cached_pool_count + 1>())};
+        free_tables_ = new (memory) ThreadCaches();
+        free_tables_->add_first_leaf();
     }
     // Without the handler the thread's blocks would be lost when it ends.
     if (!platform::call_at_thread_exit(exit_handler_)) return nullptr;
-    Table* const table = std::exchange(free_tables_, free_tables_->next);
+    ThreadCaches* const table = std::exchange(free_tables_, free_tables_->next);
     table->next = tables_;
     tables_ = table;
-    detail::thread_table = &table->view;
+    detail::thread_table = table;
     return table;
+}
+
+// False when memory is short.
+bool ThreadRegistry::make_leaf(ThreadCaches& table, unsigned number) noexcept {
+    if (table.has_leaf_of(number)) return true;
+    if (free_leaves_ == nullptr) {
+        void* const memory = records_.allocate(sizeof(OwnLeaf), alignof(OwnLeaf));
+        if (memory == nullptr) return false;
+        free_leaves_ = new (memory) OwnLeaf();
+    }
+    table.add_leaf_of(number, *std::exchange(free_leaves_, free_leaves_->next_free));
+    return true;
 }
 
 Cache* ThreadRegistry::make_cache(BucketSet& set) noexcept {
@@ -204,14 +200,23 @@ Cache* ThreadRegistry::make_cache(BucketSet& set) noexcept {
     return &cache;
 }
 
+// The numbers of all leaves that the thread has.
 template <class Function>
-void ThreadRegistry::for_each_cache(Table& table, Function function) noexcept {
-    for (unsigned number = 0; number < detail::cached_pool_count; ++number) {
-        Cache* const cache = std::exchange(table.own[number], nullptr);
-        if (cache == nullptr) continue;
-        table.view.caches[number].store(&detail::empty_cache, std::memory_order_relaxed);
-        function(*cache);
+void ThreadRegistry::for_each_number(ThreadCaches& table, Function function) noexcept {
+    for (unsigned leaf = 0; leaf < detail::cached_pool_count; leaf += detail::ThreadLeaf::size) {
+        if (!table.has_leaf_of(leaf)) continue;
+        for (unsigned index = 0; index < detail::ThreadLeaf::size; ++index) function(leaf + index);
     }
+}
+
+template <class Function>
+void ThreadRegistry::take_caches(ThreadCaches& table, Function function) noexcept {
+    for_each_number(table, [&](unsigned number) {
+        Cache* const cache = std::exchange(table.own(number), nullptr);
+        if (cache == nullptr) return;
+        table.set_view(number, empty_cache);
+        function(*cache);
+    });
 }
 
 void ThreadRegistry::detach(Cache& cache) noexcept {
@@ -222,25 +227,29 @@ void ThreadRegistry::detach(Cache& cache) noexcept {
     set.free_caches.push_front(cache);
 }
 
-void ThreadRegistry::free_table(Table& table) noexcept {
-    Table** link = &tables_;
+void ThreadRegistry::free_table(ThreadCaches& table) noexcept {
+    ThreadCaches** link = &tables_;
     while (*link != &table) link = &(*link)->next;
     *link = table.next;
+    for (unsigned index = 0; index < detail::ThreadTable::leaf_count; ++index) {
+        OwnLeaf* const leaf = table.remove_leaf(index);
+        if (leaf != nullptr) leaf->next_free = std::exchange(free_leaves_, leaf);
+    }
     table.next = free_tables_;
     free_tables_ = &table;
 }
 
 void ThreadRegistry::end_thread() noexcept {
     if (++ended_rounds <= last_round) (void)platform::call_at_thread_exit(exit_handler_);
-    if (detail::thread_table == &detail::no_caches) return;
+    if (detail::thread_table == &no_caches) return;
     const std::lock_guard guard(mutex_);
-    Table& table = *reinterpret_cast<Table*>(detail::thread_table);
-    for_each_cache(table, [this](Cache& cache) {
+    ThreadCaches& table = own_caches();
+    take_caches(table, [this](Cache& cache) {
         cache.give_back_all();
         detach(cache);
     });
     free_table(table);
-    detail::thread_table = &detail::no_caches;
+    detail::thread_table = &no_caches;
 }
 
 // Without both no thread gets a cache: its blocks would be lost, or a child of a fork would hang.
@@ -287,10 +296,10 @@ void ThreadRegistry::after_fork_in_child() noexcept {
 // The other threads are not in the child. What their magazines held cannot be told for certain:
 // they may have been in the middle of a call.
 void ThreadRegistry::abandon_others() noexcept {
-    for (Table* table = tables_; table != nullptr;) {
-        Table* const next = table->next;
-        if (&table->view != detail::thread_table) {
-            for_each_cache(*table, [this](Cache& cache) {
+    for (ThreadCaches* table = tables_; table != nullptr;) {
+        ThreadCaches* const next = table->next;
+        if (table != detail::thread_table) {
+            take_caches(*table, [this](Cache& cache) {
                 cache.abandon();
                 detach(cache);
             });

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "blocks/bucket_set.hpp"
+#include "blocks/thread_caches.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::blocks {
@@ -69,30 +70,32 @@ public:
     void end_thread() noexcept;
 
 private:
-    struct Table;
-
     bool set_up_handlers() noexcept;
-    Table* own_table() noexcept;
-    void show(Table& table, unsigned number) noexcept;
+    ThreadCaches* own_table() noexcept;
+    bool make_leaf(ThreadCaches& table, unsigned number) noexcept;
+    void show(ThreadCaches& table, const BucketSet& set) noexcept;
     // Of their own, so that `attach` saves no registers for them.
     [[gnu::noinline]] Cache* attach_slow(BucketSet& set) noexcept;
-    [[gnu::noinline]] void show_again(Table& table, unsigned number) noexcept;
+    [[gnu::noinline]] void show_again(ThreadCaches& table, const BucketSet& set) noexcept;
     Cache* make_cache(BucketSet& set) noexcept;
     void detach(Cache& cache) noexcept;
     void abandon_others() noexcept;
-    void free_table(Table& table) noexcept;
+    void free_table(ThreadCaches& table) noexcept;
     bool has_fences() noexcept;
     static void choose(BucketSet& set, const Cache* own, TakeFrom from, CacheList& chosen) noexcept;
     static bool take_back(CacheList& caches, pages::Changes& changes) noexcept;
     template <class Function>
-    static void for_each_cache(Table& table, Function function) noexcept;
+    static void for_each_number(ThreadCaches& table, Function function) noexcept;
+    template <class Function>
+    static void take_caches(ThreadCaches& table, Function function) noexcept;
 
     std::mutex set_up_mutex_;
     std::mutex mutex_;
     // Below: under mutex_.
     pages::RecordArena records_;
-    Table* tables_ = nullptr;  // of living threads
-    Table* free_tables_ = nullptr;
+    ThreadCaches* tables_ = nullptr;  // of living threads
+    ThreadCaches* free_tables_ = nullptr;
+    OwnLeaf* free_leaves_ = nullptr;
     BucketSet* sets_ = nullptr;
     // Written before the first thread asks for it, so one that ends may read it without the mutex.
     platform::ExitHandler exit_handler_ = platform::no_exit_handler;

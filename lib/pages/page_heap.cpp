@@ -19,6 +19,7 @@ PageHeap::PageHeap(AddressSpace& space, statistics::CommitBudget& budget, unsign
       totals_(totals),
       max_capacity_(options.max_capacity) {
     spans_.count_in(totals.record_bytes);
+    if (options_.keep_records) spans_.keep_slabs();
     retention_.begin(options_.clock_ns(), std::uint64_t{options_.retain.milliseconds} * 1'000'000,
                      0);
 }

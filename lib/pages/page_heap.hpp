@@ -53,6 +53,8 @@ struct HeapOptions {
     RetentionPolicy retain = {};
     HugePages huge_pages = HugePages::buckets;
     NumaPolicy numa = {};
+    /// What was a span's record may be read until the heap ends.
+    bool keep_records = false;
     std::uint64_t (*clock_ns)() noexcept = nullptr;
 };
 

@@ -28,6 +28,9 @@ public:
     Record* make() noexcept;
     void destroy(Record* record) noexcept;
 
+    /// From now on no slab goes back before all: what was a record may be read at any time.
+    void keep_slabs() noexcept { keeps_slabs_ = true; }
+
     std::size_t slab_bytes_held() const noexcept { return slabs_ * slab_bytes; }
     /// From now on adds what it takes to this figure too, which others may share.
     void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
@@ -66,6 +69,7 @@ private:
     std::mutex mutex_;
     Slabs with_room_;
     Slabs full_;
+    bool keeps_slabs_ = false;
     std::atomic<std::size_t> slabs_ = 0;  // written under mutex_; relaxed: a figure to readers
     detail::Counter* counted_in_ = nullptr;
 };
@@ -111,7 +115,8 @@ void RecordPool<Record>::destroy(Record* record) noexcept {
     }
     slab.free = new (static_cast<void*>(record)) FreeRecord{slab.free};
     // The only one with room stays: the next record would need it again.
-    if (slab.live == 0 && &with_room_.front() != &with_room_.back()) drop(slab);
+    const bool is_only = &with_room_.front() == &with_room_.back();
+    if (slab.live == 0 && !is_only && !keeps_slabs_) drop(slab);
 }
 
 template <class Record>

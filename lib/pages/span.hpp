@@ -4,6 +4,7 @@
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 
+#include "pages/block_states.hpp"
 #include "pages/page_map.hpp"
 #include "platform/platform.hpp"
 
@@ -23,7 +24,7 @@ struct alignas(64) Span
     bool huge = false;
     /// Of a cached large block: the retention period in which it was freed.
     std::uint32_t period = 0;
-    /// Of a large block, with full checks: what was asked for.
+    /// Of a large block: what was asked for; with checks 0 when it is not in use.
     /// Relaxed: its holder writes it, and whoever asks about any address may read it meanwhile.
     std::atomic<std::uint64_t> requested_bytes = 0;
 
@@ -35,8 +36,8 @@ struct alignas(64) Span
     std::uint16_t home = 0;
     bool listed = false;
     std::uint8_t fullness = 0;  // of a listed one: which list of its bucket
-    /// With full checks: what was asked for, for each block.
-    std::uint32_t* requested = nullptr;
+    /// With checks. Read without the lock too: null while the span is no bucket's.
+    std::atomic<BlockStates*> states = nullptr;
     static constexpr unsigned most_blocks = 1024;
     std::uint64_t home_bits[most_blocks / 64] = {};
 

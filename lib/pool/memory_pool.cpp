@@ -49,7 +49,7 @@ PoolOptions options_with(std::size_t initial_capacity) {
 MemoryPool::MemoryPool(std::size_t initial_capacity) : MemoryPool(options_with(initial_capacity)) {}
 
 MemoryPool::MemoryPool(const PoolOptions& options) : MemoryPool(0, &make_pool(options)) {
-    number_ = pool().table_number();
+    place_ = detail::TablePlace(pool().table_number());
 }
 
 MemoryPool::~MemoryPool() {
@@ -57,7 +57,9 @@ MemoryPool::~MemoryPool() {
 }
 
 void* MemoryPool::allocate_slow(std::size_t bytes) {
-    return pool().allocate_or_throw(bytes, default_alignment);
+    detail::Pool& behind = pool();
+    void* const block = behind.take_parked(bytes);
+    return block != nullptr ? block : behind.allocate_or_throw(bytes, default_alignment);
 }
 
 void* MemoryPool::allocate(std::size_t bytes, std::size_t alignment) {

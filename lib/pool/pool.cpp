@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/alignment.hpp"
+#include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
@@ -47,6 +48,7 @@ pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
                             .huge_pages = options.huge_pages,
                             .numa = options.numa,
                             .clock_ns = platform::monotonic_clock_ns};
+    heap.keep_records = options.checks != Checks::off;
     if (options.retain.milliseconds == 0) heap.retain.bytes = 0;
     return heap;
 }
@@ -112,9 +114,9 @@ Pool::Pool(PoolOptions&& options, unsigned number,
             record_->totals),
       large_(heap_, record_->totals),
       buckets_(options_.name.c_str(),
-               options_.checks == Checks::off ? blocks::BucketSet::Caching::on
-                                              : blocks::BucketSet::Caching::off,
-               options_.checks == Checks::full, heap_, records_, slots_, record_->totals) {
+               checked() ? blocks::BucketSet::Caching::on_slow_paths
+                         : blocks::BucketSet::Caching::everywhere,
+               heap_, records_, slots_, record_->totals) {
     records_.count_in(record_->totals.record_bytes);
     blocks::thread_registry().enter(buckets_);
     statistics::snapshot_sources().enter(*this);
@@ -177,49 +179,39 @@ void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment, FirstTou
 
 void* Pool::try_once(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
     const unsigned bucket = bucket_for(bytes, alignment);
-    return bucket < bucket_count ? allocate_block(bucket, bytes, path)
-                                 : allocate_large(bytes, alignment, path);
+    if (bucket == bucket_count) return allocate_large(bytes, alignment, path);
+    void* const block = allocate_block(bucket, bytes, path);
+    if (block != nullptr && checked()) buckets_[bucket].begin_use(block, bytes);
+    return block;
 }
 
 void* Pool::allocate_block(unsigned bucket, std::size_t bytes, SlowPath& path) noexcept {
     blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
-    if (cache == nullptr) {
-        void* const block = buckets_.allocate_direct(bucket, bytes, path);
-        if (block != nullptr && options_.checks == Checks::full) {
-            buckets_[bucket].remember(block, bytes);
-        }
-        return block;
-    }
+    if (cache == nullptr) return buckets_.allocate_direct(bucket, bytes, path);
     if (void* const block = cache->pop(bucket, bytes)) return block;
     if (cache->is_time_to_look()) keep_to_retention(path);
     return cache->pop_slow(bucket, bytes, path);
 }
 
 void Pool::deallocate(void* p) noexcept {
+    if (checked()) return deallocate_checked(p, {});
     tell_recorder_of_end(p);
     Changes changes;
-    if (checked()) {
-        check(p);
-        deallocate_checked(p, changes);
+    const pages::PageEntry entry = heap_.space().map().at(p);
+    const bool ours = entry.pool_number() == heap_.pool_number();
+    if (ours && entry.is_bucket() && may_begin_block(p, entry.bucket())) {
+        free_block(entry.bucket(), p, changes);
     } else {
-        const pages::PageEntry entry = heap_.space().map().at(p);
-        const bool ours = entry.pool_number() == heap_.pool_number();
-        if (ours && entry.is_bucket() && may_begin_block(p, entry.bucket())) {
-            free_block(entry.bucket(), p, changes);
-        } else {
-            free_large(large_span_of(p), changes);
-        }
+        free_large(large_span_of(p), changes);
     }
     end_slow_path(changes);
 }
 
 void Pool::deallocate(void* p, std::size_t bytes) noexcept {
+    if (checked()) return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
     tell_recorder_of_end(p);
     Changes changes;
-    if (checked()) {
-        check(p, bytes, std::min(bucket_of(bytes), bucket_count));
-        deallocate_checked(p, changes);
-    } else if (const unsigned bucket = bucket_of(bytes); bucket < bucket_count) {
+    if (const unsigned bucket = bucket_of(bytes); bucket < bucket_count) {
         free_block(bucket, p, changes);
     } else {
         free_large(large_span_of(p), changes);
@@ -230,11 +222,7 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
 void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
     const unsigned bucket = bucket_for(bytes, alignment);
     if (checked()) {
-        tell_recorder_of_end(p);
-        Changes changes;
-        check(p, bytes, bucket);
-        deallocate_checked(p, changes);
-        end_slow_path(changes);
+        deallocate_checked(p, {bytes, bucket});
     } else if (bucket < bucket_count) {
         deallocate(p, bucket_bytes(bucket));
     } else {
@@ -245,8 +233,11 @@ void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcep
 // Before the block can be another's.
 void Pool::tell_recorder_of_end(void* p) noexcept {
     statistics::look_for_recorder();
-    if (!statistics::is_recording()) [[likely]]
-        return;
+    if (statistics::is_recording()) [[unlikely]]
+        record_end(p);
+}
+
+void Pool::record_end(void* p) noexcept {
     const pages::PageEntry entry = heap_.space().map().at(p);
     std::size_t bytes = 0;  // of what is no block of ours, which is found out later
     if (entry.pool_number() == heap_.pool_number()) {

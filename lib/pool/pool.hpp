@@ -34,6 +34,11 @@ public:
 
     /// Who touches fresh pages of a block of whole pages first.
     enum class FirstTouch : bool { by_caller, by_pool };
+    /// What most calls of a pool with checks find, a block that the thread's cache has; nullptr
+    /// where there is none, and for pools without checks.
+    void* take_parked(std::size_t bytes) noexcept {
+        return checked() ? take_parked_block(bytes) : nullptr;
+    }
     /// A block, or nullptr; then `path.refusal` says why, and nothing is counted but the failure.
     void* allocate(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                    FirstTouch first_touch = FirstTouch::by_caller) noexcept;
@@ -85,6 +90,7 @@ private:
     void* try_once(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     void* allocate_block(unsigned bucket, std::size_t bytes, pages::SlowPath& path) noexcept;
     void tell_recorder_of_end(void* p) noexcept;
+    void record_end(void* p) noexcept;
     void free_block(unsigned bucket, void* p, pages::Changes& changes) noexcept;
 
     // pool_large.cpp: blocks of whole pages
@@ -126,13 +132,28 @@ private:
     Finding find(const void* p) noexcept;
     Finding find_pages(const void* p) noexcept;
     pages::Span& large_span_of(void* p) noexcept;
-    void check(void* p) noexcept;
-    void check(void* p, std::size_t bytes, unsigned bucket) noexcept;
+    /// What a caller says of the block that it frees.
+    struct Said {
+        static constexpr unsigned nothing = ~0U;
+        std::size_t bytes = 0;
+        unsigned bucket = nothing;  // that would have served the request, or `bucket_count`
+
+        bool agrees(unsigned with_bucket) const noexcept {
+            return bucket == with_bucket || bucket == nothing;
+        }
+    };
+    void* take_parked_block(std::size_t bytes) noexcept;
+    void deallocate_checked(void* p, Said said) noexcept;
+    void free_checked_pages(void* p, Said said) noexcept;
+    void free_block(unsigned bucket, void* p) noexcept;
+    bool end_use_of_pages(pages::Span& span, const void* p, Said said) noexcept;
+    std::size_t most_requested(Said said) const noexcept;
+    [[noreturn]] void stop_at(void* p, Said said) noexcept;
+    void check(const void* p, const Finding& finding, Said said) noexcept;
     void check_all_home() const noexcept;
     [[noreturn]] void misused(const void* p, const Finding& finding,
                               const char* call = "deallocate") noexcept;
     void remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept;
-    void deallocate_checked(void* p, pages::Changes& changes) noexcept;
 
     bool checked() const noexcept { return options_.checks != Checks::off; }
 

@@ -2,9 +2,11 @@
 #include <mutex>
 
 #include "base/text.hpp"
+#include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/fail.hpp"
 #include "pool/pool.hpp"
+#include "statistics/recorder_hooks.hpp"
 #include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool::detail {
@@ -30,6 +32,10 @@ Pool::Finding Pool::find(const void* p) noexcept {
                     .bucket = entry.bucket(),
                     .usable = bucket.block_bytes(),
                     .requested = found.requested};
+    if (checked()) {
+        if (found.requested == 0) finding.what = Finding::What::freed;
+        return finding;
+    }
     blocks::Cache* const cache = blocks::thread_registry().attached(buckets_);
     if (found.home || (cache != nullptr && cache->parks(entry.bucket(), found.block))) {
         finding.what = Finding::What::freed;
@@ -78,15 +84,76 @@ Span& Pool::large_span_of(void* p) noexcept {
     misused(p, find(p));
 }
 
-void Pool::check(void* p) noexcept {
-    const Finding finding = find(p);
-    if (finding.what != Finding::What::block) misused(p, finding);
+void* Pool::take_parked_block(std::size_t bytes) noexcept {
+    const unsigned bucket = bucket_of(bytes);
+    if (bucket >= bucket_count || bytes > options_.max_allocation) return nullptr;
+    statistics::look_for_recorder();
+    blocks::Cache* const cache = blocks::own_cache(buckets_);
+    if (cache == nullptr || statistics::is_recording()) return nullptr;
+    void* const block = cache->pop(bucket, bytes);
+    if (block != nullptr) buckets_[bucket].begin_use(block, bytes);
+    return block;
 }
 
-// `bucket` is the one that would have served the request, or `bucket_count`.
-void Pool::check(void* p, std::size_t bytes, unsigned bucket) noexcept {
-    const Finding finding = find(p);
-    if (finding.what != Finding::What::block) misused(p, finding);
+void Pool::deallocate_checked(void* p, Said said) noexcept {
+    statistics::look_for_recorder();
+    if (statistics::is_recording()) [[unlikely]]
+        record_end(p);
+    const PageEntry entry = heap_.space().map().at(p);
+    const unsigned bucket = entry.bucket();
+    if (entry.pool_number() != heap_.pool_number() || bucket >= bucket_count) {
+        return free_checked_pages(p, said);
+    }
+    const bool ends =
+        said.agrees(bucket) && buckets_[bucket].end_use(p, entry, most_requested(said));
+    if (!ends) [[unlikely]]
+        stop_at(p, said);
+    blocks::Cache* const cache = blocks::own_cache(buckets_);
+    if (cache == nullptr || !cache->push(bucket, p)) free_block(bucket, p);
+}
+
+void Pool::free_block(unsigned bucket, void* p) noexcept {
+    pages::Changes changes;
+    free_block(bucket, p, changes);
+    end_slow_path(changes);
+}
+
+void Pool::free_checked_pages(void* p, Said said) noexcept {
+    const PageEntry entry = heap_.space().map().at(p);
+    const bool ours = entry.pool_number() == heap_.pool_number();
+    if (!ours || entry.kind() != PageKind::large_in_use || !said.agrees(bucket_count) ||
+        !end_use_of_pages(*entry.span(), p, said)) {
+        stop_at(p, said);
+    }
+    pages::Changes changes;
+    free_large(*entry.span(), changes);
+    end_slow_path(changes);
+}
+
+bool Pool::end_use_of_pages(Span& span, const void* p, Said said) noexcept {
+    if (heap_.space().address_of(span.first_page) != p || said.bytes > span.bytes()) return false;
+    if (span.requested_bytes.load(std::memory_order_relaxed) > most_requested(said)) return false;
+    // Of threads that free one block at once only one finds it in use.
+    return span.requested_bytes.exchange(0, std::memory_order_relaxed) != 0;
+}
+
+// For how many bytes a block may have been asked that is freed so.
+std::size_t Pool::most_requested(Said said) const noexcept {
+    const bool knows = options_.checks == Checks::full && said.bucket != Said::nothing;
+    return knows ? said.bytes : SIZE_MAX;
+}
+
+void Pool::stop_at(void* p, Said said) noexcept {
+    Finding finding = find(p);
+    if (finding.what == Finding::What::block) check(p, finding, said);
+    // It is in use again: the first to free it was another thread, a moment ago.
+    if (finding.what == Finding::What::block) finding.what = Finding::What::freed;
+    misused(p, finding);
+}
+
+void Pool::check(const void* p, const Finding& finding, Said said) noexcept {
+    const auto [bytes, bucket] = said;
+    if (bucket == Said::nothing) return;
     using base::BytesText;
     const char* const pool = options_.name.c_str();
     if (bucket != finding.bucket || bytes > finding.usable) {
@@ -116,7 +183,7 @@ void Pool::check_all_home() const noexcept {
 
 void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept {
     if (finding.bucket < bucket_count) {
-        buckets_[finding.bucket].remember(p, requested_bytes);
+        buckets_[finding.bucket].begin_use(p, requested_bytes);
     } else {
         large_span_of(p).requested_bytes.store(requested_bytes, std::memory_order_relaxed);
     }
@@ -149,15 +216,6 @@ void Pool::misused(const void* p, const Finding& finding, const char* call) noex
         platform::fail("pool '%s': %s: %p lies in pool '%s'; %s", pool, call, p, other, expected);
     }
     platform::fail("pool '%s': %s: %p was never given by this pool; %s", pool, call, p, expected);
-}
-
-void Pool::deallocate_checked(void* p, pages::Changes& changes) noexcept {
-    const PageEntry entry = heap_.space().map().at(p);
-    if (entry.is_bucket()) {
-        buckets_.deallocate_direct(entry.bucket(), p, changes);
-    } else {
-        free_large(large_span_of(p), changes);
-    }
 }
 
 }  // namespace abi_2

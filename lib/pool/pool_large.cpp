@@ -94,7 +94,7 @@ void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
     SlowPath path;
     void* longer = extend(*entry.span(), bytes, path);
     if (longer == nullptr) longer = move(*entry.span(), bytes, path);
-    tell(path);
+    end_slow_path(path);
     return longer;
 }
 

@@ -52,14 +52,20 @@ TEST(BucketSet, RefusedBlockCountsNothing) {
     EXPECT_EQ(pool.held_bytes(), 0U);
 }
 
-TEST(BucketSet, PoolWithoutCachesGivesNoThreadOne) {
-    PoolParts pool({.caching = BucketSet::Caching::off});
-    EXPECT_FALSE(pool.set.may_cache());
-    EXPECT_EQ(thread_registry().attach(pool.set), nullptr);
-    void* const block = pool.allocate(bucket_1k);
-    pool.deallocate(bucket_1k, block);
-    EXPECT_EQ(pool.capacity_of(bucket_1k), 0U);
-    EXPECT_EQ(pool.slots.taken_count(), 0U);
+TEST(BucketSet, CachesOfAPoolWhoseCallsAreAllSeenServeOnSlowPathsOnly) {
+    PoolParts pool({.caching = BucketSet::Caching::on_slow_paths});
+    Cache* const cache = thread_registry().attach(pool.set);
+    ASSERT_NE(cache, nullptr);
+    EXPECT_EQ(thread_registry().attached(pool.set), cache);
+    EXPECT_EQ(own_cache(pool.set), cache);
+    pool.deallocate(bucket_1k, pool.allocate(bucket_1k));
+    EXPECT_GT(pool.parked_bytes(), 0U);
+    const detail::TablePlace place(pool.set.number());
+    EXPECT_EQ(&detail::thread_cache(place), &empty_cache);
+    thread_registry().hide_caches();
+    thread_registry().show_caches();
+    EXPECT_EQ(thread_registry().attached(pool.set), cache);
+    EXPECT_EQ(&detail::thread_cache(place), &empty_cache);
 }
 
 TEST(BucketSet, DrainBringsHomeWhatLiesInAllDepots) {

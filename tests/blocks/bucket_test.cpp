@@ -190,31 +190,5 @@ TEST(Bucket, MemoryOfOneBucketServesAnotherOnceItIsHome) {
     EXPECT_EQ(pool.take(bucket_64k, 1).size(), 1U);
 }
 
-TEST(Bucket, RemembersWhatWasAskedForOnlyWhereItShall) {
-    PoolParts pool({.remember_requests = true});
-    const std::vector<void*> blocks = pool.take(bucket_4k, 2);
-    pool.set[bucket_4k].remember(blocks[0], 3000);
-    pool.set[bucket_4k].remember(blocks[1], 4096);
-    EXPECT_EQ(pool.set[bucket_4k].find(blocks[0]).requested, 3000U);
-    EXPECT_EQ(pool.set[bucket_4k].find(blocks[1]).requested, 4096U);
-
-    PoolParts other;
-    void* const block = other.take(bucket_4k, 1)[0];
-    other.set[bucket_4k].remember(block, 3000);
-    EXPECT_EQ(other.set[bucket_4k].find(block).requested, 0U);
-}
-
-TEST(Bucket, ForgetsWhatWasAskedForWithTheSpan) {
-    PoolParts pool({.remember_requests = true});
-    std::vector<void*> blocks = pool.take(bucket_4k, 1);
-    pool.set[bucket_4k].remember(blocks[0], 3000);
-    const void* const memory = pool.heap.space().map().at(blocks[0]).span()->requested;
-    ASSERT_TRUE(is_mapped(memory));
-    pool.bring_home(bucket_4k, blocks);
-    EXPECT_FALSE(is_mapped(memory));
-    blocks = pool.take(bucket_4k, 1);
-    EXPECT_EQ(pool.set[bucket_4k].find(blocks[0]).requested, 0U);
-}
-
 }  // namespace
 }  // namespace tensorpool::blocks

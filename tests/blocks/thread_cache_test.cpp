@@ -93,8 +93,8 @@ TEST(ThreadTable, CacheOfAFreshThreadLooksEmptyAndFullForEveryPool) {
         int block = 0;
         for (unsigned pool = 0; pool <= cached_pool_count; ++pool) {
             for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
-                EXPECT_EQ(thread_cache(pool).pop(bucket, 1), nullptr);
-                EXPECT_FALSE(thread_cache(pool).push(bucket, &block));
+                EXPECT_EQ(thread_cache(TablePlace(pool)).pop(bucket, 1), nullptr);
+                EXPECT_FALSE(thread_cache(TablePlace(pool)).push(bucket, &block));
             }
         }
     }).join();

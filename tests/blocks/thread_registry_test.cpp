@@ -65,7 +65,7 @@ TEST(ThreadRegistry, GivesAThreadOneCacheForEachPool) {
     EXPECT_EQ(&cache->set(), &pool.set);
     EXPECT_EQ(thread_registry().attach(pool.set), cache);
     EXPECT_EQ(thread_registry().attached(pool.set), cache);
-    EXPECT_EQ(&detail::thread_cache(pool.set.number()), cache);
+    EXPECT_EQ(&detail::thread_cache(detail::TablePlace(pool.set.number())), cache);
     EXPECT_NE(thread_registry().attach(other.set), cache);
     EXPECT_EQ(pool.slots.taken_count(), 1U);
 }
@@ -115,7 +115,7 @@ TEST(ThreadRegistry, LivingThreadHasNoStaleCacheForAPoolThatTookAnEndedOnesNumbe
     ASSERT_EQ(pool->set.number(), number);
     worker.does([&] {
         EXPECT_EQ(thread_registry().attached(pool->set), nullptr);
-        EXPECT_EQ(detail::thread_cache(number).pop(bucket_1k, 1), nullptr);
+        EXPECT_EQ(detail::thread_cache(detail::TablePlace(number)).pop(bucket_1k, 1), nullptr);
         void* const block = pool->allocate(bucket_1k);
         EXPECT_TRUE(pool->set[bucket_1k].find(block).in_span);
         pool->deallocate(bucket_1k, block);
@@ -135,28 +135,6 @@ TEST(ThreadRegistry, ThreadThatOutlivesAPoolEndsInPeace) {
     }
     worker.reset();
     EXPECT_EQ(other.slots.taken_count(), 0U);
-}
-
-TEST(ThreadRegistry, MorePoolsThanTablesHaveRoomForWorkWithoutCaches) {
-    std::vector<std::unique_ptr<PoolParts>> pools;
-    for (unsigned i = 0; i < detail::cached_pool_count + 10; ++i) {
-        pools.push_back(std::make_unique<PoolParts>());
-    }
-    unsigned cached = 0;
-    for (const auto& pool : pools) {
-        void* const block = pool->allocate(bucket_1k);
-        ASSERT_NE(block, nullptr);
-        EXPECT_EQ(pool->in_use_bytes(), 1024U);
-        pool->deallocate(bucket_1k, block);
-        EXPECT_EQ(pool->in_use_bytes(), 0U);
-        EXPECT_EQ(pool->slots.taken_count(), pool->set.may_cache() ? 1U : 0U);
-        cached += pool->set.may_cache();
-        EXPECT_EQ(detail::thread_cache(detail::cached_pool_count).pop(bucket_1k, 1), nullptr);
-    }
-    EXPECT_EQ(cached, detail::cached_pool_count - 1);
-    const unsigned last = pools.back()->set.number();
-    pools.clear();
-    EXPECT_GT(last, PoolParts().set.number());
 }
 
 // Memory that cannot be had ----------------------------------------------------------------------

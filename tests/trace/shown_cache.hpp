@@ -8,7 +8,8 @@ namespace tensorpool::testing {
 inline bool shows_its_cache() {
     MemoryPool& pool = get_global_memory_pool();
     pool.deallocate(pool.allocate(100), 100);
-    detail::ThreadCache& cache = detail::thread_cache(detail::GlobalPool::number);
+    detail::ThreadCache& cache =
+        detail::thread_cache(detail::TablePlace(detail::GlobalPool::number));
     void* const block = cache.pop(detail::bucket_of(100), 100);
     if (block != nullptr) pool.deallocate(block, 100);
     return block != nullptr;

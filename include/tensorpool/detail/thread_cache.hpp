@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include <tensorpool/detail/buckets.hpp>
 #include <tensorpool/detail/counters.hpp>
@@ -101,23 +102,59 @@ struct ThreadCache {
     }
 };
 
-/// Pools with a number below this have thread caches; the last entry stands for all others and
-/// for pools with checks, and always holds the empty cache.
-inline constexpr unsigned cached_pool_count = 255;
+/// A thread's caches for pools with numbers in succession. An entry is never null: where a thread
+/// has no cache, it is the empty one, which always looks empty and full, so that every call takes
+/// the slow path. Relaxed loads are enough: a thread sets its own entries, and a pool that dies
+/// clears them when no other call on it is under way.
+struct ThreadLeaf {
+    static constexpr unsigned size = 64;
+    std::array<std::atomic<ThreadCache*>, size> caches;
+};
 
-/// A thread's caches by the pool's number. An entry is never null: where a thread has no cache, it
-/// is the empty one, which always looks empty and full, so that every call takes the slow path.
-/// Relaxed loads are enough: a thread sets its own entries, and a pool that dies clears them when
-/// no other call on it is under way.
+/// A thread's caches by the pool's number: leaves, each made when the thread uses one of its pools.
+/// Until then the shared empty leaf stands in its place.
 struct ThreadTable {
-    std::array<std::atomic<ThreadCache*>, cached_pool_count + 1> caches;
+    static constexpr unsigned leaf_count = 65;
+    /// The first leaf, so that the global pool's entry is one load away.
+    ThreadLeaf first;
+    /// `first` and the others. The last one is always the empty leaf: it stands for pools beyond
+    /// all leaves and for those whose every call is to be seen.
+    std::array<std::atomic<ThreadLeaf*>, leaf_count + 1> leaves;
+};
+
+/// Pools with a number below this have thread caches. As a number itself it has none.
+inline constexpr unsigned cached_pool_count = ThreadTable::leaf_count * ThreadLeaf::size;
+
+/// Where a pool's entry is in every thread's table: two offsets in bytes, so that nothing has to be
+/// computed from the number.
+struct TablePlace {
+    /// `pool_number` is at most `cached_pool_count`.
+    explicit constexpr TablePlace(unsigned pool_number) noexcept
+        : leaf(static_cast<std::uint16_t>(offsetof(ThreadTable, leaves) +
+                                          pool_number / ThreadLeaf::size * sizeof(void*))),
+          entry(static_cast<std::uint16_t>(pool_number % ThreadLeaf::size * sizeof(void*))) {}
+
+    std::uint16_t leaf;
+    std::uint16_t entry;
 };
 
 /// This thread's table; the table of empty caches until its first slow path.
 extern TENSORPOOL_API constinit thread_local ThreadTable* thread_table TENSORPOOL_INITIAL_EXEC;
 
-inline ThreadCache& thread_cache(unsigned pool_number) noexcept {
-    return *thread_table->caches[pool_number].load(std::memory_order_relaxed);
+inline ThreadCache& thread_cache(TablePlace place) noexcept {
+    using Leaf = std::atomic<ThreadLeaf*>;
+    using Entry = std::atomic<ThreadCache*>;
+    static_assert(sizeof(Leaf) == sizeof(void*) && sizeof(Entry) == sizeof(void*));
+    std::byte* const table = reinterpret_cast<std::byte*>(thread_table);
+    ThreadLeaf* const leaf =
+        reinterpret_cast<Leaf*>(table + place.leaf)->load(std::memory_order_relaxed);
+    return *reinterpret_cast<Entry*>(reinterpret_cast<std::byte*>(leaf) + place.entry)
+                ->load(std::memory_order_relaxed);
+}
+
+/// The same for the pool whose number is 0.
+inline ThreadCache& first_thread_cache() noexcept {
+    return *thread_table->first.caches[0].load(std::memory_order_relaxed);
 }
 
 }  // namespace abi_2

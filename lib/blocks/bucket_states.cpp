@@ -1,0 +1,40 @@
+#include <new>
+
+#include "blocks/bucket_states.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using pages::BlockStates;
+
+}  // namespace
+
+// The lock is held. False when memory is short.
+bool Bucket::give_states(pages::Span& span) noexcept {
+    BlockStates* states = free_states_;
+    if (states != nullptr) {
+        free_states_ = states->next_free;
+    } else {
+        void* const memory =
+            sources_.records.allocate(BlockStates::bytes_for(layout_.blocks), alignof(BlockStates));
+        if (memory == nullptr) return false;
+        states = new (memory) BlockStates;
+        for (unsigned index = 0; index < layout_.blocks; ++index) {
+            new (&(*states)[index]) BlockStates::State(0);
+        }
+    }
+    states->first_block.store(static_cast<const char*>(block_at(span, 0)),
+                              std::memory_order_relaxed);
+    span.states.store(states, std::memory_order_release);
+    return true;
+}
+
+// Of a span that has left the page map. None of its blocks was in use.
+void Bucket::keep_states(BlockStates* states) noexcept {
+    if (states == nullptr) return;
+    const std::lock_guard guard(mutex_);
+    states->next_free = free_states_;
+    free_states_ = states;
+}
+
+}  // namespace tensorpool::blocks

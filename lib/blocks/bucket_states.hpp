@@ -1,0 +1,44 @@
+#pragma once
+
+#include "blocks/bucket.hpp"
+
+namespace tensorpool::blocks {
+
+inline std::size_t Bucket::requested_bytes_of(std::uint16_t state) const noexcept {
+    return state == 0 ? 0 : 1 + block_bytes() - state;
+}
+
+inline void Bucket::begin_use(const void* block, std::size_t requested_bytes) noexcept {
+    const pages::PageEntry entry = sources_.heap.space().map().at(block);
+    pages::BlockStates& states = *entry.span()->states.load(std::memory_order_relaxed);
+    const char* const first = states.first_block.load(std::memory_order_relaxed);
+    const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(block) - first);
+    // Release: who reads this of states that were another span's finds that span gone.
+    states[layout_.index_at(offset)].store(
+        static_cast<std::uint16_t>(1 + block_bytes() - requested_bytes), std::memory_order_release);
+}
+
+inline bool Bucket::end_use(const void* p, pages::PageEntry entry,
+                            std::size_t most_requested) noexcept {
+    const std::atomic<pages::BlockStates*>& of_span = entry.span()->states;
+    pages::BlockStates* const states = of_span.load(std::memory_order_acquire);
+    if (states == nullptr) return false;
+    const char* const first = states->first_block.load(std::memory_order_relaxed);
+    const std::uint64_t offset =
+        reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(first);
+    if (offset >= layout_.blocks * layout_.stride) return false;
+    const std::uint64_t index = layout_.index_at(offset);
+    if (index * layout_.stride != offset) return false;
+    pages::BlockStates::State& state = (*states)[index];
+    const std::uint16_t seen = state.load(std::memory_order_relaxed);
+    if (seen == 0 || requested_bytes_of(seen) > most_requested) return false;
+    // Of threads that free one block at once only one finds it in use.
+    if (state.exchange(0, std::memory_order_acq_rel) == 0) return false;
+    // A block in use keeps its span. Where it was none, span and states may have come to be
+    // others' while they were read; that shows now.
+    return sources_.heap.space().map().at(p).word() == entry.word() &&
+           of_span.load(std::memory_order_relaxed) == states &&
+           states->first_block.load(std::memory_order_relaxed) == first;
+}
+
+}  // namespace tensorpool::blocks

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+#include <tensorpool/detail/thread_cache.hpp>
+
+#include "blocks/bucket_set.hpp"
+
+namespace tensorpool::blocks {
+
+/// The caches that a thread has of the pools of one leaf.
+using OwnCaches = std::array<Cache*, detail::ThreadLeaf::size>;
+
+// What stands where a thread has no cache, leaf or table. Never written.
+extern constinit detail::ThreadCache empty_cache;
+extern constinit detail::ThreadLeaf empty_leaf;
+extern constinit OwnCaches no_own_caches;
+
+template <std::size_t... Index>
+constexpr detail::ThreadLeaf leaf_of_empty_caches(std::index_sequence<Index...>) noexcept {
+    return {{(static_cast<void>(Index), &empty_cache)...}};
+}
+constexpr detail::ThreadLeaf leaf_of_empty_caches() noexcept {
+    return leaf_of_empty_caches(std::make_index_sequence<detail::ThreadLeaf::size>());
+}
+
+/// A leaf that a thread has, or that none has.
+struct OwnLeaf {
+    detail::ThreadLeaf view = leaf_of_empty_caches();
+    OwnCaches own = {};
+    OwnLeaf* next_free = nullptr;
+};
+
+/// A thread's caches: those that it has, and, as the table that it begins with, what its inline
+/// paths see of them: the empty one for pools whose every call is to be seen, and for all while
+/// they are hidden. Under the registry's lock; its thread reads without it, and alone changes the
+/// leaves.
+struct ThreadCaches : detail::ThreadTable {
+    static constexpr unsigned leaf_size = detail::ThreadLeaf::size;
+
+    constexpr ThreadCaches() noexcept : ThreadCaches(std::make_index_sequence<leaf_count + 1>()) {}
+
+    OwnCaches& own_leaf(unsigned number) noexcept { return *own_[number / leaf_size]; }
+    Cache*& own(unsigned number) noexcept { return own_leaf(number)[number % leaf_size]; }
+    void set_view(unsigned number, detail::ThreadCache& cache) noexcept {
+        detail::ThreadLeaf& leaf = *leaves[number / leaf_size].load(std::memory_order_relaxed);
+        leaf.caches[number % leaf_size].store(&cache, std::memory_order_relaxed);
+    }
+
+    bool has_leaf_of(unsigned number) const noexcept {
+        return own_[number / leaf_size] != &no_own_caches;
+    }
+    /// Once: the table of threads without caches has none.
+    void add_first_leaf() noexcept { set_leaf(0, first, first_own_); }
+    void add_leaf_of(unsigned number, OwnLeaf& leaf) noexcept {
+        more_[number / leaf_size] = &leaf;
+        set_leaf(number / leaf_size, leaf.view, leaf.own);
+    }
+    /// A leaf that holds no cache any more, or nullptr: the first one stays.
+    OwnLeaf* remove_leaf(unsigned index) noexcept {
+        OwnLeaf* const leaf = std::exchange(more_[index], nullptr);
+        if (leaf != nullptr) set_leaf(index, empty_leaf, no_own_caches);
+        return leaf;
+    }
+
+    ThreadCaches* next = nullptr;  // the registry's
+
+private:
+    template <std::size_t... Index>
+    explicit constexpr ThreadCaches(std::index_sequence<Index...>) noexcept
+        : ThreadTable{leaf_of_empty_caches(), {(static_cast<void>(Index), &empty_leaf)...}} {
+        own_.fill(&no_own_caches);
+    }
+
+    void set_leaf(unsigned index, detail::ThreadLeaf& view, OwnCaches& own) noexcept {
+        own_[index] = &own;
+        leaves[index].store(&view, std::memory_order_relaxed);
+    }
+
+    OwnCaches first_own_ = {};
+    std::array<OwnCaches*, leaf_count> own_ = {};
+    std::array<OwnLeaf*, leaf_count> more_ = {};
+};
+
+/// Of threads without caches. Never written.
+extern constinit ThreadCaches no_caches;
+
+inline ThreadCaches& own_caches() noexcept {
+    return static_cast<ThreadCaches&>(*detail::thread_table);
+}
+
+/// The calling thread's cache for this pool, or nullptr when it has none.
+inline Cache* own_cache(const BucketSet& set) noexcept {
+    return set.may_cache() ? own_caches().own(set.number()) : nullptr;
+}
+
+}  // namespace tensorpool::blocks

@@ -1,0 +1,162 @@
+// States of blocks: in use from begin_use to end_use, once for each use.
+
+#include "blocks/bucket_states.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "blocks/pool_parts.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using testing::PoolParts;
+
+constexpr unsigned bucket_64 = 0;
+constexpr unsigned bucket_4k = 6;
+
+class BucketStates : public ::testing::Test {
+protected:
+    bool end_use(unsigned bucket, const void* p, std::size_t most_requested = SIZE_MAX) {
+        const pages::PageEntry entry = pool_.heap.space().map().at(p);
+        return pool_.set[bucket].end_use(p, entry, most_requested);
+    }
+    std::size_t requested(unsigned bucket, const void* p) {
+        return pool_.set[bucket].find(p).requested;
+    }
+
+    PoolParts pool_{{.caching = BucketSet::Caching::on_slow_paths}};
+};
+
+TEST_F(BucketStates, EachUseOfABlockEndsOnce) {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        const std::size_t bytes = detail::bucket_bytes(bucket);
+        for (void* const block : pool_.take(bucket, 20)) {
+            EXPECT_FALSE(end_use(bucket, block)) << "never in use";
+            for (unsigned use = 0; use < 2; ++use) {
+                pool_.set[bucket].begin_use(block, bytes);
+                EXPECT_TRUE(end_use(bucket, block));
+                EXPECT_FALSE(end_use(bucket, block));
+            }
+        }
+    }
+}
+
+TEST_F(BucketStates, RememberWhatWasAskedForWhileTheBlockIsInUse) {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        const std::size_t bytes = detail::bucket_bytes(bucket);
+        void* const block = pool_.take(bucket, 1)[0];
+        // The least that a bucket serves: of small ones any, for they serve alignments too.
+        const std::size_t least = bytes <= 2048 ? 1 : bytes / 2 + 1;
+        for (const std::size_t asked : {least, bytes - 1, bytes}) {
+            pool_.set[bucket].begin_use(block, asked);
+            EXPECT_EQ(requested(bucket, block), asked);
+            EXPECT_FALSE(end_use(bucket, block, asked - 1));
+            EXPECT_EQ(requested(bucket, block), asked);
+            EXPECT_TRUE(end_use(bucket, block, asked));
+            EXPECT_EQ(requested(bucket, block), 0U);
+        }
+    }
+}
+
+TEST_F(BucketStates, OnlyWhereABlockBeginsIsOne) {
+    for (const unsigned bucket : {bucket_64, bucket_4k}) {
+        auto* const block = static_cast<char*>(pool_.take(bucket, 3)[1]);
+        pool_.set[bucket].begin_use(block, 64);
+        const auto bytes = static_cast<std::ptrdiff_t>(detail::bucket_bytes(bucket));
+        for (const std::ptrdiff_t offset :
+             {std::ptrdiff_t{1}, bytes / 2, bytes - 1, bytes, -bytes}) {
+            EXPECT_FALSE(end_use(bucket, block + offset)) << offset;
+        }
+        EXPECT_TRUE(end_use(bucket, block));
+    }
+}
+
+TEST_F(BucketStates, GoWithTheSpanAndServeTheNextOneWithNothingInUse) {
+    const std::size_t stride = bucket_layouts[bucket_64].stride;
+    std::vector<void*> blocks = pool_.take(bucket_64, 2);
+    const pages::PageEntry entry = pool_.heap.space().map().at(blocks[0]);
+    const void* const states = entry.span()->states.load();
+    ASSERT_NE(states, nullptr);
+    for (void* const block : blocks) {
+        pool_.set[bucket_64].begin_use(block, stride);
+        EXPECT_TRUE(end_use(bucket_64, block));
+    }
+    pool_.bring_home(bucket_64, blocks);
+    EXPECT_FALSE(pool_.set[bucket_64].end_use(blocks[0], entry, SIZE_MAX));
+    const std::size_t records = pool_.records.bytes_held();
+    for (unsigned round = 0; round < 100; ++round) {
+        blocks = pool_.take(bucket_64, 2);
+        const pages::PageEntry next = pool_.heap.space().map().at(blocks[0]);
+        EXPECT_EQ(next.span()->states.load(), states);
+        for (void* const block : blocks) EXPECT_FALSE(end_use(bucket_64, block));
+        pool_.bring_home(bucket_64, blocks);
+    }
+    EXPECT_EQ(pool_.records.bytes_held(), records);
+}
+
+TEST_F(BucketStates, AreNotKeptForPoolsWithoutChecks) {
+    PoolParts other;
+    void* const block = other.take(bucket_4k, 1)[0];
+    EXPECT_EQ(other.heap.space().map().at(block).span()->states.load(), nullptr);
+    EXPECT_EQ(other.set[bucket_4k].find(block).requested, 0U);
+}
+
+TEST_F(BucketStates, OfThreadsThatFreeABlockAtOnceOneEndsItsUse) {
+    constexpr unsigned threads = 4;
+    constexpr unsigned rounds = 2000;
+    const std::vector<void*> blocks = pool_.take(bucket_64, 8);
+    std::atomic<unsigned> ended = 0;
+    std::barrier together(threads, [&]() noexcept {
+        for (void* const block : blocks) pool_.set[bucket_64].begin_use(block, 64);
+    });
+    std::vector<std::thread> all;
+    for (unsigned i = 0; i < threads; ++i) {
+        all.emplace_back([&] {
+            for (unsigned round = 0; round < rounds; ++round) {
+                together.arrive_and_wait();
+                for (void* const block : blocks) ended += end_use(bucket_64, block) ? 1 : 0;
+            }
+        });
+    }
+    for (std::thread& thread : all) thread.join();
+    EXPECT_EQ(ended, rounds * blocks.size());
+}
+
+// As a second free does, of a block whose span others take meanwhile. What it reads then may just
+// be made a record anew, which ThreadSanitizer takes for what it is, a fault of the program.
+TEST_F(BucketStates, MayBeAskedAboutBlocksWhoseSpansComeAndGo) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP();
+#endif
+    const std::vector<void*> first = pool_.take(bucket_64, 4000);
+    pool_.bring_home(bucket_64, first);
+    std::atomic<bool> done = false;
+    std::thread asker([&] {
+        while (!done) {
+            for (void* const block : first) {
+                const pages::PageEntry entry = pool_.heap.space().map().at(block);
+                if (entry.pool_number() != pool_.set.number() || entry.bucket() != bucket_64) {
+                    continue;
+                }
+                EXPECT_FALSE(pool_.set[bucket_64].end_use(block, entry, SIZE_MAX));
+            }
+        }
+    });
+    for (unsigned round = 0; round < 300; ++round) {
+        const std::vector<void*> blocks = pool_.take(bucket_64, 4000);
+        pool_.bring_home(bucket_64, blocks);
+        pool_.bring_home(bucket_4k, pool_.take(bucket_4k, 100));
+    }
+    done = true;
+    asker.join();
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <vector>
+
+#include "blocks/thread_registry.hpp"
+
+namespace tensorpool::testing {
+
+/// Pool numbers that stand for pools: the next pool that is made gets `next` or a higher one.
+class TakenNumbers {
+public:
+    explicit TakenNumbers(unsigned next) {
+        unsigned number = take();
+        while (number + 1 < next) number = take();
+        if (number >= next) give_back();
+    }
+    ~TakenNumbers() {
+        while (!numbers_.empty()) give_back();
+    }
+    TakenNumbers(const TakenNumbers&) = delete;
+    TakenNumbers& operator=(const TakenNumbers&) = delete;
+
+private:
+    unsigned take() { return numbers_.emplace_back(blocks::thread_registry().take_number()); }
+    void give_back() {
+        blocks::thread_registry().give_back_number(numbers_.back());
+        numbers_.pop_back();
+    }
+
+    std::vector<unsigned> numbers_;
+};
+
+}  // namespace tensorpool::testing

@@ -1,0 +1,163 @@
+// Faults with blocks that are free and lie somewhere on their way: in a magazine of their thread or
+// of another, between threads, or taken back. Found wherever that is.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "blocks/worker.hpp"
+#include "misuse/misuse.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::by_abort;
+using testing::one_line;
+using testing::Sized;
+using testing::Worker;
+
+constexpr std::size_t kib = 1024;
+
+class CheckedParkedDeathTest : public ::testing::TestWithParam<std::tuple<Checks, std::size_t>> {
+protected:
+    std::size_t bytes() const { return std::get<1>(GetParam()); }
+    std::vector<char*> allocate(std::size_t count) {
+        std::vector<char*> blocks(count);
+        for (char*& block : blocks) block = static_cast<char*>(pool_.allocate(bytes()));
+        return blocks;
+    }
+    void deallocate(const std::vector<char*>& blocks) {
+        for (char* const block : blocks) pool_.deallocate(block, bytes());
+    }
+    std::size_t parked_bytes() const {
+        std::size_t parked = 0;
+        for (const BucketStatistics& bucket : pool_.statistics().buckets) {
+            parked += bucket.parked_bytes;
+        }
+        return parked;
+    }
+    /// Free blocks are free, to every thread and every call.
+    void expect_faults_found(const std::vector<char*>& blocks) {
+        for (std::size_t i = 0; i < blocks.size();
+             i += std::max<std::size_t>(blocks.size() / 8, 1)) {
+            char* const block = blocks[i];
+            EXPECT_FALSE(pool_.owns(block + bytes() / 2));
+            EXPECT_EQ(pool_.usable_size(block), 0U);
+            for (const Sized sized : {Sized::no, Sized::yes}) {
+                EXPECT_EXIT(testing::free_block(pool_, block, bytes(), sized), by_abort(),
+                            one_line("mine", block, "was freed twice"));
+            }
+            EXPECT_EXIT(pool_.deallocate(block + 1, bytes()), by_abort(),
+                        one_line("mine", block + 1, "was freed twice"));
+            EXPECT_EXIT(pool_.reallocate(block, bytes(), 2 * bytes()), by_abort(),
+                        one_line("mine", block, "was freed twice"));
+        }
+    }
+
+    MemoryPool pool_{PoolOptions{.name = "mine", .checks = std::get<0>(GetParam())}};
+    // So that spans stay, and what lies in them is told from what never was.
+    std::vector<char*> neighbours_ = allocate(1);
+};
+
+INSTANTIATE_TEST_SUITE_P(Levels, CheckedParkedDeathTest,
+                         ::testing::Combine(::testing::Values(Checks::basic, Checks::full),
+                                            ::testing::Values(64, 1000, 64 * kib)),
+                         [](const auto& param) {
+                             const bool full = std::get<0>(param.param) == Checks::full;
+                             return std::string(full ? "full" : "basic") +
+                                    std::to_string(std::get<1>(param.param));
+                         });
+
+TEST_P(CheckedParkedDeathTest, BlockInAMagazineOfItsThread) {
+    const std::vector<char*> blocks = allocate(1);
+    deallocate(blocks);
+    ASSERT_GT(parked_bytes(), 0U);
+    expect_faults_found(blocks);
+    deallocate(neighbours_);
+}
+
+TEST_P(CheckedParkedDeathTest, BlockThatLiesBetweenThreads) {
+    std::vector<char*> blocks;
+    std::thread([&] {
+        blocks = allocate(20);
+        deallocate(blocks);
+    }).join();
+    expect_faults_found(blocks);
+    deallocate(neighbours_);
+}
+
+TEST_P(CheckedParkedDeathTest, BlockInAMagazineOfAnotherThread) {
+    std::vector<char*> blocks;
+    Worker worker;
+    worker.does([&] {
+        blocks = allocate(1);
+        deallocate(blocks);
+    });
+    ASSERT_GT(parked_bytes(), 0U);
+    expect_faults_found(blocks);
+    deallocate(neighbours_);
+}
+
+TEST_P(CheckedParkedDeathTest, BlockThatWasTakenBackFromAnotherThread) {
+    if (!platform::prepare_fences()) GTEST_SKIP() << "no fences of other threads here";
+    std::vector<char*> blocks;
+    Worker worker;
+    worker.does([&] {
+        blocks = allocate(1);
+        deallocate(blocks);
+    });
+    pool_.trim();
+    ASSERT_EQ(parked_bytes(), 0U);
+    expect_faults_found(blocks);
+    deallocate(neighbours_);
+}
+
+TEST_P(CheckedParkedDeathTest, BlockThatCameIntoAMagazineAndWasNeverHandedOut) {
+    // The neighbour came with others, where a magazine begins with more than one.
+    char* const beside = neighbours_[0] + pool_.usable_size(neighbours_[0]);
+    if (bytes() <= 16 * kib) {
+        EXPECT_EXIT(pool_.deallocate(beside), by_abort(),
+                    one_line("mine", beside, "was freed twice or was never handed out"));
+    }
+    deallocate(neighbours_);
+}
+
+TEST_P(CheckedParkedDeathTest, BlockThatServesAgainIsABlockAgain) {
+    const std::vector<char*> blocks = allocate(40);
+    for (unsigned round = 0; round < 3; ++round) {
+        for (char* const block : blocks)
+            EXPECT_EQ(pool_.usable_size(block), pool_.usable_size(blocks[0]));
+        deallocate(blocks);
+        for (char* const block : blocks) EXPECT_FALSE(pool_.owns(block));
+        const std::vector<char*> again = allocate(40);
+        EXPECT_TRUE(std::is_permutation(blocks.begin(), blocks.end(), again.begin()));
+    }
+    deallocate(blocks);
+    deallocate(neighbours_);
+}
+
+// Both may look at the block before either has freed it.
+TEST_P(CheckedParkedDeathTest, BlockThatTwoThreadsFreeAtOnce) {
+    for (const std::size_t size : {bytes(), 300 * kib}) {
+        EXPECT_EXIT(
+            {
+                for (;;) {
+                    void* const block = pool_.allocate(size);
+                    std::thread other([&] { pool_.deallocate(block, size); });
+                    pool_.deallocate(block, size);
+                    other.join();
+                }
+            },
+            by_abort(), "(freed twice|never given)");
+    }
+    deallocate(neighbours_);
+}
+
+}  // namespace
+}  // namespace tensorpool
