@@ -145,7 +145,13 @@ Bucket::Finding Bucket::find(const void* p) noexcept {
     if (p >= block + block_bytes()) return {};
     Finding finding{.in_span = true, .home = is_set(span, index), .block = block};
     if (pages::BlockStates* const states = span.states.load(std::memory_order_acquire)) {
-        finding.requested = requested_bytes_of((*states)[index].load(std::memory_order_relaxed));
+        if (sources_.states == States::uses) {
+            finding.in_use = states->state(index).load(std::memory_order_relaxed) != 0;
+        } else {
+            const std::uint16_t wide = states->wide_state(index).load(std::memory_order_relaxed);
+            finding.in_use = wide != 0;
+            finding.requested = requested_bytes_of(wide);
+        }
     }
     return finding;
 }
@@ -172,7 +178,7 @@ Span* Bucket::new_span(PageCount pages, SlowPath& path) noexcept {
     span->carved = 0;
     span->home = 0;
     std::fill(std::begin(span->home_bits), std::end(span->home_bits), 0);
-    if (sources_.keeps_states && !give_states(*span)) {
+    if (sources_.states != States::none && !give_states(*span)) {
         sources_.heap.free(*span, path);
         path.refusal = pages::no_records();
         return nullptr;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 
 #include "blocks/bucket_layout.hpp"
@@ -12,6 +13,10 @@
 
 namespace tensorpool::blocks {
 
+/// What is kept of each block, for pools whose every call is checked: whether it is in use, or also
+/// for how many bytes it was asked.
+enum class States : std::uint8_t { none, uses, requests };
+
 /// What every bucket of a pool works with.
 struct BucketSources {
     const char* pool_name;  // for messages
@@ -19,7 +24,7 @@ struct BucketSources {
     pages::RecordArena& records;
     MagazineStore& magazines;
     statistics::PoolTotals& totals;
-    bool keeps_states;
+    States states;
 };
 
 /// One size class of one pool: the spans its blocks are cut from, and the depot of magazines that
@@ -49,8 +54,9 @@ public:
     struct Finding {
         bool in_span = false;       // `p` lies in a carved block of this bucket
         bool home = false;          // and that block is in its span, free
+        bool in_use = false;        // with states: a caller has it
         void* block = nullptr;      // where that block begins
-        std::size_t requested = 0;  // with states, and 0 when it is not in use
+        std::size_t requested = 0;  // with states of requests, of a block in use
     };
     Finding find(const void* p) noexcept;
 
@@ -129,7 +135,7 @@ private:
     pages::Span& span_of(void* block) noexcept;
     unsigned index_in(const pages::Span& span, const void* p) const noexcept;
     void* block_at(const pages::Span& span, unsigned index) const noexcept;
-    inline std::size_t requested_bytes_of(std::uint16_t state) const noexcept;
+    inline std::size_t requested_bytes_of(std::uint16_t wide_state) const noexcept;
     bool give_states(pages::Span& span) noexcept;
     void keep_states(pages::BlockStates* states) noexcept;
     std::size_t capacity() const noexcept;

@@ -6,14 +6,13 @@
 
 namespace tensorpool::blocks {
 
-BucketSet::BucketSet(const char* name, Caching caching, pages::PageHeap& heap,
+BucketSet::BucketSet(const char* name, States states, pages::PageHeap& heap,
                      pages::RecordArena& records, statistics::CounterSlots& slots,
                      statistics::PoolTotals& totals) noexcept
     :  // Beyond the tables' room a pool works without caches.
       may_cache_(heap.pool_number() < detail::cached_pool_count),
-      caching_(caching),
       slots_(slots),
-      sources_{name, heap, records, magazines_, totals, caching == Caching::on_slow_paths} {
+      sources_{name, heap, records, magazines_, totals, states} {
     magazines_.count_in(totals.record_bytes);
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         new (&buckets_[bucket]) Bucket(bucket, sources_);

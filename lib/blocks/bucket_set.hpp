@@ -16,11 +16,8 @@ using CacheList = boost::intrusive::list<Cache, boost::intrusive::constant_time_
 /// Thread-safe.
 class BucketSet {
 public:
-    /// Where threads' caches serve: on slow paths only, for pools whose every call is checked, of
-    /// which the states of blocks are kept; or on inline paths too.
-    enum class Caching : bool { on_slow_paths, everywhere };
     /// `name` is for messages and lives as long as the set.
-    BucketSet(const char* name, Caching caching, pages::PageHeap& heap, pages::RecordArena& records,
+    BucketSet(const char* name, States states, pages::PageHeap& heap, pages::RecordArena& records,
               statistics::CounterSlots& slots, statistics::PoolTotals& totals) noexcept;
     BucketSet(const BucketSet&) = delete;
     BucketSet& operator=(const BucketSet&) = delete;
@@ -48,8 +45,8 @@ public:
     /// The pool's, and the entry of each thread's table where there may be caches.
     unsigned number() const noexcept { return sources_.heap.pool_number(); }
     bool may_cache() const noexcept { return may_cache_; }
-    /// Whether inline paths may see the caches.
-    bool serves_inline() const noexcept { return caching_ == Caching::everywhere; }
+    /// Whether inline paths may see the caches. Otherwise they serve on slow paths only.
+    bool serves_inline() const noexcept { return sources_.states == States::none; }
     const char* name() const noexcept { return sources_.pool_name; }
     statistics::PoolTotals& totals() const noexcept { return sources_.totals; }
     statistics::CounterSlots& slots() const noexcept { return slots_; }
@@ -68,7 +65,6 @@ public:
 
 private:
     const bool may_cache_;
-    const Caching caching_;
     statistics::CounterSlots& slots_;
     MagazineStore magazines_;
     ParkingLimit parking_limit_;

@@ -15,13 +15,13 @@ bool Bucket::give_states(pages::Span& span) noexcept {
     if (states != nullptr) {
         free_states_ = states->next_free;
     } else {
-        void* const memory =
-            sources_.records.allocate(BlockStates::bytes_for(layout_.blocks), alignof(BlockStates));
+        const std::size_t width = sources_.states == States::uses ? sizeof(BlockStates::State)
+                                                                  : sizeof(BlockStates::WideState);
+        // Zeros: none is in use.
+        void* const memory = sources_.records.allocate(sizeof(BlockStates) + layout_.blocks * width,
+                                                       alignof(BlockStates));
         if (memory == nullptr) return false;
         states = new (memory) BlockStates;
-        for (unsigned index = 0; index < layout_.blocks; ++index) {
-            new (&(*states)[index]) BlockStates::State(0);
-        }
     }
     states->first_block.store(static_cast<const char*>(block_at(span, 0)),
                               std::memory_order_relaxed);

@@ -4,8 +4,10 @@
 
 namespace tensorpool::blocks {
 
-inline std::size_t Bucket::requested_bytes_of(std::uint16_t state) const noexcept {
-    return state == 0 ? 0 : 1 + block_bytes() - state;
+// A wide state is 1 and the bytes of the block that were not asked for: 16 bits hold that for each
+// bucket, the largest serves above 32 KiB only.
+inline std::size_t Bucket::requested_bytes_of(std::uint16_t wide_state) const noexcept {
+    return wide_state == 0 ? 0 : 1 + block_bytes() - wide_state;
 }
 
 inline void Bucket::begin_use(const void* block, std::size_t requested_bytes) noexcept {
@@ -13,9 +15,14 @@ inline void Bucket::begin_use(const void* block, std::size_t requested_bytes) no
     pages::BlockStates& states = *entry.span()->states.load(std::memory_order_relaxed);
     const char* const first = states.first_block.load(std::memory_order_relaxed);
     const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(block) - first);
+    const std::uint64_t index = layout_.index_at(offset);
     // Release: who reads this of states that were another span's finds that span gone.
-    states[layout_.index_at(offset)].store(
-        static_cast<std::uint16_t>(1 + block_bytes() - requested_bytes), std::memory_order_release);
+    if (sources_.states == States::uses) {
+        states.state(index).store(1, std::memory_order_release);
+    } else {
+        const auto wide = static_cast<std::uint16_t>(1 + block_bytes() - requested_bytes);
+        states.wide_state(index).store(wide, std::memory_order_release);
+    }
 }
 
 inline bool Bucket::end_use(const void* p, pages::PageEntry entry,
@@ -29,11 +36,15 @@ inline bool Bucket::end_use(const void* p, pages::PageEntry entry,
     if (offset >= layout_.blocks * layout_.stride) return false;
     const std::uint64_t index = layout_.index_at(offset);
     if (index * layout_.stride != offset) return false;
-    pages::BlockStates::State& state = (*states)[index];
-    const std::uint16_t seen = state.load(std::memory_order_relaxed);
-    if (seen == 0 || requested_bytes_of(seen) > most_requested) return false;
     // Of threads that free one block at once only one finds it in use.
-    if (state.exchange(0, std::memory_order_acq_rel) == 0) return false;
+    if (sources_.states == States::uses) {
+        if (states->state(index).exchange(0, std::memory_order_acq_rel) == 0) return false;
+    } else {
+        pages::BlockStates::WideState& state = states->wide_state(index);
+        const std::uint16_t seen = state.load(std::memory_order_relaxed);
+        if (requested_bytes_of(seen) > most_requested) return false;
+        if (state.exchange(0, std::memory_order_acq_rel) == 0) return false;
+    }
     // A block in use keeps its span. Where it was none, span and states may have come to be
     // others' while they were read; that shows now.
     return sources_.heap.space().map().at(p).word() == entry.word() &&

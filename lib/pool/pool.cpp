@@ -53,6 +53,11 @@ pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
     return heap;
 }
 
+blocks::States states_for(Checks checks) noexcept {
+    if (checks == Checks::off) return blocks::States::none;
+    return checks == Checks::basic ? blocks::States::uses : blocks::States::requests;
+}
+
 // The name as statistics can hold it, cut before a character of UTF-8 that does not fit whole.
 PoolOptions with_short_name(PoolOptions options) {
     constexpr std::size_t most = sizeof PoolStatistics::name - 1;
@@ -113,10 +118,8 @@ Pool::Pool(PoolOptions&& options, unsigned number,
       heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
             record_->totals),
       large_(heap_, record_->totals),
-      buckets_(options_.name.c_str(),
-               checked() ? blocks::BucketSet::Caching::on_slow_paths
-                         : blocks::BucketSet::Caching::everywhere,
-               heap_, records_, slots_, record_->totals) {
+      buckets_(options_.name.c_str(), states_for(options_.checks), heap_, records_, slots_,
+               record_->totals) {
     records_.count_in(record_->totals.record_bytes);
     blocks::thread_registry().enter(buckets_);
     statistics::snapshot_sources().enter(*this);

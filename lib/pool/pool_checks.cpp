@@ -33,7 +33,7 @@ Pool::Finding Pool::find(const void* p) noexcept {
                     .usable = bucket.block_bytes(),
                     .requested = found.requested};
     if (checked()) {
-        if (found.requested == 0) finding.what = Finding::What::freed;
+        if (!found.in_use) finding.what = Finding::What::freed;
         return finding;
     }
     blocks::Cache* const cache = blocks::thread_registry().attached(buckets_);

@@ -97,7 +97,7 @@ TEST_F(BucketFind, SpanThatWentBackIsNotFound) {
 // Whoever asks needs no claim to the block: its span may be on its way to the page heap, there
 // grow together with a neighbour, and its record be gone.
 TEST_F(BucketFind, MayBeAskedWhileSpansComeAndGo) {
-    PoolParts pool({.caching = BucketSet::Caching::on_slow_paths});
+    PoolParts pool({.states = States::requests});
     const BucketLayout& layout = bucket_layouts[bucket_4k];
     const std::vector<void*> first = pool.take(bucket_4k, layout.blocks * 3);
     pool.bring_home(bucket_4k, first);

@@ -53,7 +53,7 @@ TEST(BucketSet, RefusedBlockCountsNothing) {
 }
 
 TEST(BucketSet, CachesOfAPoolWhoseCallsAreAllSeenServeOnSlowPathsOnly) {
-    PoolParts pool({.caching = BucketSet::Caching::on_slow_paths});
+    PoolParts pool({.states = States::requests});
     Cache* const cache = thread_registry().attach(pool.set);
     ASSERT_NE(cache, nullptr);
     EXPECT_EQ(thread_registry().attached(pool.set), cache);

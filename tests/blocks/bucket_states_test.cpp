@@ -21,51 +21,62 @@ using testing::PoolParts;
 constexpr unsigned bucket_64 = 0;
 constexpr unsigned bucket_4k = 6;
 
-class BucketStates : public ::testing::Test {
+class BucketStates : public ::testing::TestWithParam<States> {
 protected:
     bool end_use(unsigned bucket, const void* p, std::size_t most_requested = SIZE_MAX) {
         const pages::PageEntry entry = pool_.heap.space().map().at(p);
         return pool_.set[bucket].end_use(p, entry, most_requested);
     }
-    std::size_t requested(unsigned bucket, const void* p) {
-        return pool_.set[bucket].find(p).requested;
-    }
+    bool in_use(unsigned bucket, const void* p) { return pool_.set[bucket].find(p).in_use; }
 
-    PoolParts pool_{{.caching = BucketSet::Caching::on_slow_paths}};
+    PoolParts pool_{{.states = GetParam()}};
 };
 
-TEST_F(BucketStates, EachUseOfABlockEndsOnce) {
+INSTANTIATE_TEST_SUITE_P(Of, BucketStates, ::testing::Values(States::uses, States::requests),
+                         [](const auto& states) {
+                             return states.param == States::uses ? "uses" : "requests";
+                         });
+
+TEST_P(BucketStates, EachUseOfABlockEndsOnce) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         const std::size_t bytes = detail::bucket_bytes(bucket);
         for (void* const block : pool_.take(bucket, 20)) {
             EXPECT_FALSE(end_use(bucket, block)) << "never in use";
             for (unsigned use = 0; use < 2; ++use) {
                 pool_.set[bucket].begin_use(block, bytes);
+                EXPECT_TRUE(in_use(bucket, block));
                 EXPECT_TRUE(end_use(bucket, block));
+                EXPECT_FALSE(in_use(bucket, block));
                 EXPECT_FALSE(end_use(bucket, block));
             }
         }
     }
 }
 
-TEST_F(BucketStates, RememberWhatWasAskedForWhileTheBlockIsInUse) {
+TEST(RequestStates, RememberWhatWasAskedForWhileTheBlockIsInUse) {
+    PoolParts pool({.states = States::requests});
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         const std::size_t bytes = detail::bucket_bytes(bucket);
-        void* const block = pool_.take(bucket, 1)[0];
+        void* const block = pool.take(bucket, 1)[0];
         // The least that a bucket serves: of small ones any, for they serve alignments too.
         const std::size_t least = bytes <= 2048 ? 1 : bytes / 2 + 1;
+        const pages::PageEntry entry = pool.heap.space().map().at(block);
+        const auto requested = [&](void* p) { return pool.set[bucket].find(p).requested; };
+        const auto end_use = [&](void* p, std::size_t most) {
+            return pool.set[bucket].end_use(p, entry, most);
+        };
         for (const std::size_t asked : {least, bytes - 1, bytes}) {
-            pool_.set[bucket].begin_use(block, asked);
-            EXPECT_EQ(requested(bucket, block), asked);
-            EXPECT_FALSE(end_use(bucket, block, asked - 1));
-            EXPECT_EQ(requested(bucket, block), asked);
-            EXPECT_TRUE(end_use(bucket, block, asked));
-            EXPECT_EQ(requested(bucket, block), 0U);
+            pool.set[bucket].begin_use(block, asked);
+            EXPECT_EQ(requested(block), asked);
+            EXPECT_FALSE(end_use(block, asked - 1));
+            EXPECT_EQ(requested(block), asked);
+            EXPECT_TRUE(end_use(block, asked));
+            EXPECT_EQ(requested(block), 0U);
         }
     }
 }
 
-TEST_F(BucketStates, OnlyWhereABlockBeginsIsOne) {
+TEST_P(BucketStates, OnlyWhereABlockBeginsIsOne) {
     for (const unsigned bucket : {bucket_64, bucket_4k}) {
         auto* const block = static_cast<char*>(pool_.take(bucket, 3)[1]);
         pool_.set[bucket].begin_use(block, 64);
@@ -78,7 +89,7 @@ TEST_F(BucketStates, OnlyWhereABlockBeginsIsOne) {
     }
 }
 
-TEST_F(BucketStates, GoWithTheSpanAndServeTheNextOneWithNothingInUse) {
+TEST_P(BucketStates, GoWithTheSpanAndServeTheNextOneWithNothingInUse) {
     const std::size_t stride = bucket_layouts[bucket_64].stride;
     std::vector<void*> blocks = pool_.take(bucket_64, 2);
     const pages::PageEntry entry = pool_.heap.space().map().at(blocks[0]);
@@ -101,14 +112,14 @@ TEST_F(BucketStates, GoWithTheSpanAndServeTheNextOneWithNothingInUse) {
     EXPECT_EQ(pool_.records.bytes_held(), records);
 }
 
-TEST_F(BucketStates, AreNotKeptForPoolsWithoutChecks) {
+TEST(NoStates, AreKeptForPoolsWithoutChecks) {
     PoolParts other;
     void* const block = other.take(bucket_4k, 1)[0];
     EXPECT_EQ(other.heap.space().map().at(block).span()->states.load(), nullptr);
     EXPECT_EQ(other.set[bucket_4k].find(block).requested, 0U);
 }
 
-TEST_F(BucketStates, OfThreadsThatFreeABlockAtOnceOneEndsItsUse) {
+TEST_P(BucketStates, OfThreadsThatFreeABlockAtOnceOneEndsItsUse) {
     constexpr unsigned threads = 4;
     constexpr unsigned rounds = 2000;
     const std::vector<void*> blocks = pool_.take(bucket_64, 8);
@@ -131,7 +142,7 @@ TEST_F(BucketStates, OfThreadsThatFreeABlockAtOnceOneEndsItsUse) {
 
 // As a second free does, of a block whose span others take meanwhile. What it reads then may just
 // be made a record anew, which ThreadSanitizer takes for what it is, a fault of the program.
-TEST_F(BucketStates, MayBeAskedAboutBlocksWhoseSpansComeAndGo) {
+TEST_P(BucketStates, MayBeAskedAboutBlocksWhoseSpansComeAndGo) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP();
 #endif

@@ -14,7 +14,7 @@
 namespace tensorpool::testing {
 
 struct PoolSettings {
-    blocks::BucketSet::Caching caching = blocks::BucketSet::Caching::everywhere;
+    blocks::States states = blocks::States::none;
     std::size_t max_capacity = 0;
 };
 
@@ -24,7 +24,7 @@ public:
     explicit PoolParts(const PoolSettings& settings = {})
         : heap(pages::address_space(), statistics::commit_budget(), number_.value,
                heap_options(settings), totals),
-          set("parts", settings.caching, heap, records, slots, totals) {
+          set("parts", settings.states, heap, records, slots, totals) {
         blocks::thread_registry().enter(set);
     }
     ~PoolParts() { blocks::thread_registry().leave(set); }
@@ -111,7 +111,7 @@ private:
     static pages::HeapOptions heap_options(const PoolSettings& settings) {
         pages::HeapOptions options;
         options.max_capacity = settings.max_capacity;
-        options.keep_records = settings.caching == blocks::BucketSet::Caching::on_slow_paths;
+        options.keep_records = settings.states != blocks::States::none;
         options.clock_ns = []() noexcept -> std::uint64_t { return 0; };
         return options;
     }
