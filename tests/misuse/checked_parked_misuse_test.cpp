@@ -147,7 +147,7 @@ TEST_P(CheckedParkedDeathTest, BlockThatTwoThreadsFreeAtOnce) {
     for (const std::size_t size : {bytes(), 300 * kib}) {
         EXPECT_EXIT(
             {
-                for (;;) {
+                for (unsigned round = 0; round < 20'000; ++round) {
                     void* const block = pool_.allocate(size);
                     std::thread other([&] { pool_.deallocate(block, size); });
                     pool_.deallocate(block, size);

@@ -118,7 +118,7 @@ struct ThreadTable {
     /// The first leaf, so that the global pool's entry is one load away.
     ThreadLeaf first;
     /// `first` and the others. The last one is always the empty leaf: it stands for pools beyond
-    /// all leaves and for those whose every call is to be seen.
+    /// all leaves.
     std::array<std::atomic<ThreadLeaf*>, leaf_count + 1> leaves;
 };
 
