@@ -76,7 +76,7 @@ bool ArenaMemory::reserve(std::size_t max_capacity, std::size_t alignment) noexc
 bool ArenaMemory::reserve_limit(std::size_t alignment) noexcept {
     const std::size_t bytes = align_up(limit_, page_bytes());
     if (bytes == 0) return false;
-    base_ = static_cast<std::byte*>(platform::reserve(bytes, alignment, platform::Access::none));
+    base_ = static_cast<std::byte*>(platform::reserve(bytes, alignment));
     reserved_ = base_ != nullptr ? bytes : 0;
     return base_ != nullptr;
 }

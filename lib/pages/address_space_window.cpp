@@ -26,7 +26,7 @@ constexpr std::size_t align_table(std::size_t bytes) noexcept {
 // Below where the system maps what no address was chosen for, and an eighth of the window below
 // that, because the system goes on downwards (or upwards) from there.
 bool AddressSpace::set_up() noexcept {
-    void* const somewhere = platform::reserve(granule_bytes, granule_bytes, platform::Access::none);
+    void* const somewhere = platform::reserve(granule_bytes, granule_bytes);
     if (somewhere == nullptr) return false;
     platform::release(somewhere, granule_bytes);
     const auto end = reinterpret_cast<std::uintptr_t>(somewhere);

@@ -80,7 +80,7 @@ std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, base::Refusal& re
 bool ServedPlan::get_memory(const Layout& layout, base::Refusal& refusal) noexcept {
     reserved_bytes_ = layout.front_bytes + layout.data_bytes;
     reserved_ = static_cast<std::byte*>(
-        platform::reserve(reserved_bytes_, layout.alignment, platform::Access::none));
+        platform::reserve(reserved_bytes_, layout.alignment));
     if (reserved_ == nullptr) {
         refusal = {"address space", platform::available_address_space()};
         return false;

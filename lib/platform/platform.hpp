@@ -21,13 +21,9 @@ inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 // Address space ----------------------------------------------------------------------------------
 
-/// What a reservation may be used for before it is committed.
-enum class Access : bool { none, read_zeros };
-
 /// Address space of `bytes`, rounded up to whole pages and aligned to `alignment` (a power of two)
-/// and to a page, that takes no memory: with `read_zeros` it reads as zeros, otherwise any access
-/// faults. nullptr on failure.
-void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept;
+/// and to a page, that takes no memory: any access faults. nullptr on failure.
+void* reserve(std::size_t bytes, std::size_t alignment) noexcept;
 /// What became of a reservation at a certain address.
 enum class ReservedAt : std::uint8_t { done, taken, refused };
 /// Reserves these whole pages, which are not accessible, if nothing else lies in any of them:

@@ -36,9 +36,8 @@ std::size_t free_and_inactive_memory() noexcept {
 
 bool decommit(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    // MADV_DONTNEED keeps the content here; a new mapping in place of the old one does not. It
-    // stays readable, as on Linux, so that reading a `read_zeros` reservation cannot fault.
-    return mmap(address, bytes, PROT_READ, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+    // MADV_DONTNEED keeps the content here; a new mapping in place of the old one does not.
+    return mmap(address, bytes, PROT_NONE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                 -1, 0) != MAP_FAILED;
 }
 

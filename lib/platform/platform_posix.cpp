@@ -18,10 +18,6 @@
 namespace tensorpool::platform {
 namespace {
 
-int protection_of(Access access) noexcept {
-    return access == Access::read_zeros ? PROT_READ : PROT_NONE;
-}
-
 /// Ends what lies in [begin, end); nothing for an empty range.
 void release_range(char* begin, char* end) noexcept {
     if (begin != end) munmap(begin, static_cast<std::size_t>(end - begin));
@@ -54,7 +50,7 @@ std::size_t page_bytes() noexcept {
     return static_cast<std::size_t>(getpagesize());
 }
 
-void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept {
+void* reserve(std::size_t bytes, std::size_t alignment) noexcept {
     const SystemCalls system_calls;
     // The system aligns to pages, which may be larger than what is asked for (64 KiB on some ARM
     // and POWER servers); any more is gained by asking for more and cutting both ends.
@@ -64,8 +60,8 @@ void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept 
     if (bytes == 0 || whole < bytes || asked < whole) return nullptr;
     // Not writable, so not counted even where the system never overcommits; elsewhere
     // MAP_NORESERVE keeps it uncounted once it is committed: what counts is what is touched.
-    void* const begin = mmap(nullptr, asked, protection_of(access),
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const begin =
+        mmap(nullptr, asked, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED) return nullptr;
     return trim_to_aligned(static_cast<char*>(begin), asked, whole, alignment);
 }
@@ -98,7 +94,7 @@ bool forget(void* address, std::size_t bytes) noexcept {
 }
 
 void* map(std::size_t bytes, std::size_t alignment) noexcept {
-    void* const address = reserve(bytes, alignment, Access::none);
+    void* const address = reserve(bytes, alignment);
     if (address == nullptr) return nullptr;
     if (commit(address, bytes)) return address;
     release(address, bytes);

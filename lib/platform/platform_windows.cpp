@@ -40,11 +40,7 @@ SYSTEM_INFO system_info() noexcept {
     return info;
 }
 
-void* reserve_near(void* address, std::size_t bytes, Access access) noexcept {
-    // Windows reads zeros only from pages that are committed, so these count towards its limit.
-    if (access == Access::read_zeros) {
-        return VirtualAlloc(address, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READONLY);
-    }
+void* reserve_near(void* address, std::size_t bytes) noexcept {
     return VirtualAlloc(address, bytes, MEM_RESERVE, PAGE_NOACCESS);
 }
 
@@ -91,25 +87,25 @@ std::size_t page_bytes() noexcept {
     return bytes;
 }
 
-void* reserve(std::size_t bytes, std::size_t alignment, Access access) noexcept {
+void* reserve(std::size_t bytes, std::size_t alignment) noexcept {
     const LastErrorKeeper last_error_keeper;
     if (bytes == 0 || bytes + alignment < bytes) return nullptr;
     if (alignment <= system_info().dwAllocationGranularity) {
-        return reserve_near(nullptr, bytes, access);
+        return reserve_near(nullptr, bytes);
     }
     // A reservation cannot be cut, so a place is looked for and then taken. Another thread may take
     // it in between; one that does so eight times in a row is not to be expected.
     for (int attempt = 0; attempt < 8; ++attempt) {
         void* const place = find_aligned(bytes, alignment);
         if (place == nullptr) return nullptr;
-        if (void* const address = reserve_near(place, bytes, access)) return address;
+        if (void* const address = reserve_near(place, bytes)) return address;
     }
     return nullptr;
 }
 
 ReservedAt reserve_at(void* address, std::size_t bytes) noexcept {
     const LastErrorKeeper last_error_keeper;
-    if (reserve_near(address, bytes, Access::none) != nullptr) return ReservedAt::done;
+    if (reserve_near(address, bytes) != nullptr) return ReservedAt::done;
     return GetLastError() == ERROR_INVALID_ADDRESS ? ReservedAt::taken : ReservedAt::refused;
 }
 
@@ -125,10 +121,7 @@ bool release(void* address, std::size_t bytes) noexcept {
 bool commit(void* address, std::size_t bytes) noexcept {
     const LastErrorKeeper last_error_keeper;
     if (bytes == 0) return true;
-    if (VirtualAlloc(address, bytes, MEM_COMMIT, PAGE_READWRITE) == nullptr) return false;
-    // Pages of a `read_zeros` reservation are committed already, and read-only until now.
-    DWORD before = 0;
-    return VirtualProtect(address, bytes, PAGE_READWRITE, &before) != 0;
+    return VirtualAlloc(address, bytes, MEM_COMMIT, PAGE_READWRITE) != nullptr;
 }
 
 bool decommit(void* address, std::size_t bytes) noexcept {
@@ -156,7 +149,7 @@ bool prefault(void* address, std::size_t bytes) noexcept {
 }
 
 void* map(std::size_t bytes, std::size_t alignment) noexcept {
-    void* const address = reserve(bytes, alignment, Access::none);
+    void* const address = reserve(bytes, alignment);
     if (address == nullptr) return nullptr;
     if (commit(address, bytes)) return address;
     release(address, bytes);

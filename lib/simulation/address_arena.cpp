@@ -22,7 +22,7 @@ std::size_t alignment_of(std::size_t bytes) noexcept {
 
 AddressArena::AddressArena(std::size_t bytes, Forget forget)
     : bytes_(base::align_up(bytes, large_alignment)), forget_(std::move(forget)) {
-    void* const address = platform::reserve(bytes_, large_alignment, platform::Access::none);
+    void* const address = platform::reserve(bytes_, large_alignment);
     if (address == nullptr) throw std::bad_alloc();
     begin_ = reinterpret_cast<std::uintptr_t>(address);
     free_.emplace(begin_, bytes_);

@@ -104,7 +104,7 @@ void SimulatedMemory::end(std::uintptr_t address) {
 // Virtual memory ---------------------------------------------------------------------------------
 
 void* SimulatedMemory::reserve(int device, std::size_t bytes) {
-    void* const address = platform::reserve(bytes, granularity_, platform::Access::none);
+    void* const address = platform::reserve(bytes, granularity_);
     if (address != nullptr) reservations_.add(address, bytes, device);
     return address;
 }

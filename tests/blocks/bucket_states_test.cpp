@@ -141,7 +141,7 @@ TEST_P(BucketStates, OfThreadsThatFreeABlockAtOnceOneEndsItsUse) {
         pool_.set[bucket_64].begin_use(block, 64);
         begun.store(round, std::memory_order_release);
         // The other sees it some time later, and not always the same.
-        for (volatile unsigned pause = 0; pause < round % 64; pause = pause + 1) {
+        for (std::atomic<unsigned> pause = 0; pause < round % 64; ++pause) {
         }
         ended += end_use(bucket_64, block) ? 1 : 0;
         wait_for(done, round);

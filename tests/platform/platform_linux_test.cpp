@@ -80,7 +80,7 @@ bool is_mapping(const unsigned char* begin, std::size_t bytes) {
 TEST(LinuxReserve, AlignedRangeTakesNoMoreAddressSpaceThanAsked) {
     address_space_bytes();
     const std::size_t before = address_space_bytes();
-    void* const address = reserve(8 * mib, 1024 * mib, Access::none);
+    void* const address = reserve(8 * mib, 1024 * mib);
     ASSERT_NE(address, nullptr);
     const std::size_t after = address_space_bytes();
     EXPECT_EQ(after - before, 8 * mib);
@@ -148,7 +148,7 @@ TEST(LinuxPrefault, RangeThatIsNotReservedIsRefused) {
 }
 
 TEST(LinuxPrefault, MemoryThatIsNotCommittedIsRefusedWhereTheKernelKnowsTheAdvice) {
-    void* const reserved = reserve(page_bytes(), page_bytes(), Access::none);
+    void* const reserved = reserve(page_bytes(), page_bytes());
     const bool knows = madvise(reserved, 0, static_cast<int>(advice_populate_write)) == 0;
     // Older kernels have it touched, which faults.
     EXPECT_EQ(holds_in_child([&] { return !prefault(reserved, page_bytes()); }), knows);
@@ -240,16 +240,16 @@ TEST(LinuxLimits, AddressSpaceLimitLeavesWhatItLeaves) {
 TEST(LinuxLimits, ReservationBeyondTheAddressSpaceLimitIsRefused) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib)) return false;
-        const bool refused = reserve(257 * mib, page_bytes(), Access::none) == nullptr &&
+        const bool refused = reserve(257 * mib, page_bytes()) == nullptr &&
                              map(257 * mib, page_bytes()) == nullptr;
-        return refused && reserve(128 * mib, page_bytes(), Access::none) != nullptr;
+        return refused && reserve(128 * mib, page_bytes()) != nullptr;
     }));
 }
 
 TEST(LinuxLimits, ReservationTakesFromTheAddressSpace) {
     EXPECT_TRUE(holds_in_child([] {
         return set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib) &&
-               reserve(100 * mib, page_bytes(), Access::none) != nullptr &&
+               reserve(100 * mib, page_bytes()) != nullptr &&
                is_just_below(available_address_space(), 156 * mib);
     }));
 }
@@ -265,7 +265,7 @@ TEST(LinuxLimits, AddressSpaceUsedAboveTheLimitLeavesNothing) {
 TEST(LinuxLimits, DataLimitRefusesToCommitAndNotToReserve) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_soft_limit(RLIMIT_DATA, data_bytes() + 64 * mib)) return false;
-        void* const address = reserve(256 * mib, page_bytes(), Access::read_zeros);
+        void* const address = reserve(256 * mib, page_bytes());
         if (address == nullptr || !is_just_below(available_memory(), 64 * mib)) return false;
         return !commit(address, 256 * mib) && commit(address, 16 * mib);
     }));

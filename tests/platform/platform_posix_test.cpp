@@ -24,9 +24,9 @@ constexpr std::size_t impossible_bytes = std::size_t{1} << 60;
 /// A reservation of some pages that a test commits and decommits; gone with the object.
 class Reservation {
 public:
-    explicit Reservation(std::size_t pages, Access access = Access::none)
+    explicit Reservation(std::size_t pages)
         : bytes(pages * page_bytes()),
-          begin(static_cast<unsigned char*>(reserve(bytes, page_bytes(), access))) {}
+          begin(static_cast<unsigned char*>(reserve(bytes, page_bytes()))) {}
     ~Reservation() { release(begin, bytes); }
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
@@ -70,7 +70,7 @@ TEST(Page, SizeIsAPowerOfTwoOfAtLeast4KiB) {
 TEST(Reserve, AddressIsAlignedAsAsked) {
     for (std::size_t alignment = page_bytes(); alignment <= gib; alignment *= 2) {
         const std::size_t bytes = 3 * page_bytes();
-        void* const address = reserve(bytes, alignment, Access::none);
+        void* const address = reserve(bytes, alignment);
         ASSERT_NE(address, nullptr);
         EXPECT_TRUE(base::is_aligned(address, alignment)) << "alignment " << alignment << " B";
         EXPECT_TRUE(commit(address, bytes));
@@ -79,7 +79,7 @@ TEST(Reserve, AddressIsAlignedAsAsked) {
 }
 
 TEST(Reserve, RangeLargerThanTheMachineTakesNoMemory) {
-    void* const address = reserve(64 * gib, huge_page_bytes, Access::none);
+    void* const address = reserve(64 * gib, huge_page_bytes);
     ASSERT_NE(address, nullptr);
     EXPECT_TRUE(commit(static_cast<char*>(address) + 32 * gib, page_bytes()));
     release(address, 64 * gib);
@@ -90,16 +90,24 @@ TEST(Reserve, NoAccessMeansThatReadingFaults) {
     EXPECT_TRUE(faults_on_read(range.begin));
 }
 
-TEST(Reserve, ReadZerosMeansThatReadingGivesZerosAndWritingFaults) {
-    const Reservation range(4, Access::read_zeros);
-    EXPECT_TRUE(range.is_all(0));
-    EXPECT_TRUE(faults_on_write(range.begin));
+TEST(Reserve, AddressThatIsFreeIsReservedAndOneThatIsTakenIsNot) {
+    unsigned char* begin = nullptr;
+    {
+        const Reservation range(4);
+        begin = range.begin;
+        EXPECT_EQ(reserve_at(range.page(1), page_bytes()), ReservedAt::taken);
+    }
+    ASSERT_EQ(reserve_at(begin + page_bytes(), page_bytes()), ReservedAt::done);
+    EXPECT_TRUE(faults_on_read(begin + page_bytes()));
+    EXPECT_EQ(reserve_at(begin, 4 * page_bytes()), ReservedAt::taken) << "a part of it is";
+    EXPECT_TRUE(release(begin + page_bytes(), page_bytes()));
+    EXPECT_EQ(reserve_at(begin, impossible_bytes), ReservedAt::refused);
 }
 
 TEST(Reserve, NothingAndTheImpossibleAreRefused) {
-    EXPECT_EQ(reserve(0, page_bytes(), Access::none), nullptr);
-    EXPECT_EQ(reserve(impossible_bytes, page_bytes(), Access::none), nullptr);
-    EXPECT_EQ(reserve(SIZE_MAX - page_bytes() + 1, gib, Access::none), nullptr);
+    EXPECT_EQ(reserve(0, page_bytes()), nullptr);
+    EXPECT_EQ(reserve(impossible_bytes, page_bytes()), nullptr);
+    EXPECT_EQ(reserve(SIZE_MAX - page_bytes() + 1, gib), nullptr);
 }
 
 TEST(Release, PartOfAReservationMayGoAloneAndTheRestStays) {
@@ -137,16 +145,8 @@ TEST(Commit, TwiceIsHarmless) {
     EXPECT_TRUE(range.is_all(7));
 }
 
-TEST(Commit, MakesAReadZerosReservationWritable) {
-    const Reservation range(2, Access::read_zeros);
-    ASSERT_TRUE(commit(range.begin, range.bytes));
-    EXPECT_TRUE(range.is_all(0));
-    range.fill(7);
-    EXPECT_TRUE(range.is_all(7));
-}
-
 TEST(Commit, RangeThatIsNotReservedIsRefused) {
-    void* const address = reserve(page_bytes(), page_bytes(), Access::none);
+    void* const address = reserve(page_bytes(), page_bytes());
     release(address, page_bytes());
     EXPECT_FALSE(commit(address, page_bytes()));
 }
@@ -214,9 +214,9 @@ TEST(Unmap, RangeIsGone) {
 TEST(Errno, StaysAsItWasWhateverFails) {
     constexpr int before = 12345;
     errno = before;
-    EXPECT_EQ(reserve(impossible_bytes, page_bytes(), Access::none), nullptr);
+    EXPECT_EQ(reserve(impossible_bytes, page_bytes()), nullptr);
     EXPECT_EQ(map(impossible_bytes, page_bytes()), nullptr);
-    void* const gone = reserve(page_bytes(), page_bytes(), Access::none);
+    void* const gone = reserve(page_bytes(), page_bytes());
     release(gone, page_bytes());
     EXPECT_FALSE(commit(gone, page_bytes()));
     release(static_cast<char*>(gone) + 1, page_bytes());

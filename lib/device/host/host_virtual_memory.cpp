@@ -50,7 +50,7 @@ HostVirtualMemory::~HostVirtualMemory() {
 
 void* HostVirtualMemory::reserve(std::size_t bytes) {
     check_size(bytes);
-    void* const address = platform::reserve(bytes, granularity, platform::Access::none);
+    void* const address = platform::reserve(bytes, granularity);
     if (address == nullptr) run_out("no address space of " + std::to_string(bytes) + " B is left");
     try {
         const std::lock_guard guard(mutex_);

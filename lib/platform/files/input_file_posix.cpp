@@ -33,10 +33,10 @@ FileKind kind_of(mode_t mode) noexcept {
 /// An address at which `bytes` may be mapped over nothing else, as far from a huge page's beginning
 /// as `offset` is; nullptr on failure. Both are as `map` takes them.
 void* find_place(std::uint64_t offset, std::size_t bytes) noexcept {
-    if (bytes < huge_page_bytes) return reserve(bytes, page_bytes(), Access::none);
+    if (bytes < huge_page_bytes) return reserve(bytes, page_bytes());
     const auto skipped = static_cast<std::size_t>(offset % huge_page_bytes);
     if (bytes > SIZE_MAX - skipped) return nullptr;
-    void* const place = reserve(skipped + bytes, huge_page_bytes, Access::none);
+    void* const place = reserve(skipped + bytes, huge_page_bytes);
     if (place == nullptr) return nullptr;
     if (skipped > 0) release(place, skipped);
     return static_cast<char*>(place) + skipped;

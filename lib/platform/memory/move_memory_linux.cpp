@@ -30,7 +30,7 @@ bool move_memory(void* to, void* from, std::size_t bytes) noexcept {
 
 bool can_move_memory() noexcept {
     const std::size_t page = page_bytes();
-    auto* const pages = static_cast<char*>(reserve(2 * page, page, Access::none));
+    auto* const pages = static_cast<char*>(reserve(2 * page, page));
     if (pages == nullptr) return false;
     const bool moved = commit(pages, page) && move_memory(pages + page, pages, page);
     release(pages, 2 * page);

@@ -10,7 +10,7 @@ namespace {
 
 /// Address space for four pages, of which the first is committed.
 struct Pages {
-    Pages() : begin(static_cast<char*>(reserve(4 * page, page, Access::none))) {
+    Pages() : begin(static_cast<char*>(reserve(4 * page, page))) {
         EXPECT_TRUE(commit(begin, page));
     }
     ~Pages() { release(begin, 4 * page); }
