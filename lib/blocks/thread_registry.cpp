@@ -308,6 +308,7 @@ void ThreadRegistry::abandon_others() noexcept {
         table = next;
     }
     for (BucketSet* set = sets_; set != nullptr; set = set->next) {
+        set->heap().after_fork_in_child();
         std::size_t taken = 0;
         for (const Cache& cache : set->caches) taken += cache.may_park_bytes();
         set->parking_limit().begin_again(taken);

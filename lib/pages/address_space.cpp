@@ -1,7 +1,6 @@
 #include "pages/address_space.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include <tensorpool/detail/address_range.hpp>
 #include <tensorpool/detail/buckets.hpp>
@@ -88,14 +87,9 @@ void AddressSpace::take_back(unsigned pool_number, PageRun granules) noexcept {
     }
 }
 
-void AddressSpace::take_back(unsigned pool_number) noexcept {
-    take_back(pool_number, {0, map_.page_count()});
-}
-
-// False where its addresses stay reserved. Its pages and entries are gone in any case, if the
-// system lets them go.
+// False where its addresses stay reserved, which the system may do without room for more mappings.
 bool AddressSpace::give_back(Granules run) noexcept {
-    clear_entries(run.first, run.count);
+    clear_entries(run);
     moved_.remove(run.pages());
     moved_count_.store(moved_.count(), std::memory_order_relaxed);
     char* const begin = address_of(run.pages().first);
@@ -152,30 +146,37 @@ bool AddressSpace::decommit(PageRun run) noexcept {
     // The first and the last granule may hold entries of neighbours, and of the run itself.
     const PageNumber first = run.first / granule_pages + 1;
     const PageNumber end = (run.first + run.count - 1) / granule_pages;
-    if (end > first) (void)drop_entries(first, end - first);
+    if (end > first) (void)drop_entries({first, end - first});
     return true;
 }
 
-bool AddressSpace::drop_entries(std::uint32_t first_granule, std::uint32_t count) noexcept {
+// Drops the whole pages of the map that hold entries of these granules only, and returns the
+// entries in them.
+PageRun AddressSpace::drop_entries(Granules run) noexcept {
     const std::size_t unit = platform::page_bytes();
-    const std::size_t from = base::align_up(first_granule * map_bytes_of_granule, unit);
-    const std::size_t to = base::align_down((first_granule + count) * map_bytes_of_granule, unit);
-    if (to <= from) return false;
+    const std::size_t from = base::align_up(run.first * map_bytes_of_granule, unit);
+    const std::size_t to = base::align_down(run.end() * map_bytes_of_granule, unit);
+    if (to <= from) return {};
     std::byte* const entries = reinterpret_cast<std::byte*>(map_.entries());
-    if (!platform::decommit(entries + from, to - from)) return false;
+    if (!platform::decommit(entries + from, to - from)) return {};
     // Where the system drops access with the pages, readers still want zeros.
-    return platform::commit(entries + from, to - from) && to - from == count * map_bytes_of_granule;
+    if (!platform::commit(entries + from, to - from)) return {};
+    return {static_cast<PageNumber>(from / sizeof(PageMap::Word)),
+            static_cast<PageCount>((to - from) / sizeof(PageMap::Word))};
 }
 
-void AddressSpace::clear_entries(std::uint32_t first_granule, std::uint32_t count) noexcept {
-    for (std::uint32_t granule = first_granule; granule < first_granule + count; ++granule) {
+void AddressSpace::clear_entries(Granules run) noexcept {
+    for (std::uint32_t granule = run.first; granule != run.end(); ++granule) {
         map_.granules()[granule].store(0, std::memory_order_release);
     }
-    if (drop_entries(first_granule, count)) return;
-    const PageNumber end = (first_granule + count) * granule_pages;
-    for (PageNumber page = first_granule * granule_pages; page < end; ++page) {
-        map_.entries()[page].store(0, std::memory_order_release);
-    }
+    const PageRun all = run.pages();
+    const PageRun dropped = drop_entries(run);
+    const auto clear = [&](PageNumber page, PageNumber end) {
+        for (; page != end; ++page) map_.entries()[page].store(0, std::memory_order_release);
+    };
+    if (dropped.count == 0) return clear(all.first, all.first + all.count);
+    clear(all.first, dropped.first);
+    clear(dropped.first + dropped.count, all.first + all.count);
 }
 
 }  // namespace tensorpool::pages

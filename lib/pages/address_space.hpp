@@ -26,8 +26,6 @@ public:
     /// Takes back all that was lent to the pool in these granules, which are whole, and ends their
     /// mappings.
     void take_back(unsigned pool_number, PageRun granules) noexcept;
-    /// Everything that was lent to the pool.
-    void take_back(unsigned pool_number) noexcept;
 
     /// Whether `p` lies in what was lent to this pool, or to any. No lock: it is exact for what is
     /// not lent or taken back at the same moment.
@@ -41,7 +39,10 @@ public:
     /// Up to here, pages whose numbers are multiples of an alignment have addresses that are.
     PageCount most_alignment() noexcept;
     /// Pages that can be lent at all.
-    PageCount most_pages() const noexcept { return granules_ * granule_pages; }
+    PageCount most_pages() noexcept {
+        const std::lock_guard guard(mutex_);
+        return granules_ * granule_pages;
+    }
 
     bool commit(PageRun run) noexcept;
     /// Drops the pages and, where whole pages of the page map describe nothing else, those too. The
@@ -51,11 +52,13 @@ public:
     /// Whether the memory of whole pages may move: the system can do it, and not too much of it was
     /// moved already.
     bool may_move(PageRun run) noexcept;
+    /// What became of memory that was to move: `none` of it did, and it is as it was; all did; or,
+    /// `kept`, all did, but where it was some old pages could not be dropped.
+    enum class Moved : std::uint8_t { none, kept, all };
     /// Moves the memory of committed pages, with its content, to where as many are committed, whose
-    /// content goes. What the system does not move is copied. Where it was, nothing is committed
-    /// then; false where its old pages could not all be dropped.
+    /// content goes. Where the system stops amid it, the rest is copied.
     /// REQUIRES: `may_move`, and both begin as far from the beginning of a page of the system.
-    bool move(PageRun from, PageNumber to) noexcept;
+    Moved move(PageRun from, PageNumber to) noexcept;
 
     PageMap& map() noexcept { return map_; }
     const PageMap& map() const noexcept { return map_; }
@@ -75,7 +78,6 @@ public:
     static constexpr unsigned most_pools = foreign - 1;
 
 private:
-
     // A run of granules by number.
     struct Granules {
         std::uint32_t first = 0;
@@ -97,11 +99,9 @@ private:
     }
     std::uint16_t lender_at(const void* p) const noexcept;
     bool give_back(Granules run) noexcept;
-    bool move_piece(PageRun piece, PageNumber to) noexcept;
     void forget_moved(PageRun run) noexcept;
-    // True when all entries of these granules are zero now.
-    bool drop_entries(std::uint32_t first_granule, std::uint32_t count) noexcept;
-    void clear_entries(std::uint32_t first_granule, std::uint32_t count) noexcept;
+    PageRun drop_entries(Granules run) noexcept;
+    void clear_entries(Granules run) noexcept;
 
     std::mutex mutex_;
     PageMap map_;

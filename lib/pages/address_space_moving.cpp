@@ -7,15 +7,6 @@
 #include "platform/platform.hpp"
 
 namespace tensorpool::pages {
-namespace {
-
-// What is not committed keeps its access: `PageHeap::reserve` may be touching it.
-void keep_access(char* address, std::size_t bytes) noexcept {
-    if (platform::decommit_keeps_access()) (void)platform::commit(address, bytes);
-}
-
-}  // namespace
-
 bool AddressSpace::may_move(PageRun run) noexcept {
     const std::lock_guard guard(mutex_);
     if (moving_ == Ability::unknown) {
@@ -24,33 +15,29 @@ bool AddressSpace::may_move(PageRun run) noexcept {
     return moving_ == Ability::full && moved_.has_room_for(moved_.pieces_of(run));
 }
 
-bool AddressSpace::move(PageRun from, PageNumber to) noexcept {
+AddressSpace::Moved AddressSpace::move(PageRun from, PageNumber to) noexcept {
     const std::lock_guard guard(mutex_);
-    std::array<PageRun, MovedRuns::most> pieces;
+    std::array<PageRun, MovedRuns::most + 1> pieces;
     unsigned count = 0;
     moved_.for_each_piece(from, [&](PageRun piece) { pieces[count++] = piece; });
-    moved_.remove(from);
-    moved_.remove({to, from.count});
-    bool dropped = true;
+    Moved result = Moved::none;
     for (unsigned i = 0; i != count; ++i) {
         const PageNumber place = to + (pieces[i].first - from.first);
-        dropped = move_piece(pieces[i], place) && dropped;
+        const std::size_t bytes = pieces[i].count * page_bytes;
+        char* const source = address_of(pieces[i].first);
+        moved_.remove({place, pieces[i].count});  // in either case it is made anew
+        if (platform::move_memory(address_of(place), source, bytes)) {
+            moved_.remove(pieces[i]);
+            moved_.add({place, pieces[i].count});
+            if (result == Moved::none) result = Moved::all;
+            continue;
+        }
+        if (result == Moved::none) break;
+        std::memcpy(address_of(place), source, bytes);
+        if (!platform::decommit(source, bytes)) result = Moved::kept;
     }
     moved_count_.store(moved_.count(), std::memory_order_relaxed);
-    return dropped;
-}
-
-// False where its old pages were not dropped.
-bool AddressSpace::move_piece(PageRun piece, PageNumber to) noexcept {
-    const std::size_t bytes = piece.count * page_bytes;
-    char* const source = address_of(piece.first);
-    if (platform::move_memory(address_of(to), source, bytes)) {
-        keep_access(source, bytes);
-        moved_.add({to, piece.count});
-        return true;
-    }
-    std::memcpy(address_of(to), source, bytes);
-    return platform::decommit(source, bytes);
+    return result;
 }
 
 // Ends the mappings of memory that was moved into the run, as far as the system lets them go.
@@ -62,11 +49,8 @@ void AddressSpace::forget_moved(PageRun run) noexcept {
     unsigned count = 0;
     moved_.for_each_moved(run, [&](PageRun piece) { pieces[count++] = piece; });
     for (unsigned i = 0; i != count; ++i) {
-        char* const begin = address_of(pieces[i].first);
         const std::size_t bytes = pieces[i].count * page_bytes;
-        if (!platform::forget(begin, bytes)) continue;
-        keep_access(begin, bytes);
-        moved_.remove(pieces[i]);
+        if (platform::commit_anew(address_of(pieces[i].first), bytes)) moved_.remove(pieces[i]);
     }
     moved_count_.store(moved_.count(), std::memory_order_relaxed);
 }

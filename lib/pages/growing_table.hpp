@@ -18,7 +18,7 @@ public:
     /// something in the way: then it is as it was.
     bool grow(std::size_t bytes) noexcept {
         if (bytes <= bytes_) return true;
-        const std::size_t whole = base::align_up(bytes, platform::page_bytes());
+        const std::size_t whole = base::align_up(bytes, unit);
         std::byte* const from = begin_ + bytes_;
         const std::size_t more = whole - bytes_;
         if (platform::reserve_at(from, more) != platform::ReservedAt::done) return false;
@@ -37,6 +37,9 @@ public:
     }
 
 private:
+    // What Windows reserves at once, and as large as any system's page.
+    static constexpr std::size_t unit = std::size_t{64} << 10;
+
     std::byte* begin_ = nullptr;
     std::size_t bytes_ = 0;
 };

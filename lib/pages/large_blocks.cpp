@@ -64,8 +64,8 @@ void LargeBlocks::free(Span& span, Changes& changes) noexcept {
 bool LargeBlocks::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     const PageCount pages = round_large(pages_for(bytes));
     if (heap_.extend(span, pages, path)) return true;
-    // What lies behind it may be in the cache.
-    return empty_cache(path) != 0 && heap_.extend(span, pages, path);
+    // What lies behind it may be in the cache, which smaller blocks leave as it is.
+    return pages > join_above_pages && empty_cache(path) != 0 && heap_.extend(span, pages, path);
 }
 
 Span* LargeBlocks::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {

@@ -11,8 +11,9 @@ namespace tensorpool::pages {
 
 /// The runs of pages whose memory was moved there from other addresses. To the system each is a
 /// mapping of its own, which joins none of its neighbours, so their number is limited: with the
-/// gaps between them they are at most 1,000 mappings more, of the 65,530 that Linux allows.
-/// In order of addresses; no two overlap. Not thread-safe.
+/// gaps between them they are at most 1,000 mappings more, of the 65,530 that Linux allows. Where
+/// there are more, some are not known: then the system may refuse to move them. In order of
+/// addresses; no two overlap. Not thread-safe.
 class MovedRuns {
 public:
     static constexpr unsigned most = 500;
@@ -48,13 +49,13 @@ public:
         return pieces;
     }
 
-    /// Whether so many more can be added, also after two calls of `remove`, each of which may cut
-    /// one in two.
-    bool has_room_for(unsigned pieces) const noexcept { return count_ + pieces + 2 <= most; }
+    bool has_room_for(unsigned pieces) const noexcept { return count_ + pieces <= most; }
     unsigned count() const noexcept { return count_; }
 
-    /// REQUIRES: it overlaps none, and there is room.
+    /// Without room it is not known from now on.
+    /// REQUIRES: it overlaps none.
     void add(PageRun run) noexcept {
+        if (run.count == 0 || count_ == most) return;
         PageRun* const at = overlapping(run).data();
         std::move_backward(at, end(), end() + 1);
         *at = run;
@@ -65,15 +66,15 @@ public:
     void remove(PageRun run) noexcept {
         const std::span<PageRun> found = overlapping(run);
         if (found.empty()) return;
-        const PageRun before{found.front().first,
-                             run.first - std::min(run.first, found.front().first)};
+        const PageNumber first = found.front().first;
         const PageNumber last_end = end_of(found.back());
-        const PageRun behind{end_of(run), last_end - std::min(last_end, end_of(run))};
-        PageRun* const first = found.data();
-        std::move(first + found.size(), end(), first);
+        PageRun before{first, run.first - std::min(run.first, first)};
+        PageRun behind{end_of(run), last_end - std::min(last_end, end_of(run))};
+        std::move(found.data() + found.size(), end(), found.data());
         count_ -= static_cast<unsigned>(found.size());
-        if (before.count != 0) add(before);
-        if (behind.count != 0) add(behind);
+        if (before.count < behind.count) std::swap(before, behind);  // one may find no room
+        add(before);
+        add(behind);
     }
 
 private:

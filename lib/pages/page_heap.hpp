@@ -61,7 +61,7 @@ struct HeapOptions {
 /// One pool's pages: what the address space lent it, cut into spans in use, hot extents (free and
 /// committed) and cold ones (free, not committed). No two hot extents touch, nor two cold ones.
 /// Capacity is all that is committed. Thread-safe; system calls that drop pages are made outside of
-/// the lock.
+/// the lock, but where pages move, or addresses are returned for want of others.
 class PageHeap {
 public:
     PageHeap(AddressSpace& space, statistics::CommitBudget& budget, unsigned pool_number,
@@ -72,7 +72,7 @@ public:
     ~PageHeap();
 
     /// A span, committed; grows the heap if need be. nullptr when that is refused; then nothing has
-    /// changed but that free memory may have been given back to make room.
+    /// changed but that free memory may have been given back to make room, and addresses lent back.
     Span* allocate(const PageRequest& request, SlowPath& path) noexcept;
     void free(Span& span, Changes& changes) noexcept;
     /// Makes a span in use longer where it is, if what lies behind it is free. False, and it is as
@@ -122,6 +122,9 @@ public:
     unsigned pool_number() const noexcept { return number_; }
     const HeapOptions& options() const noexcept { return options_; }
 
+    /// In the child of a fork: threads that touched memory are not there. The lock is not held.
+    void after_fork_in_child() noexcept { touching_ = 0; }
+
     /// Held, look-ups of any address are safe.
     void lock() noexcept;
     void unlock() noexcept;
@@ -162,7 +165,7 @@ private:
     void ask_for_huge_pages(Span& extent) noexcept;
     void count_growth(std::size_t bytes) noexcept;
 
-    // page_heap_lending.cpp: addresses. The lock is held, but for the last.
+    // page_heap_lending.cpp: addresses. The lock is held, and need not be for the last.
     bool borrow(PageCount pages, PageCount alignment, Refusal& refusal) noexcept;
     void note_loan(PageRun run) noexcept;
     void collect_cold(SpanList& leaving) noexcept;
@@ -171,7 +174,7 @@ private:
 
     // page_heap_moving.cpp. The lock is held.
     Span* commit_behind(const Span& span, PageCount pages, SlowPath& path) noexcept;
-    bool join_front(Span& span, Span& extent, PageCount pages) noexcept;
+    void join_front(Span& span, Span& extent, PageCount pages) noexcept;
     Place place_to_move_to(PageRun from, PageCount pages) noexcept;
 
     // page_heap_giving.cpp: giving back. The lock is not held.

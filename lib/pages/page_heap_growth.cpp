@@ -21,7 +21,10 @@ constexpr PageCount commit_unit = 16;
 }  // namespace
 
 bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
-    if (!commit_up_to(bytes, path)) return false;
+    if (!commit_up_to(bytes, path)) {
+        lend_back();
+        return false;
+    }
     touch_free();
     return true;
 }

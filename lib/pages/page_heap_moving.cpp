@@ -10,7 +10,8 @@ bool PageHeap::extend(Span& span, PageCount pages, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
     const PageCount more = pages - span.pages;
     Span* const behind = commit_behind(span, more, path);
-    return behind != nullptr && join_front(span, *behind, more);
+    if (behind != nullptr) join_front(span, *behind, more);
+    return behind != nullptr;
 }
 
 // The hot extent behind the span, where it has so many pages once what is missing is committed.
@@ -25,25 +26,21 @@ Span* PageHeap::commit_behind(const Span& span, PageCount pages, SlowPath& path)
     return neighbour(span.end_page(), PageKind::extent_hot);
 }
 
-bool PageHeap::join_front(Span& span, Span& extent, PageCount pages) noexcept {
-    Span* const rest = extent.pages == pages ? nullptr : spans_.make();
-    if (extent.pages != pages && rest == nullptr) return false;
+void PageHeap::join_front(Span& span, Span& extent, PageCount pages) noexcept {
     remove_extent(extent);
-    if (rest != nullptr) {
-        rest->first_page = extent.first_page + pages;
-        rest->pages = extent.pages - pages;
-        rest->clean = extent.clean;
-        rest->huge = extent.huge;
-        add_extent(*rest, PageKind::extent_hot);
-    }
     space_.map().clear_last(span);
     span.pages += pages;
     span.clean = false;
     span.huge = span.huge && extent.huge;
-    spans_.destroy(&extent);
+    extent.first_page += pages;
+    extent.pages -= pages;
+    if (extent.pages != 0) {
+        add_extent(extent, PageKind::extent_hot);
+    } else {
+        spans_.destroy(&extent);
+    }
     mark_in_use(span, span.kind);
     count_free();
-    return true;
 }
 
 Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
@@ -51,19 +48,25 @@ Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     const PageRun from{span.first_page, span.pages};
     // What is committed already serves first: the caller copies to it.
     if (find_hot({.pages = pages}) != nullptr) return nullptr;
+    // A policy does not go along, nor stay where the pages were.
+    if (options_.numa.placement != NumaPolicy::Placement::system) return nullptr;
     if (!span.is_of_whole_pages() || !space_.may_move(from)) return nullptr;
+    const std::size_t more = (pages - from.count) * page_bytes;
+    if (wanted_bytes({.pages = pages - from.count}, Surplus::no, path) == 0) return nullptr;
     const Place to = place_to_move_to(from, pages);
     if (to.cold == nullptr) return nullptr;
-    const std::size_t more = (pages - from.count) * page_bytes;
-    if (wanted_bytes({to.cold, to.first, pages - from.count}, Surplus::no, path) == 0) {
-        return nullptr;
-    }
     const std::size_t grown =
         budget_.take_and_get(more, more, options_.growth.fraction, page_bytes, [&](std::size_t) {
             return commit_alone(*to.cold, {to.first, pages});
         });
     if (grown == 0) return nullptr;
-    const bool dropped = space_.move(from, to.first);
+    const AddressSpace::Moved moved = space_.move(from, to.first);
+    if (moved == AddressSpace::Moved::none) {
+        // Never touched, so it is clean as it is.
+        add_extent(*to.cold, PageKind::extent_cold);
+        budget_.give_back(more);
+        return nullptr;
+    }
     clear_marks(span);
     span.first_page = to.first;
     span.pages = pages;
@@ -75,7 +78,7 @@ Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     Span& left = *to.cold;
     left.first_page = from.first;
     left.pages = from.count;
-    left.clean = dropped;
+    left.clean = moved == AddressSpace::Moved::all;
     return &left;
 }
 

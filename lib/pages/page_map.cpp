@@ -5,8 +5,8 @@
 namespace tensorpool::pages {
 namespace {
 
-bool holds(PageEntry entry, PageNumber page) noexcept {
-    if (entry.empty()) return false;
+bool holds(PageEntry entry, PageNumber page, unsigned pool_number) noexcept {
+    if (entry.empty() || entry.pool_number() != pool_number) return false;
     const Span& span = *entry.span();
     return page >= span.first_page && page < span.end_page();
 }
@@ -18,9 +18,9 @@ void store(PageMap::Word& word, PageEntry entry) noexcept {
 
 }  // namespace
 
-PageEntry PageMap::find(const void* p) const noexcept {
+PageEntry PageMap::find(const void* p, unsigned pool_number) const noexcept {
     const PageEntry own = at(p);
-    if (!own.empty()) return own;
+    if (!own.empty()) return own.pool_number() == pool_number ? own : PageEntry();
     const std::size_t pages = page_count();
     const std::size_t page = (reinterpret_cast<std::uintptr_t>(p) - base()) >> page_shift;
     if (page >= pages) return PageEntry();
@@ -28,10 +28,10 @@ PageEntry PageMap::find(const void* p) const noexcept {
     const PageNumber granule = wanted / granule_pages;
     for (PageNumber before = wanted; before-- > granule * granule_pages;) {
         const PageEntry entry = at(before);
-        if (!entry.empty()) return holds(entry, wanted) ? entry : PageEntry();
+        if (!entry.empty()) return holds(entry, wanted, pool_number) ? entry : PageEntry();
     }
     const PageEntry entry(granules_[granule].load(std::memory_order_acquire));
-    return holds(entry, wanted) ? entry : PageEntry();
+    return holds(entry, wanted, pool_number) ? entry : PageEntry();
 }
 
 void PageMap::set_all(const Span& span, PageEntry entry) noexcept {

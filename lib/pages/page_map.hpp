@@ -98,9 +98,10 @@ public:
         return PageEntry(entries_[page].load(std::memory_order_acquire));
     }
 
-    /// The span that holds `p`, also where p's own page has no entry; empty when there is none. The
-    /// caller holds the lock of the heap whose pages these are, or the block itself.
-    PageEntry find(const void* p) const noexcept;
+    /// The span of this pool that holds `p`, also where p's own page has no entry; empty when there
+    /// is none. The caller holds the lock of the pool's heap, so that its records stay; what is of
+    /// another pool is not looked at.
+    PageEntry find(const void* p, unsigned pool_number) const noexcept;
 
     /// Entries of one span. The caller holds the heap's lock.
     void set_all(const Span& span, PageEntry entry) noexcept;

@@ -43,10 +43,10 @@ bool release(void* address, std::size_t bytes) noexcept;
 [[nodiscard]] bool decommit(void* address, std::size_t bytes) noexcept;
 /// Whether what was decommitted may be touched nevertheless, and `prefault` called on it.
 bool decommit_keeps_access() noexcept;
-/// Makes whole pages of a reservation what they were when it was made: no content, no access, no
-/// NUMA policy, no wish for huge pages, and nothing locked. False when the system refused: then
-/// nothing has changed.
-[[nodiscard]] bool forget(void* address, std::size_t bytes) noexcept;
+/// Makes whole pages of a reservation what they are when they are committed first: zeros, without a
+/// NUMA policy or a wish for huge pages, and not locked. False when the system refused: then nothing
+/// has changed.
+[[nodiscard]] bool commit_anew(void* address, std::size_t bytes) noexcept;
 
 /// Gets every page of committed memory from the system now, its content unchanged. Where this
 /// fails, pages come at first touch as usual. False on failure.
@@ -62,9 +62,9 @@ void unmap(void* address, std::size_t bytes) noexcept;
 
 /// Whether `move_memory` can be had here at all.
 bool can_move_memory() noexcept;
-/// Moves committed memory with its content, not by copying, to where address space is reserved;
-/// where it was is reserved then. Neither lies in both ranges. False on failure; then all is as it
-/// was.
+/// Moves committed memory with its content, not by copying, to other addresses of a reservation.
+/// Where it was is committed and reads as zeros then. Neither lies in both ranges. False on failure;
+/// then the memory is as it was, and where it was to go is committed and reads as zeros.
 [[nodiscard]] bool move_memory(void* to, void* from, std::size_t bytes) noexcept;
 
 // Shared memory ----------------------------------------------------------------------------------

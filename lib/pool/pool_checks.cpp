@@ -48,7 +48,7 @@ Pool::Finding Pool::find_pages(const void* p) noexcept {
     // Records of other pools may go at any time.
     if (!heap_.space().is_lent_to(heap_.pool_number(), p)) return {};
     const pages::PageMap& map = heap_.space().map();
-    const PageEntry entry = map.find(p);
+    const PageEntry entry = map.find(p, heap_.pool_number());
     if (entry.empty() || entry.is_bucket()) return {};
     const Span& span = *entry.span();
     Finding finding{.block = map.address_of(span.first_page),

@@ -86,10 +86,12 @@ void Pool::free_large(Span& span, Changes& changes) noexcept {
 }
 
 void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
-    const pages::PageEntry entry = heap_.space().map().at(p);
-    if (entry.kind() != pages::PageKind::large_in_use) return nullptr;
-    if (entry.pool_number() != heap_.pool_number() || bytes <= entry.span()->bytes()) return nullptr;
     if (bytes > std::min(options_.max_allocation, pages::most_large_bytes)) return nullptr;
+    const pages::PageEntry entry = heap_.space().map().at(p);
+    const bool ours = entry.pool_number() == heap_.pool_number();
+    if (!ours || entry.kind() != pages::PageKind::large_in_use) return nullptr;
+    const void* const begin = heap_.space().address_of(entry.span()->first_page);
+    if (begin != p || bytes <= entry.span()->bytes()) return nullptr;
     statistics::look_for_recorder();
     SlowPath path;
     void* longer = extend(*entry.span(), bytes, path);

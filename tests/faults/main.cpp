@@ -48,7 +48,7 @@ std::size_t record_bytes() {
     const std::size_t pages = window_bytes() / pages::page_bytes;
     const std::size_t granules = pages / pages::granule_pages;
     const auto whole = [](std::size_t bytes) {
-        const std::size_t unit = platform::page_bytes();
+        constexpr std::size_t unit = 65'536;
         return (bytes + unit - 1) / unit * unit;
     };
     const std::size_t tables = whole(granules * 8) + whole(granules * 2) + whole(pages * 8);

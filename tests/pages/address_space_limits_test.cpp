@@ -33,6 +33,11 @@ bool leave_all_address_space() {
     return setrlimit(RLIMIT_AS, &limit) == 0;
 }
 
+/// Everything that was lent to the pool.
+void take_back_all(AddressSpace& space, unsigned pool_number) {
+    space.take_back(pool_number, {0, space.map().page_count()});
+}
+
 /// Lends by the usual loans until that is refused; pages.
 PageCount lend_all(AddressSpace& space) {
     PageCount lent = 0;
@@ -81,7 +86,7 @@ TEST(AddressSpaceUnderALimit, WhatIsTakenBackCanBeUsedForOtherThings) {
         if (!leave_address_space(500 * mib)) return false;
         lend_all(space);
         if (platform::map(100 * mib, platform::page_bytes()) != nullptr) return false;
-        space.take_back(1);
+        take_back_all(space, 1);
         return platform::map(400 * mib, platform::page_bytes()) != nullptr;
     }));
 }
@@ -92,7 +97,7 @@ TEST(AddressSpaceUnderALimit, RefusesToLendWithoutRoomAndWorksOnceThereIs) {
         if (!leave_address_space(mib)) return false;
         if (space.lend(1, 1, 1).count != 0 || space.map().page_count() != 0) return false;
         if (space.usual_loan(0) != granule_pages || space.is_lent_to(1, &space)) return false;
-        space.take_back(1);
+        take_back_all(space, 1);
         return leave_all_address_space() && space.lend(1, 1, 1).count != 0 &&
                lend_all(space) * page_bytes >= 1024 * mib;
     }));

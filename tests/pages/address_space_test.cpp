@@ -24,10 +24,15 @@ using testing::SystemCall;
 constexpr unsigned one = 2000;
 constexpr unsigned other = 2001;
 
+/// Everything that was lent to the pool.
+void take_back_all(AddressSpace& space, unsigned pool_number) {
+    space.take_back(pool_number, {0, space.map().page_count()});
+}
+
 class AddressSpaceTest : public ::testing::Test {
 protected:
     ~AddressSpaceTest() override {
-        for (unsigned number = one; number < one + 8; ++number) space.take_back(number);
+        for (unsigned number = one; number < one + 8; ++number) take_back_all(space, number);
     }
     PageRun lend(unsigned number, PageCount pages) { return space.lend(number, pages, pages); }
     unsigned char* address_of(PageNumber page) {
@@ -99,11 +104,11 @@ TEST_F(AddressSpaceTest, LowestRangeThatFitsIsLentFirst) {
     const PageRun a = lend(one, 2 * granule_pages);
     const PageRun b = lend(other, granule_pages);
     const PageRun c = lend(one + 2, granule_pages);
-    space.take_back(one);
+    take_back_all(space, one);
     EXPECT_EQ(lend(one + 3, 3 * granule_pages).first, end_of(c)) << "the gap is too small";
     EXPECT_EQ(lend(one + 3, granule_pages).first, a.first);
     EXPECT_EQ(lend(one + 3, granule_pages).first, a.first + granule_pages);
-    space.take_back(other);
+    take_back_all(space, other);
     EXPECT_EQ(lend(one + 4, 1).first, b.first);
 }
 
@@ -113,7 +118,7 @@ TEST_F(AddressSpaceTest, TakesBackAllOfOnePoolAndNothingOfOthers) {
     const PageRun c = lend(one, granule_pages);
     ASSERT_TRUE(space.commit(b));
     address_of(b.first)[0] = 5;
-    space.take_back(one);
+    take_back_all(space, one);
     EXPECT_FALSE(space.is_lent_to(one, address_of(a.first)));
     EXPECT_FALSE(space.is_lent_to(one, address_of(c.first)));
     EXPECT_TRUE(space.is_lent_to(other, address_of(b.first)));
@@ -129,7 +134,7 @@ TEST_F(AddressSpaceTest, EntriesAndContentAreZerosAfterTakingBack) {
     span.pages = run.count;
     space.map().set_all(span, PageEntry(&span, one, kind_of_bucket(0)));
     space.map().set_granules(span, PageEntry(&span, one, PageKind::large_in_use));
-    space.take_back(one);
+    take_back_all(space, one);
 
     const PageRun again = lend(other, 3 * granule_pages);
     ASSERT_EQ(again.first, run.first);
@@ -151,7 +156,7 @@ TEST_F(AddressSpaceTest, TakesMemoryFromTheProcessWhenItTakesBack) {
     ASSERT_TRUE(space.commit(run));
     std::memset(address_of(run.first), 1, run.count * page_bytes);
     const std::size_t resident = platform::resident_memory();
-    space.take_back(one);
+    take_back_all(space, one);
     EXPECT_LE(platform::resident_memory() + 12 * granule_pages * page_bytes, resident);
 }
 
@@ -310,7 +315,7 @@ TEST_F(AddressSpaceTest, EntriesAreClearedEvenWhereTheirMemoryCannotBeDropped) {
     space.map().entries()[run.first + 700] = PageEntry(&span, one, PageKind::large_in_use).word();
     {
         const Failing failing(SystemCall::decommit_map);
-        space.take_back(one);
+        take_back_all(space, one);
     }
     EXPECT_EQ(space.map().entries()[run.first + 700], 0U);
     EXPECT_EQ(lend(other, 1).first, run.first);
@@ -326,14 +331,14 @@ TEST_F(AddressSpaceTest, GranulesThatCannotBeDroppedAreNeverLentAgain) {
         space.map().entries()[run.first] = 64;
         {
             const Failing failing(SystemCall::decommit_pages);
-            space.take_back(one);
+            take_back_all(space, one);
         }
         if (!space.map().at(run.first).empty() || space.is_lent_to(one, address_of(run.first)))
             return false;
-        space.take_back(one);
+        take_back_all(space, one);
         const PageRun next = lend(one, granule_pages);
         const PageRun wide = lend(one, 2 * granule_pages);
-        space.take_back(other);
+        take_back_all(space, other);
         return before.count != 0 && next.first == end_of(run) && wide.first == end_of(next) &&
                lend(other, 2 * granule_pages).first == end_of(wide);
     }));
@@ -345,7 +350,7 @@ TEST_F(AddressSpaceTest, ThreadsGetLoansOfTheirOwn) {
     for (unsigned worker = 0; worker < 4; ++worker) {
         workers.emplace_back([this, worker, &mine = loans[worker]] {
             for (unsigned round = 0; round < 20; ++round) {
-                space.take_back(one + worker);
+                take_back_all(space, one + worker);
                 mine.clear();
                 for (int i = 0; i < 5; ++i) mine.push_back(lend(one + worker, granule_pages));
             }

@@ -12,6 +12,7 @@ enum class SystemCall : int {
     commit_records,  // all other: records, and parts of the page map
     decommit_pages,
     decommit_map,  // parts of the page map
+    move_pages,
 };
 
 /// While it lives, calls of one kind fail: `count` of them from number `first` on, counted from 0.

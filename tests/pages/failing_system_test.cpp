@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <utility>
 
 #include "pages/address_space.hpp"
@@ -78,6 +79,22 @@ extern "C" TENSORPOOL_NOT_WATCHED int munmap(void* address, std::size_t bytes) n
         return -1;
     }
     return static_cast<int>(syscall(SYS_munmap, address, bytes));
+}
+
+// As kernels up to 6.16 refuse it: after they have unmapped the target.
+extern "C" TENSORPOOL_NOT_WATCHED void* mremap(void* from, std::size_t bytes, std::size_t new_bytes,
+                                               int flags, ...) noexcept {
+    using namespace tensorpool::testing;
+    va_list arguments;
+    va_start(arguments, flags);
+    void* const to = va_arg(arguments, void*);
+    va_end(arguments);
+    if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
+        is_refused(from, SystemCall::move_pages, SystemCall::move_pages)) {
+        syscall(SYS_munmap, to, bytes);
+        return MAP_FAILED;
+    }
+    return reinterpret_cast<void*>(syscall(SYS_mremap, from, bytes, new_bytes, flags, to));
 }
 
 extern "C" TENSORPOOL_NOT_WATCHED int getpagesize() noexcept {

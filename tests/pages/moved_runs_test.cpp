@@ -85,9 +85,21 @@ TEST(MovedRuns, HaveRoomForAsManyAsTheyHold) {
     MovedRuns moved;
     unsigned added = 0;
     while (moved.has_room_for(1)) moved.add({added++ * 2, 1});
-    EXPECT_EQ(added, MovedRuns::most - 2);
+    EXPECT_EQ(added, MovedRuns::most);
     moved.remove({0, 2});
     EXPECT_TRUE(moved.has_room_for(1));
+}
+
+TEST(MovedRuns, CutThatFindsNoRoomKeepsTheLargerPart) {
+    MovedRuns moved;
+    for (PageNumber number = 0; number != MovedRuns::most; ++number) moved.add({number * 100, 50});
+    moved.remove({10, 5});
+    EXPECT_EQ(moved_in(moved, {0, 100}), (Runs{{15, 35}}));
+    moved.remove({15 + 30, 2});
+    EXPECT_EQ(moved_in(moved, {0, 100}), (Runs{{15, 30}}));
+    moved.add({60, 5});
+    EXPECT_EQ(moved.count(), MovedRuns::most);
+    EXPECT_EQ(moved_in(moved, {0, 100}), (Runs{{15, 30}})) << "what finds no room is not known";
 }
 
 }  // namespace

@@ -51,6 +51,13 @@ TEST(PageHeapLending, AddressesThatARefusedRequestBorrowedGoBack) {
     EXPECT_NE(heap.allocate(32), nullptr);
 }
 
+TEST(PageHeapLending, AddressesThatARefusedReserveBorrowedGoBack) {
+    TestHeap heap(limited_options(64));
+    ASSERT_NE(heap.allocate(32), nullptr);
+    EXPECT_FALSE(heap.reserve(100 * granule_pages));
+    EXPECT_LE(reserved(heap), granule_pages);
+}
+
 TEST(PageHeapLending, LargeAlignmentBorrowsNoMoreThanItsPages) {
     TestHeap heap;
     Span* const span = heap.allocate(1, 256 * granule_pages);

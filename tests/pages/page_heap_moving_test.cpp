@@ -141,6 +141,64 @@ TEST_F(PageHeapMove, BlockThatGrowsBetweenMovesMovesInPieces) {
     EXPECT_EQ(heap.capacity(), 0U);
 }
 
+TEST_F(PageHeapMove, ThatTheSystemRefusesChangesNothing) {
+    TestHeap heap;
+    const auto spans = heap.allocate_all({320, 16});
+    fill(heap, *spans[0], 7);
+    ASSERT_TRUE(address_space().may_move({spans[0]->first_page, 320}));
+    const PageNumber old = spans[0]->first_page;
+    const testing::Failing failing(testing::SystemCall::move_pages);
+    EXPECT_EQ(heap.heap.move(*spans[0], 640, heap.path), nullptr);
+    EXPECT_EQ(spans[0]->first_page, old);
+    EXPECT_EQ(heap.capacity(), 336U);
+    EXPECT_EQ(heap.committed(), 336U);
+    EXPECT_TRUE(is_filled(heap, *spans[0], 320, 7));
+    Span* const other = heap.allocate(640);
+    fill(heap, *other, 8);
+}
+
+TEST_F(PageHeapMove, ThatTheSystemStopsAmidPiecesIsFinishedByCopying) {
+    TestHeap heap;
+    const auto spans = heap.allocate_all({320, 16});
+    fill(heap, *spans[0], 7);
+    Span* left = heap.heap.move(*spans[0], 640, heap.path);
+    ASSERT_NE(left, nullptr);
+    heap.heap.take_left(*left);
+    fill(heap, *spans[0], 9);
+    heap.allocate_all({16});
+    const testing::Failing failing(testing::SystemCall::move_pages, 1);
+    left = heap.heap.move(*spans[0], 1000, heap.path);
+    ASSERT_NE(left, nullptr) << "the piece that was moved before went once more";
+    heap.heap.take_left(*left);
+    EXPECT_TRUE(is_filled(heap, *spans[0], 640, 9));
+    EXPECT_EQ(heap.capacity(), heap.committed());
+    fill(heap, *spans[0], 10);
+}
+
+TEST_F(PageHeapMove, DoesNotHappenWherePagesFollowAPolicy) {
+    HeapOptions options = plain_options();
+    options.numa.placement = NumaPolicy::Placement::interleave;
+    TestHeap heap(options);
+    const auto spans = heap.allocate_all({320, 16});
+    EXPECT_EQ(heap.heap.move(*spans[0], 640, heap.path), nullptr);
+}
+
+// Each gap that is given back cuts the moved run in two.
+TEST_F(PageHeapMove, MovedBlockMayBeGivenBackInManyPieces) {
+    TestHeap heap;
+    const auto spans = heap.allocate_all({16'000, 16});
+    Span* const left = heap.heap.move(*spans[0], 32'000, heap.path);
+    ASSERT_NE(left, nullptr);
+    heap.heap.take_left(*left);
+    heap.free(spans[0]);
+    std::vector<Span*> small;
+    for (unsigned i = 0; i != 1500; ++i) small.push_back(heap.allocate(20));
+    for (unsigned i = 0; i < 1500; i += 2) heap.free(small[i]);
+    heap.trim();
+    for (unsigned i = 1; i < 1500; i += 2) fill(heap, *small[i], 3);
+    EXPECT_NE(heap.allocate(20), nullptr);
+}
+
 TEST_F(PageHeapMove, IsRefusedWhereFreeMemoryCouldHoldIt) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16, 640, 16});

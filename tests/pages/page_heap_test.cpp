@@ -137,10 +137,10 @@ TEST(PageHeap, LargeSpanIsFoundFromEveryPageAndNoLongerOnceItIsFree) {
     Span* const span = heap.allocate(3 * granule_pages);
     Span* const guard_behind = heap.allocate(1);
     const PageNumber middle = span->first_page + 2 * granule_pages + 7;
-    EXPECT_EQ(map().find(map().address_of(middle)).span(), span);
-    EXPECT_EQ(map().find(map().address_of(span->first_page + 1)).span(), span);
+    EXPECT_EQ(map().find(map().address_of(middle), heap.heap.pool_number()).span(), span);
+    EXPECT_EQ(map().find(map().address_of(span->first_page + 1), heap.heap.pool_number()).span(), span);
     heap.free(span);
-    EXPECT_TRUE(map().find(map().address_of(middle)).empty());
+    EXPECT_TRUE(map().find(map().address_of(middle), heap.heap.pool_number()).empty());
     EXPECT_NE(guard_before, nullptr);
     EXPECT_NE(guard_behind, nullptr);
 }

@@ -29,7 +29,7 @@ protected:
         map.set_ends(span, entry);
         map.set_granules(span, entry);
     }
-    const Span* holder_of(PageNumber page) const { return map.find(map.address_of(page)).span(); }
+    const Span* holder_of(PageNumber page) const { return map.find(map.address_of(page), pool_number).span(); }
 
     std::vector<PageMap::Word> entries = std::vector<PageMap::Word>(page_count);
     std::vector<PageMap::Word> granules = std::vector<PageMap::Word>(page_count / granule_pages);
@@ -68,8 +68,17 @@ TEST(PageMap, KnowsNothingBeforeItIsSetUp) {
     const PageMap map;
     EXPECT_TRUE(map.at(&map).empty());
     EXPECT_TRUE(map.at(nullptr).empty());
-    EXPECT_TRUE(map.find(&map).empty());
-    EXPECT_TRUE(map.find(nullptr).empty());
+    EXPECT_TRUE(map.find(&map, pool_number).empty());
+    EXPECT_TRUE(map.find(nullptr, pool_number).empty());
+}
+
+// Its record may go at any time.
+TEST_F(PageMapTest, SpanOfAnotherPoolIsNotLookedAt) {
+    Span span;
+    put_large(span, 10, 2 * granule_pages);
+    for (const PageNumber page : {10U, 11U, granule_pages, granule_pages + 5}) {
+        EXPECT_TRUE(map.find(map.address_of(page), pool_number + 1).empty()) << page;
+    }
 }
 
 TEST_F(PageMapTest, KnowsNothingOutsideOfTheReservation) {
@@ -79,7 +88,7 @@ TEST_F(PageMapTest, KnowsNothingOutsideOfTheReservation) {
     constexpr std::uintptr_t end = base + std::uintptr_t{page_count} * page_bytes;
     for (const std::uintptr_t address : {std::uintptr_t{0}, base - 1, end, ~std::uintptr_t{0}}) {
         EXPECT_TRUE(map.at(reinterpret_cast<const void*>(address)).empty()) << address;
-        EXPECT_TRUE(map.find(reinterpret_cast<const void*>(address)).empty()) << address;
+        EXPECT_TRUE(map.find(reinterpret_cast<const void*>(address), pool_number).empty()) << address;
     }
 }
 
@@ -94,7 +103,7 @@ TEST_F(PageMapTest, SpanIsFoundFromEveryByteOfIt) {
     put_large(one, 3, 2 * granule_pages + 100);
     for (PageNumber page = one.first_page; page < one.end_page(); ++page) {
         ASSERT_EQ(holder_of(page), &one) << page;
-        ASSERT_EQ(map.find(map.address_of(page) + page_bytes - 1).span(), &one) << page;
+        ASSERT_EQ(map.find(map.address_of(page) + page_bytes - 1, pool_number).span(), &one) << page;
     }
     EXPECT_EQ(holder_of(2), nullptr);
     EXPECT_EQ(holder_of(one.end_page()), nullptr);

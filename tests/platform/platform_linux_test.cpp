@@ -112,7 +112,7 @@ TEST(LinuxDecommit, RangeThatIsNotReservedIsRefused) {
     EXPECT_FALSE(decommit(gone, page_bytes()));
 }
 
-TEST(LinuxForget, PagesPoliciesAndLocksAreGone) {
+TEST(LinuxCommitAnew, PagesPoliciesAndLocksAreGone) {
     const auto policy_at = [](void* address) {
         constexpr unsigned long of_address = 2;  // MPOL_F_ADDR
         int policy = -1;
@@ -126,8 +126,7 @@ TEST(LinuxForget, PagesPoliciesAndLocksAreGone) {
     EXPECT_EQ(policy_at(memory.begin) != usual, has_policies);
     (void)prefer_huge_pages(memory.begin, memory.bytes);
     (void)syscall(SYS_mlock, memory.begin, page_bytes());
-    ASSERT_TRUE(forget(memory.begin, memory.bytes));
-    ASSERT_TRUE(commit(memory.begin, memory.bytes));
+    ASSERT_TRUE(commit_anew(memory.begin, memory.bytes));
     EXPECT_EQ(memory.pages_in_memory(), 0U);
     EXPECT_EQ(policy_at(memory.begin), usual);
     EXPECT_EQ(*memory.begin, 0);

@@ -100,6 +100,13 @@ TEST_P(PoolLengthen, BlocksThatGrowByTurnsKeepTheirContent) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
 }
 
+TEST(PoolLengthenMisuse, PointerIntoABlockIsNotMadeLonger) {
+    MemoryPool pool(PoolOptions{.name = "longer"});
+    auto* const block = static_cast<char*>(pool.allocate(mib));
+    EXPECT_DEATH((void)pool.reallocate(block + 64, mib, 3 * mib), "lies 64 B inside");
+    pool.deallocate(block, mib);
+}
+
 TEST(PoolLengthenLimit, GrowthBeyondMaxAllocationIsRefusedAndCounted) {
     MemoryPool pool(PoolOptions{.max_allocation = 2 * mib});
     void* const block = pool.allocate(mib);

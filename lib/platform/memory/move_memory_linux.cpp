@@ -20,11 +20,13 @@ bool move_memory(void* to, void* from, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | keep_old_range, to) ==
         MAP_FAILED) {
+        // Kernels up to 6.16 unmap the target before they look at what is to move.
+        if (!commit_anew(to, bytes)) abort_process();
         return false;
     }
-    // Where the system has no room to note this, the old range reads as zeros until it is used
-    // again, which harms nobody.
-    mmap(from, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    // Where the system has no room to note this, the old range is a mapping of its own, which is
+    // right too.
+    (void)commit_anew(from, bytes);
     return true;
 }
 
