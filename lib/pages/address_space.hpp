@@ -86,6 +86,7 @@ private:
         PageRun pages() const noexcept { return {first * granule_pages, count * granule_pages}; }
     };
     bool set_up() noexcept;
+    bool set_up_anywhere() noexcept;
     bool try_set_up(std::uintptr_t end, std::size_t bytes) noexcept;
     Granules find_free(std::uint32_t count, std::uint32_t alignment) const noexcept;
     Granules reserve(std::uint32_t count, std::uint32_t alignment) noexcept;

@@ -33,6 +33,18 @@ bool AddressSpace::set_up() noexcept {
     for (std::size_t bytes = largest_window; bytes >= smallest_window; bytes /= 2) {
         if (try_set_up(end, bytes)) return true;
     }
+    return set_up_anywhere();
+}
+
+// Where addresses are handed out from low ones up, as by valgrind: a place that is free now.
+bool AddressSpace::set_up_anywhere() noexcept {
+    for (std::size_t bytes = largest_window; bytes >= smallest_window; bytes /= 2) {
+        const std::size_t enough = 4 * bytes;
+        void* const place = platform::reserve(enough, granule_bytes);
+        if (place == nullptr) continue;
+        platform::release(place, enough);
+        if (try_set_up(reinterpret_cast<std::uintptr_t>(place) + enough, bytes)) return true;
+    }
     return false;
 }
 
