@@ -35,6 +35,7 @@ Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
         path.refusal.advice = "it would fit with an alignment of at most that";
         return nullptr;
     }
+    const std::size_t lent = lent_bytes();
     // Free memory in pieces that are too small counts against a limit: room is made of it, until
     // there is enough or nothing is left. What goes may be a piece that the growth counted on.
     do {
@@ -48,7 +49,7 @@ Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
         const std::lock_guard guard(mutex_);
         tell_free(path.refusal);
     }
-    lend_back();
+    if (lent_bytes() > lent) lend_back();
     return nullptr;
 }
 

@@ -107,6 +107,9 @@ public:
     std::size_t capacity() const noexcept {
         return totals_.capacity_bytes.load(std::memory_order_relaxed);
     }
+    std::size_t lent_bytes() const noexcept {
+        return totals_.reserved_bytes.load(std::memory_order_relaxed);
+    }
     /// Free blocks that lie in depots, in bytes: they count as free where retention limits that.
     void note_kept_elsewhere(std::ptrdiff_t bytes) noexcept {
         if (options_.retain.bytes == SIZE_MAX) [[likely]]

@@ -21,8 +21,9 @@ constexpr PageCount commit_unit = 16;
 }  // namespace
 
 bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
+    const std::size_t lent = lent_bytes();
     if (!commit_up_to(bytes, path)) {
-        lend_back();
+        if (lent_bytes() > lent) lend_back();
         return false;
     }
     touch_free();
@@ -42,12 +43,13 @@ bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
             return false;
         }
         const auto pages = static_cast<PageCount>(base::ceil_divide(missing, page_bytes));
-        Span* cold = cold_.find(pages, 1);
-        if (cold == nullptr) {
+        const bool may_be = wanted_bytes({.pages = pages}, Surplus::no, path) != 0;
+        Span* cold = may_be ? cold_.find(pages, 1) : nullptr;
+        if (may_be && cold == nullptr) {
             if (!borrow(pages, 1, path.refusal)) return false;
             cold = cold_.find(pages, 1);
         }
-        if (!commit_place({cold, cold->first_page, pages}, Surplus::no, path)) {
+        if (cold == nullptr || !commit_place({cold, cold->first_page, pages}, Surplus::no, path)) {
             path.refusal.missing = 0;  // what is freed stays part of the capacity
             return false;
         }
@@ -85,6 +87,7 @@ void PageHeap::limit_capacity(std::size_t bytes) noexcept {
 bool PageHeap::grow(const PageRequest& request, SlowPath& path) noexcept {
     Place place = cheapest_place(request);
     if (place.cold == nullptr) {
+        if (wanted_bytes({.pages = request.pages}, Surplus::no, path) == 0) return false;
         if (!borrow(request.pages, request.alignment, path.refusal)) return false;
         place = cheapest_place(request);
     }

@@ -14,8 +14,7 @@ bool PageHeap::borrow(PageCount pages, PageCount alignment, Refusal& refusal) no
         refusal = no_records();
         return false;
     }
-    const PageCount usual =
-        space_.usual_loan(totals_.reserved_bytes.load(std::memory_order_relaxed));
+    const PageCount usual = space_.usual_loan(lent_bytes());
     PageRun run = space_.lend(number_, pages, usual, alignment);
     if (run.count == 0 && touching_ == 0) {
         SpanList leaving;

@@ -10,6 +10,7 @@ namespace tensorpool::pages {
 namespace {
 
 using testing::before_populating;
+using testing::FakeSystem;
 using testing::limited_options;
 using testing::TestHeap;
 
@@ -43,19 +44,25 @@ TEST(PageHeapLending, HeapWithNothingInUseHoldsNoAddressesAfterTrim) {
     EXPECT_NE(heap.allocate(1), nullptr);
 }
 
-TEST(PageHeapLending, AddressesThatARefusedRequestBorrowedGoBack) {
+TEST(PageHeapLending, RequestsBeyondTheLimitBorrowNothing) {
     TestHeap heap(limited_options(64));
     ASSERT_NE(heap.allocate(32), nullptr);
+    const std::size_t before = reserved(heap);
     EXPECT_EQ(heap.allocate(100 * granule_pages), nullptr);
-    EXPECT_LE(reserved(heap), granule_pages);
+    EXPECT_FALSE(heap.reserve(100 * granule_pages));
+    EXPECT_EQ(reserved(heap), before);
     EXPECT_NE(heap.allocate(32), nullptr);
 }
 
-TEST(PageHeapLending, AddressesThatARefusedReserveBorrowedGoBack) {
-    TestHeap heap(limited_options(64));
+TEST(PageHeapLending, AddressesThatRefusedRequestsBorrowedGoBack) {
+    TestHeap heap;
+    FakeSystem::set(granule_pages * page_bytes, 0);
     ASSERT_NE(heap.allocate(32), nullptr);
+    EXPECT_EQ(heap.allocate(100 * granule_pages), nullptr);
+    EXPECT_LE(reserved(heap), granule_pages);
     EXPECT_FALSE(heap.reserve(100 * granule_pages));
     EXPECT_LE(reserved(heap), granule_pages);
+    EXPECT_NE(heap.allocate(32), nullptr);
 }
 
 TEST(PageHeapLending, LargeAlignmentBorrowsNoMoreThanItsPages) {
