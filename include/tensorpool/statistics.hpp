@@ -34,6 +34,7 @@ struct BucketStatistics {
 struct LargeStatistics {
     std::uint64_t in_use_bytes;
     std::uint64_t cached_bytes;  ///< free, in the large-block cache
+    std::uint64_t parked_bytes;  ///< free, in the magazines of threads
     std::uint64_t allocations;
     std::uint64_t deallocations;
     std::uint64_t requested_bytes;

@@ -7,11 +7,12 @@
 namespace tensorpool::blocks {
 
 BucketSet::BucketSet(const char* name, States states, pages::PageHeap& heap,
-                     pages::RecordArena& records, statistics::CounterSlots& slots,
-                     statistics::PoolTotals& totals) noexcept
+                     pages::LargeBlocks& large, pages::RecordArena& records,
+                     statistics::CounterSlots& slots, statistics::PoolTotals& totals) noexcept
     :  // Beyond the tables' room a pool works without caches.
       may_cache_(heap.pool_number() < detail::cached_pool_count),
       slots_(slots),
+      large_blocks_(large),
       sources_{name, heap, records, magazines_, totals, states} {
     magazines_.count_in(totals.record_bytes);
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {

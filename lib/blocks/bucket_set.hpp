@@ -6,19 +6,22 @@
 #include "blocks/bucket.hpp"
 #include "blocks/cache.hpp"
 #include "blocks/parking_limit.hpp"
+#include "pages/large_blocks.hpp"
 #include "statistics/segment/counter_slots.hpp"
 
 namespace tensorpool::blocks {
 
 using CacheList = boost::intrusive::list<Cache, boost::intrusive::constant_time_size<false>>;
 
-/// One pool's blocks up to 64 KiB: eleven buckets, and the caches of all threads that use them.
+/// One pool's blocks up to 64 KiB: eleven buckets, and the caches of all threads that use them, in
+/// which large blocks wait too.
 /// Thread-safe.
 class BucketSet {
 public:
     /// `name` is for messages and lives as long as the set.
-    BucketSet(const char* name, States states, pages::PageHeap& heap, pages::RecordArena& records,
-              statistics::CounterSlots& slots, statistics::PoolTotals& totals) noexcept;
+    BucketSet(const char* name, States states, pages::PageHeap& heap, pages::LargeBlocks& large,
+              pages::RecordArena& records, statistics::CounterSlots& slots,
+              statistics::PoolTotals& totals) noexcept;
     BucketSet(const BucketSet&) = delete;
     BucketSet& operator=(const BucketSet&) = delete;
     ~BucketSet();
@@ -38,6 +41,11 @@ public:
 
     /// What the threads' caches may hold.
     ParkingLimit& parking_limit() noexcept { return parking_limit_; }
+    static constexpr std::size_t parked_per_processor = std::size_t{4} << 20;
+    static constexpr std::size_t parked_per_thread = std::size_t{64} << 10;
+    /// What they may hold of large blocks.
+    ParkingLimit& large_parking_limit() noexcept { return large_parking_limit_; }
+    pages::LargeBlocks& large_blocks() const noexcept { return large_blocks_; }
 
     /// Drops whole free pages between blocks in use; capacity stays as it is.
     void drop_free_pages() noexcept;
@@ -66,8 +74,10 @@ public:
 private:
     const bool may_cache_;
     statistics::CounterSlots& slots_;
+    pages::LargeBlocks& large_blocks_;
     MagazineStore magazines_;
-    ParkingLimit parking_limit_;
+    ParkingLimit parking_limit_{parked_per_processor, parked_per_thread};
+    ParkingLimit large_parking_limit_{LargeMagazine::bytes_per_processor, 0};
     BucketSources sources_;
     // An array of objects that can be neither copied nor moved, each with its number.
     union {

@@ -22,18 +22,6 @@ void show(detail::LoadedMagazine& magazine, void** bottom, void** top, void** li
 
 }  // namespace
 
-/// A call of the thread itself: meanwhile nobody takes back what lies here.
-class Cache::SlowCall {
-public:
-    explicit SlowCall(Cache& cache) noexcept : cache_(cache) { cache.enter_slow_call(); }
-    ~SlowCall() { cache_.lock_.unlock(); }
-    SlowCall(const SlowCall&) = delete;
-    SlowCall& operator=(const SlowCall&) = delete;
-
-private:
-    Cache& cache_;
-};
-
 void Cache::begin(BucketSet& set, statistics::CounterSlot& slot) noexcept {
     set_ = &set;
     slot_ = &slot;
@@ -44,6 +32,8 @@ void Cache::begin(BucketSet& set, statistics::CounterSlot& slot) noexcept {
     lock_.unlock();  // a thread that a fork left behind may have held it
     was_closed_ = false;
     may_park_bytes_.store(0, std::memory_order_relaxed);
+    may_park_large_bytes_.store(0, std::memory_order_relaxed);
+    large_.forget();
     seen_operations_ = 0;
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         show(loaded[bucket], nullptr, nullptr, nullptr);
@@ -219,6 +209,8 @@ bool Cache::parks(unsigned bucket, const void* block) noexcept {
 void Cache::give_back_all() noexcept {
     const SlowCall call(*this);
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) give_back(bucket);
+    pages::Changes changes;
+    empty_large(changes);
     set_->totals().let_go(std::exchange(credit_bytes_, 0));
 }
 
@@ -247,6 +239,9 @@ void Cache::abandon() noexcept {
         detail::add(counters->buckets[bucket].returned, blocks);
         lost += blocks * detail::bucket_bytes(bucket);
     }
+    const std::uint64_t large = counters->large.parked_bytes.exchange(0, std::memory_order_relaxed);
+    set_->heap().note_kept_elsewhere(-static_cast<std::ptrdiff_t>(large));
+    lost += large;
     set_->totals().lost_bytes.fetch_add(lost, std::memory_order_relaxed);
     // Nor had it to have counted as held all that it had counted as taken.
     const std::uint64_t held = set_->totals().held_bytes.load(std::memory_order_relaxed);

@@ -8,6 +8,7 @@
 
 #include "blocks/biased_lock.hpp"
 #include "blocks/bucket.hpp"
+#include "blocks/large_magazine.hpp"
 #include "statistics/segment/counter_slots.hpp"
 
 namespace tensorpool::blocks {
@@ -45,6 +46,17 @@ public:
     /// behind.
     void abandon() noexcept;
 
+    /// Of large blocks: one of just so many pages that this thread keeps, or nullptr. Its pages are
+    /// marked as in use then, and the pool counts them as held, as it did all the time.
+    pages::Span* take_large(pages::PageCount pages) noexcept;
+    /// Keeps a large block that its thread freed. False, and it is still the caller's, where there
+    /// is no room. The pool goes on counting it as held.
+    bool keep_large(pages::Span& span) noexcept;
+    /// Gives all of them to the page heap; the bytes.
+    std::size_t give_back_large(pages::Changes& changes) noexcept;
+    /// Those that were freed before the last whole period.
+    std::size_t give_back_unneeded_large(pages::Changes& changes) noexcept;
+
     /// Counts bytes as held by this thread, or no longer, out of what it has taken ahead.
     void charge(std::size_t bytes) noexcept;
     void refund(std::size_t bytes) noexcept;
@@ -65,6 +77,10 @@ public:
     std::size_t may_park_bytes() const noexcept {
         return may_park_bytes_.load(std::memory_order_relaxed);
     }
+    /// The same for large blocks.
+    std::size_t may_park_large_bytes() const noexcept {
+        return may_park_large_bytes_.load(std::memory_order_relaxed);
+    }
 
     /// Now and then, by trips to depots: whoever looks at the clock shall do so then.
     bool is_time_to_look() const noexcept { return trips_ % 16 == 0; }
@@ -83,7 +99,17 @@ private:
         std::uint64_t seen = 0;      // operations at the last look for idle buckets
     };
 
-    class SlowCall;
+    /// A call of the thread itself: meanwhile no other takes back what lies here.
+    class SlowCall {
+    public:
+        explicit SlowCall(Cache& cache) noexcept : cache_(cache) { cache.enter_slow_call(); }
+        ~SlowCall() { cache_.lock_.unlock(); }
+        SlowCall(const SlowCall&) = delete;
+        SlowCall& operator=(const SlowCall&) = delete;
+
+    private:
+        Cache& cache_;
+    };
     void enter_slow_call() noexcept;
     void open_again(unsigned bucket) noexcept;
 
@@ -112,6 +138,10 @@ private:
                     pages::Changes& changes) noexcept;
     void count_trip() noexcept;
     void give_back_idle() noexcept;
+    bool make_large_room(const pages::Span& span) noexcept;
+    void count_large() noexcept;
+    std::size_t empty_large_before(std::uint32_t period, pages::Changes& changes) noexcept;
+    std::size_t empty_large(pages::Changes& changes) noexcept;
     void count_taken(unsigned bucket, std::size_t blocks) noexcept;
     void count_returned(unsigned bucket, std::size_t blocks) noexcept;
 
@@ -124,6 +154,8 @@ private:
     bool was_closed_ = false;
     // The rooms of the buckets that may park. Relaxed: for others it is a figure.
     std::atomic<std::size_t> may_park_bytes_ = 0;
+    std::atomic<std::size_t> may_park_large_bytes_ = 0;
+    LargeMagazine large_;
     std::uint64_t seen_operations_ = 0;  // under the registry's lock
     // Bytes that the pool counts as held and this thread does not hold: taken ahead, so that not
     // every trip to a depot has to add to a word that all threads share.

@@ -52,6 +52,7 @@ void Cache::take_back(pages::Changes& changes) noexcept {
         park_no_more(bucket);
         forget_growth(bucket);
     }
+    empty_large(changes);
 }
 
 // The thread's credit is its own.
@@ -69,6 +70,8 @@ bool Cache::was_idle() noexcept {
         operations += counted.allocations.load(std::memory_order_relaxed) +
                       counted.deallocations.load(std::memory_order_relaxed);
     }
+    operations += counters->large.allocations.load(std::memory_order_relaxed) +
+                  counters->large.deallocations.load(std::memory_order_relaxed);
     return std::exchange(seen_operations_, operations) == operations;
 }
 

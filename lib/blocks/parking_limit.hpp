@@ -7,11 +7,15 @@
 
 namespace tensorpool::blocks {
 
-/// What the magazines of one pool's threads may hold together: 4 MiB for each processor and 64 KiB
-/// for each thread. Room is taken before a thread gets a magazine, so free blocks that threads keep
-/// are never more. Thread-safe; relaxed, for it orders nothing.
+/// What the magazines of one pool's threads may hold together: so much for each processor and each
+/// thread. Room is taken before a thread keeps a block, so free blocks that threads keep are never
+/// more. Thread-safe; relaxed, for it orders nothing.
 class ParkingLimit {
 public:
+    ParkingLimit(std::size_t bytes_per_processor, std::size_t bytes_per_thread) noexcept
+        : for_processors_(bytes_per_processor * std::max(1U, std::thread::hardware_concurrency())),
+          for_each_thread_(bytes_per_thread) {}
+
     /// False, and nothing taken, when there is not so much left.
     bool take(std::size_t bytes) noexcept {
         if (taken() + bytes > most()) return false;
@@ -31,15 +35,12 @@ public:
 
     std::size_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
     std::size_t most() const noexcept {
-        return for_processors_ + threads_.load(std::memory_order_relaxed) * bytes_per_thread;
+        return for_processors_ + threads_.load(std::memory_order_relaxed) * for_each_thread_;
     }
 
-    static constexpr std::size_t bytes_per_processor = std::size_t{4} << 20;
-    static constexpr std::size_t bytes_per_thread = std::size_t{64} << 10;
-
 private:
-    const std::size_t for_processors_ =
-        bytes_per_processor * std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t for_processors_;
+    const std::size_t for_each_thread_;
     std::atomic<std::size_t> threads_ = 0;
     std::atomic<std::size_t> taken_ = 0;
 };

@@ -310,8 +310,13 @@ void ThreadRegistry::abandon_others() noexcept {
     for (BucketSet* set = sets_; set != nullptr; set = set->next) {
         set->heap().after_fork_in_child();
         std::size_t taken = 0;
-        for (const Cache& cache : set->caches) taken += cache.may_park_bytes();
+        std::size_t large_taken = 0;
+        for (const Cache& cache : set->caches) {
+            taken += cache.may_park_bytes();
+            large_taken += cache.may_park_large_bytes();
+        }
         set->parking_limit().begin_again(taken);
+        set->large_parking_limit().begin_again(large_taken);
     }
 }
 

@@ -39,7 +39,8 @@ void ThreadRegistry::choose(BucketSet& set, const Cache* own, TakeFrom from,
         for (auto next = set.caches.end(); next != set.caches.begin();) {
             Cache& cache = *--next;
             const std::size_t bytes = cache.may_park_bytes();
-            if (&cache == own || bytes == 0 || !is_wanted(cache)) continue;
+            if (&cache == own || !is_wanted(cache)) continue;
+            if (bytes == 0 && cache.may_park_large_bytes() == 0) continue;
             ++next;
             set.caches.erase(CacheList::s_iterator_to(cache));
             chosen.push_back(cache);

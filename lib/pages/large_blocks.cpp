@@ -8,11 +8,6 @@
 namespace tensorpool::pages {
 namespace {
 
-// Beside touching such a block the search costs nothing: free runs are joined before one is split.
-// In tools/photos a quarter less memory is committed than where only a growth empties the cache;
-// and the block that is still in the processor's cache is used again (perf/large.cpp, 1 MiB).
-constexpr PageCount join_above_pages = 128;
-
 // A smaller block is copied sooner than the system moves its pages.
 constexpr std::size_t least_moved_bytes = std::size_t{1} << 20;
 
@@ -22,9 +17,13 @@ PageCount pages_for(std::size_t bytes) noexcept {
 
 }  // namespace
 
+PageCount LargeBlocks::pages_of(std::size_t bytes) noexcept {
+    return round_large(pages_for(bytes));
+}
+
 LargeBlocks::Taken LargeBlocks::allocate(std::size_t bytes, std::size_t alignment,
                                          SlowPath& path) noexcept {
-    const PageCount pages = round_large(pages_for(bytes));
+    const PageCount pages = pages_of(bytes);
     if (alignment <= page_bytes) [[likely]] {
         if (Span* const span = cache_.take(pages); span != nullptr) {
             mark(*span, PageKind::large_in_use);
@@ -61,8 +60,29 @@ void LargeBlocks::free(Span& span, Changes& changes) noexcept {
     heap_.free(span, changes);
 }
 
+bool LargeBlocks::begin_wait(Span& span) noexcept {
+    if (round_large(span.pages) != span.pages || !heap_.may_keep_elsewhere(span.bytes())) {
+        return false;
+    }
+    heap_.note_kept_elsewhere(static_cast<std::ptrdiff_t>(span.bytes()));
+    span.period = heap_.period();
+    span.clean = false;
+    mark(span, PageKind::large_cached);
+    return true;
+}
+
+void LargeBlocks::end_wait(Span& span) noexcept {
+    heap_.note_kept_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
+    mark(span, PageKind::large_in_use);
+}
+
+void LargeBlocks::free_waiting(Span& span, Changes& changes) noexcept {
+    heap_.note_kept_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
+    heap_.free(span, changes);
+}
+
 bool LargeBlocks::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
-    const PageCount pages = round_large(pages_for(bytes));
+    const PageCount pages = pages_of(bytes);
     if (heap_.extend(span, pages, path)) return true;
     // What lies behind it may be in the cache, which smaller blocks leave as it is.
     return pages > join_above_pages && empty_cache(path) != 0 && heap_.extend(span, pages, path);
@@ -70,7 +90,7 @@ bool LargeBlocks::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept
 
 Span* LargeBlocks::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     if (span.bytes() < least_moved_bytes) return nullptr;
-    return heap_.move(span, round_large(pages_for(bytes)), path);
+    return heap_.move(span, pages_of(bytes), path);
 }
 
 std::size_t LargeBlocks::empty_cache(Changes& changes) noexcept {

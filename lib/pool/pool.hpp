@@ -34,9 +34,10 @@ public:
 
     /// Who touches fresh pages of a block of whole pages first.
     enum class FirstTouch : bool { by_caller, by_pool };
-    /// What most calls of a pool with checks find, a block that the thread's cache has; nullptr
-    /// where there is none, and for pools without checks.
+    /// What most calls find that pass by the inline path, a block that the thread's cache has: a large
+    /// one, or any of a pool with checks. nullptr where there is none.
     void* take_parked(std::size_t bytes) noexcept {
+        if (bytes > largest_block_bytes) return take_parked_pages(bytes);
         return checked() ? take_parked_block(bytes) : nullptr;
     }
     /// A block, or nullptr; then `path.refusal` says why, and nothing is counted but the failure.
@@ -96,13 +97,14 @@ private:
     // pool_large.cpp: blocks of whole pages
     void* allocate_large(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     void prefault(void* block, std::size_t bytes, const pages::Changes& changes) noexcept;
-    enum class Source : std::uint8_t { cache, extents, system };
-    void* hand_out(pages::Span& span, std::size_t bytes, Source source) noexcept;
+    enum class Source : std::uint8_t { magazine, cache, extents, system };
+    void* hand_out(blocks::Cache* cache, pages::Span& span, std::size_t bytes,
+                   Source source) noexcept;
     void free_large(pages::Span& span, pages::Changes& changes) noexcept;
     void* extend(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     void* move(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     template <class Function>
-    void count_large(Function function) noexcept;
+    void count_large(blocks::Cache* cache, Function function) noexcept;
     void hold(blocks::Cache* cache, std::size_t bytes) noexcept;
     void let_go(blocks::Cache* cache, std::size_t bytes) noexcept;
 
@@ -143,6 +145,7 @@ private:
         }
     };
     void* take_parked_block(std::size_t bytes) noexcept;
+    void* take_parked_pages(std::size_t bytes) noexcept;
     void deallocate_checked(void* p, Said said) noexcept;
     void free_checked_pages(void* p, Said said) noexcept;
     void free_block(unsigned bucket, void* p) noexcept;

@@ -49,9 +49,7 @@ std::uint64_t Pool::look_in_background(std::uint64_t now_ns, pages::Changes& cha
         calm_.is_trimmed = true;
         return platform::no_timeout;
     }
-    if (keep_to_retention(changes)) {
-        blocks::thread_registry().take_back(buckets_, blocks::TakeFrom::idle, changes);
-    }
+    keep_to_retention(changes);
     return std::min(period - calm_for, period / looks_in_a_period);
 }
 

@@ -17,12 +17,32 @@ using pages::Span;
 
 }  // namespace
 
+void* Pool::take_parked_pages(std::size_t bytes) noexcept {
+    if (bytes > std::min(blocks::LargeMagazine::most_bytes, options_.max_allocation))
+        return nullptr;
+    statistics::look_for_recorder();
+    blocks::Cache* const cache = blocks::own_cache(buckets_);
+    if (cache == nullptr || statistics::is_recording()) return nullptr;
+    Span* const span = cache->take_large(pages::LargeBlocks::pages_of(bytes));
+    return span == nullptr ? nullptr : hand_out(cache, *span, bytes, Source::magazine);
+}
+
 void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
     // Beyond this their pages cannot be counted.
     if (std::max(bytes, alignment) > pages::most_large_bytes) {
         path.refusal = {"address space", pages::most_large_bytes};
         path.refusal.advice = "no pool holds a larger block, or one with a larger alignment";
         return nullptr;
+    }
+    blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
+    const pages::PageCount pages = pages::LargeBlocks::pages_of(bytes);
+    if (cache != nullptr && alignment <= pages::page_bytes) [[likely]] {
+        if (Span* const span = cache->take_large(pages))
+            return hand_out(cache, *span, bytes, Source::magazine);
+    }
+    // Free runs join before one is split, where that costs nothing beside touching the block.
+    if (cache != nullptr && pages > pages::LargeBlocks::join_above_pages) {
+        cache->give_back_large(path);
     }
     const std::size_t grown_before = path.grown;
     const auto source = [&](bool from_cache) {
@@ -33,23 +53,22 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
     pages::LargeBlocks::Taken taken = large_.allocate(bytes, alignment, path);
     path.may_grow = true;
     if (taken.span == nullptr) {
-        if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
-            cache->give_back_all();
-        }
+        if (cache != nullptr) cache->give_back_all();
         buckets_.drain(blocks::Bucket::Magazines::keep, path);
         taken = large_.allocate(bytes, alignment, path);
     }
     if (taken.span != nullptr) [[likely]]
-        return hand_out(*taken.span, bytes, source(taken.from_cache));
+        return hand_out(cache, *taken.span, bytes, source(taken.from_cache));
     Span* const tight = large_.allocate_tightly(bytes, alignment, path);
-    return tight == nullptr ? nullptr : hand_out(*tight, bytes, source(false));
+    return tight == nullptr ? nullptr : hand_out(cache, *tight, bytes, source(false));
 }
 
-void* Pool::hand_out(Span& span, std::size_t bytes, Source source) noexcept {
+void* Pool::hand_out(blocks::Cache* own, Span& span, std::size_t bytes, Source source) noexcept {
     span.requested_bytes.store(bytes, std::memory_order_relaxed);
-    count_large([&](LargeCounters& counted, blocks::Cache* cache) {
-        hold(cache, span.bytes());
-        add(counted.cache_hits, source == Source::cache ? 1 : 0);
+    count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
+        // What lay in the thread's magazine was counted as held all the time.
+        if (source != Source::magazine) hold(cache, span.bytes());
+        add(counted.cache_hits, source <= Source::cache ? 1 : 0);
         add(counted.system_misses, source == Source::system ? 1 : 0);
         add(counted.requested_bytes, bytes);
         add(counted.allocations, 1);
@@ -73,15 +92,18 @@ void Pool::prefault(void* block, std::size_t bytes, const Changes& changes) noex
 
 void Pool::free_large(Span& span, Changes& changes) noexcept {
     const std::size_t bytes = span.bytes();
+    blocks::Cache* own = blocks::own_cache(buckets_);
+    if (own == nullptr) own = blocks::thread_registry().attach(buckets_);
+    const bool kept = own != nullptr && own->keep_large(span);
     bool look = false;
-    count_large([&](LargeCounters& counted, blocks::Cache* cache) {
+    count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
         add_release(counted.deallocations, 1);
         add_release(counted.deallocated_bytes, bytes);
         look = counted.deallocations.load(std::memory_order_relaxed) % 64 == 0;
-        let_go(cache, bytes);
+        if (!kept) let_go(cache, bytes);
         if (cache == nullptr) statistics::count_shared_large_deallocation(bytes);
     });
-    large_.free(span, changes);
+    if (!kept) large_.free(span, changes);
     if (look) keep_to_retention(changes);
 }
 
@@ -103,10 +125,15 @@ void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
 // Counted as bytes of the block that was allocated, not as another block.
 void* Pool::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     const std::size_t before = span.bytes();
-    if (!large_.extend(span, bytes, path)) return nullptr;
+    blocks::Cache* const own = blocks::thread_registry().attach(buckets_);
+    if (!large_.extend(span, bytes, path)) {
+        // What lies behind it may be in this thread's magazine.
+        const bool joined = own != nullptr && own->give_back_large(path) != 0;
+        if (!joined || !large_.extend(span, bytes, path)) return nullptr;
+    }
     const std::size_t more = span.bytes() - before;
     span.requested_bytes.store(bytes, std::memory_order_relaxed);
-    count_large([&](LargeCounters& counted, blocks::Cache* cache) {
+    count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
         hold(cache, more);
         add(counted.requested_bytes, bytes - before);
         add(counted.allocated_bytes, more);
@@ -126,26 +153,27 @@ void* Pool::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     statistics::record(TraceAction::deallocate, id(), old, before);
     heap_.take_left(*left);
     span.requested_bytes.store(bytes, std::memory_order_relaxed);
-    count_large([&](LargeCounters& counted, blocks::Cache* cache) {
-        hold(cache, span.bytes() - before);
-        add_release(counted.deallocations, 1);
-        add_release(counted.deallocated_bytes, before);
-        add(counted.requested_bytes, bytes);
-        add(counted.allocations, 1);
-        add(counted.allocated_bytes, span.bytes());
-        if (cache == nullptr) {
-            statistics::count_shared_large_deallocation(before);
-            statistics::count_shared_large_allocation(bytes, span.bytes());
-        }
-    });
+    count_large(blocks::thread_registry().attach(buckets_),
+                [&](LargeCounters& counted, blocks::Cache* cache) {
+                    hold(cache, span.bytes() - before);
+                    add_release(counted.deallocations, 1);
+                    add_release(counted.deallocated_bytes, before);
+                    add(counted.requested_bytes, bytes);
+                    add(counted.allocations, 1);
+                    add(counted.allocated_bytes, span.bytes());
+                    if (cache == nullptr) {
+                        statistics::count_shared_large_deallocation(before);
+                        statistics::count_shared_large_allocation(bytes, span.bytes());
+                    }
+                });
     void* const block = heap_.space().address_of(span.first_page);
     statistics::record(TraceAction::allocate, id(), block, bytes, smallest_block_bytes);
     return block;
 }
 
 template <class Function>
-void Pool::count_large(Function function) noexcept {
-    if (blocks::Cache* const cache = blocks::thread_registry().attach(buckets_)) {
+void Pool::count_large(blocks::Cache* cache, Function function) noexcept {
+    if (cache != nullptr) [[likely]] {
         function(cache->counters->large, cache);
         statistics::look_at_scopes();
         return;

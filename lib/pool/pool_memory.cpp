@@ -54,9 +54,16 @@ bool Pool::empty_caches(Bucket::Magazines magazines, Changes& changes) noexcept 
 // True at the end of a period.
 bool Pool::keep_to_retention(Changes& changes) noexcept {
     if (!heap_.keep_to_retention(changes)) return false;
-    const std::size_t unneeded =
+    std::size_t unneeded =
         large_.empty_cache_of_unneeded(changes) + buckets_.drain_unneeded(changes);
+    if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
+        unneeded += cache->give_back_unneeded_large(changes);
+    }
     if (unneeded != 0) heap_.give_back(unneeded, changes);
+    // Periods of no length end at every look: then nothing large is parked.
+    if (options_.retain.milliseconds != 0) {
+        blocks::thread_registry().take_back(buckets_, TakeFrom::idle, changes);
+    }
     return true;
 }
 

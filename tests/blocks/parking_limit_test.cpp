@@ -7,10 +7,13 @@
 namespace tensorpool::blocks {
 namespace {
 
+constexpr std::size_t per_processor = 1000;
+constexpr std::size_t per_thread = 100;
+
 TEST(ParkingLimit, GivesNoMoreThanItHas) {
-    ParkingLimit limit;
+    ParkingLimit limit(per_processor, per_thread);
     const std::size_t most = limit.most();
-    EXPECT_GE(most, ParkingLimit::bytes_per_processor);
+    EXPECT_GE(most, per_processor);
     EXPECT_TRUE(limit.take(most - 1));
     EXPECT_FALSE(limit.take(2));
     EXPECT_TRUE(limit.take(1));
@@ -21,10 +24,10 @@ TEST(ParkingLimit, GivesNoMoreThanItHas) {
 }
 
 TEST(ParkingLimit, EachThreadBringsSome) {
-    ParkingLimit limit;
+    ParkingLimit limit(per_processor, per_thread);
     EXPECT_TRUE(limit.take(limit.most()));
     limit.add_thread();
-    EXPECT_TRUE(limit.take(ParkingLimit::bytes_per_thread));
+    EXPECT_TRUE(limit.take(per_thread));
     limit.remove_thread();
     EXPECT_FALSE(limit.take(1)) << "what was taken stays";
     limit.begin_again(0);

@@ -24,7 +24,8 @@ public:
     explicit PoolParts(const PoolSettings& settings = {})
         : heap(pages::address_space(), statistics::commit_budget(), number_.value,
                heap_options(settings), totals),
-          set("parts", settings.states, heap, records, slots, totals) {
+          large(heap, totals),
+          set("parts", settings.states, heap, large, records, slots, totals) {
         blocks::thread_registry().enter(set);
     }
     ~PoolParts() { blocks::thread_registry().leave(set); }
@@ -124,6 +125,7 @@ public:
     statistics::CounterSlots slots{place};
     pages::RecordArena records;
     pages::PageHeap heap;
+    pages::LargeBlocks large;
     blocks::BucketSet set;
 };
 

@@ -75,7 +75,8 @@ void PoolModel::check_figures() const {
     expect("requested", is.requested_bytes, totals_.requested);
     expect("allocated", is.allocated_bytes, totals_.allocated);
     expect("failures", is.failures, totals_.failures);
-    std::uint64_t placed = is.large.in_use_bytes + is.cached_bytes + is.free_bytes;
+    std::uint64_t placed =
+        is.large.in_use_bytes + is.large.parked_bytes + is.cached_bytes + is.free_bytes;
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         const BucketStatistics& one = is.buckets[bucket];
         expect("a bucket's bytes in use", one.in_use_bytes, in_use_by_bucket_[bucket]);

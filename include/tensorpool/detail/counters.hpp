@@ -5,7 +5,7 @@
 ///
 /// A thread writes its own counters with plain loads and stores; anybody may read them at any
 /// time. They lie in cache lines of their own and hold no pointer, so that a shared segment can
-/// hold them as they are. All are running totals that only grow.
+/// hold them as they are. All but one are running totals that only grow.
 
 #include <atomic>
 #include <cstdint>
@@ -62,9 +62,9 @@ struct alignas(64) LargeCounters {
     Counter allocated_bytes;
     Counter deallocations;
     Counter deallocated_bytes;
-    Counter cache_hits;     // allocations that the large-block cache served
+    Counter cache_hits;     // allocations that the thread's magazine or the cache served
     Counter system_misses;  // allocations for which the pool had to grow
-    Counter spare;
+    Counter parked_bytes;   // in the thread's magazine now: no total
 };
 static_assert(sizeof(LargeCounters) == 64);
 

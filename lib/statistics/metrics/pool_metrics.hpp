@@ -163,6 +163,8 @@ struct Metrics<LargeStatistics> {
     static constexpr Metric<Of, Counted> all[] = {
         {"in_use_bytes", &Of::in_use_bytes, "bytes", gauge, "Of blocks that callers hold."},
         {"cached_bytes", &Of::cached_bytes, "bytes", gauge, "Free, in the large-block cache."},
+        {"parked_bytes", &Of::parked_bytes, "bytes", gauge, "Free, in the magazines of threads.",
+         "", &Counted::parked_bytes},
         {"allocations", &Of::allocations, "calls", total, "Blocks handed out.", "",
          &Counted::allocations},
         {"deallocations", &Of::deallocations, "calls", total, "Blocks that came back.", "",
@@ -172,7 +174,8 @@ struct Metrics<LargeStatistics> {
         {"allocated_bytes", &Of::allocated_bytes, "bytes", total, "Handed out for it.", "",
          &Counted::allocated_bytes},
         {"cache_hits", &Of::cache_hits, "calls", total,
-         "Allocations that the large-block cache served.", "", &Counted::cache_hits},
+         "Allocations that a thread's magazine or the large-block cache served.", "",
+         &Counted::cache_hits},
         {"cache_misses", &Of::cache_misses, "calls", total, "All other allocations."},
         {"system_misses", &Of::system_misses, "calls", total,
          "Misses for which the pool had to grow.", "", &Counted::system_misses},

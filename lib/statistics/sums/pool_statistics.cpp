@@ -43,6 +43,7 @@ void add_parts(PoolStatistics& figures) noexcept {
         figures.parked_bytes += bucket.parked_bytes;
     }
     add_part(figures, figures.large);
+    figures.parked_bytes += figures.large.parked_bytes;
 }
 
 }  // namespace
@@ -111,7 +112,7 @@ std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread) noexcept {
             read(counted.allocations));
         if (parked > 0) bytes += static_cast<std::uint64_t>(parked) * detail::bucket_bytes(bucket);
     }
-    return bytes;
+    return bytes + read(thread.large.parked_bytes);
 }
 
 }  // namespace tensorpool::statistics

@@ -1,0 +1,74 @@
+// Large blocks that wait in a thread's cache.
+
+#include <utility>
+
+#include "blocks/bucket_set.hpp"
+#include "blocks/cache.hpp"
+
+namespace tensorpool::blocks {
+
+pages::Span* Cache::take_large(pages::PageCount pages) noexcept {
+    const SlowCall call(*this);
+    pages::Span* const span = large_.take(pages);
+    if (span == nullptr) return nullptr;
+    count_large();
+    set_->large_blocks().end_wait(*span);
+    return span;
+}
+
+bool Cache::keep_large(pages::Span& span) noexcept {
+    const SlowCall call(*this);
+    if (!make_large_room(span) || !set_->large_blocks().begin_wait(span)) return false;
+    large_.put(span);
+    count_large();
+    return true;
+}
+
+// Room that a thread had once stays its own until what it keeps is taken back, so that blocks that
+// come and go cost no word that threads share.
+bool Cache::make_large_room(const pages::Span& span) noexcept {
+    if (large_.is_full() || span.bytes() > LargeMagazine::most_bytes) return false;
+    const std::size_t needed = large_.bytes() + span.bytes();
+    if (needed <= large_.room) [[likely]]
+        return true;
+    if (!set_->large_parking_limit().take(needed - large_.room)) return false;
+    large_.room = needed;
+    may_park_large_bytes_.store(needed, std::memory_order_relaxed);
+    return true;
+}
+
+void Cache::count_large() noexcept {
+    counters->large.parked_bytes.store(large_.bytes(), std::memory_order_relaxed);
+}
+
+std::size_t Cache::give_back_large(pages::Changes& changes) noexcept {
+    const SlowCall call(*this);
+    return empty_large(changes);
+}
+
+std::size_t Cache::give_back_unneeded_large(pages::Changes& changes) noexcept {
+    const SlowCall call(*this);
+    return empty_large_before(set_->heap().period() - 1, changes);
+}
+
+std::size_t Cache::empty_large(pages::Changes& changes) noexcept {
+    const std::size_t bytes = empty_large_before(UINT32_MAX, changes);
+    set_->large_parking_limit().give_back(std::exchange(large_.room, 0));
+    may_park_large_bytes_.store(0, std::memory_order_relaxed);
+    return bytes;
+}
+
+std::size_t Cache::empty_large_before(std::uint32_t period, pages::Changes& changes) noexcept {
+    const std::size_t before = large_.bytes();
+    while (!large_.empty() && large_.oldest().period < period) {
+        set_->large_blocks().free_waiting(large_.take_oldest(), changes);
+    }
+    const std::size_t bytes = before - large_.bytes();
+    if (bytes != 0) {
+        count_large();
+        set_->totals().let_go(bytes);
+    }
+    return bytes;
+}
+
+}  // namespace tensorpool::blocks
