@@ -42,7 +42,7 @@ TEST(SegmentPages, AtMostThirtyTwoKibAreTouchedAtTheStart) {
     for (detail::BucketCounters& bucket : slot->counters.buckets) bucket.allocations = 1;
     slot->counters.large.allocations = 1;
     pool->totals.held_bytes = 1;
-    pool->left_out.large.spare = 1;
+    pool->left_out.large.parked_bytes = 1;
     segment.timeline()->ticket = 1;
     EXPECT_LE(segment.touched(), 32 * kib);
 }

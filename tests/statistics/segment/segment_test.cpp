@@ -387,7 +387,7 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
 TEST(Segment, AllPlacesLieApartAndWithinIt) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
-    while (PoolRecord* const one = add_pool(segment, "pool", 0)) one->left_out.large.spare = 1;
+    while (PoolRecord* const one = add_pool(segment, "pool", 0)) one->left_out.large.parked_bytes = 1;
     DeviceRecord* const device = add_device(segment, "device", 0, "");
     while (auto* const one = add_device(segment, "device", 0, "")) scribble(one->left_out);
     while (auto* const stream = add_device_stream(segment, *device, 0)) {
@@ -530,10 +530,10 @@ TEST(Segment, ThreadsNeverGetTheSamePlace) {
             for (int round = 0; round < 2000; ++round) {
                 SlotRecord* const slot = add_slot(segment, *pool);
                 ArenaRecord* const arena = add_arena(segment, "arena", 0, thread);
-                if (slot->counters.large.spare.exchange(thread) != 0) shared = true;
+                if (slot->counters.large.parked_bytes.exchange(thread) != 0) shared = true;
                 if (arena->used.exchange(thread) != 0) shared = true;
                 std::this_thread::yield();
-                if (slot->counters.large.spare != thread || arena->used != thread) shared = true;
+                if (slot->counters.large.parked_bytes != thread || arena->used != thread) shared = true;
                 segment.remove(*arena);
                 segment.remove(*slot);
             }
