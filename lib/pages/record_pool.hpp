@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
@@ -14,7 +15,8 @@
 namespace tensorpool::pages {
 
 /// Records of one type, in slabs of 16 KiB from the system, so that they are never mixed with what
-/// callers get. A slab whose records are all gone goes back when another has room. Thread-safe.
+/// callers get. A slab whose records are all gone goes back when another has room. With
+/// `keep_slabs` its pages are dropped instead, all but the first. Thread-safe.
 template <class Record>
 class RecordPool {
 public:
@@ -28,10 +30,12 @@ public:
     Record* make() noexcept;
     void destroy(Record* record) noexcept;
 
-    /// From now on no slab goes back before all: what was a record may be read at any time.
+    /// From now on the addresses of all slabs stay until the end: what was a record may be read at
+    /// any time. A record whose page was dropped reads as zeros.
     void keep_slabs() noexcept { keeps_slabs_ = true; }
 
-    std::size_t slab_bytes_held() const noexcept { return slabs_ * slab_bytes; }
+    /// Bytes of all slabs but their dropped pages.
+    std::size_t slab_bytes_held() const noexcept { return bytes_held_; }
     /// From now on adds what it takes to this figure too, which others may share.
     void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
     void lock() noexcept { mutex_.lock(); }
@@ -63,32 +67,38 @@ private:
         return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(record) &
                                        ~(slab_bytes - 1));
     }
+    Slab* slab_with_room() noexcept;
     Slab* add_slab() noexcept;
     void drop(Slab& slab) noexcept;
+    void drop_pages(Slab& slab) noexcept;
+    void unmap_all(Slabs& slabs) noexcept;
+    void count_held(std::size_t more_bytes) noexcept;
+    // The first page holds the head, so it stays.
+    static std::size_t droppable_bytes() noexcept {
+        return slab_bytes - std::min(platform::page_bytes(), slab_bytes);
+    }
 
     std::mutex mutex_;
     Slabs with_room_;
     Slabs full_;
+    Slabs dropped_;  // without records, and without their pages but the first
     bool keeps_slabs_ = false;
-    std::atomic<std::size_t> slabs_ = 0;  // written under mutex_; relaxed: a figure to readers
+    std::atomic<std::size_t> bytes_held_ = 0;  // written under mutex_; relaxed: a figure to readers
     detail::Counter* counted_in_ = nullptr;
 };
 
 template <class Record>
 RecordPool<Record>::~RecordPool() {
-    while (!with_room_.empty()) drop(with_room_.front());
-    while (!full_.empty()) {
-        Slab& slab = full_.front();
-        full_.pop_front();
-        with_room_.push_front(slab);
-        drop(slab);
-    }
+    count_held(dropped_.size() * droppable_bytes());  // as if they had them: all is counted off
+    unmap_all(with_room_);
+    unmap_all(full_);
+    unmap_all(dropped_);
 }
 
 template <class Record>
 Record* RecordPool<Record>::make() noexcept {
     const std::lock_guard guard(mutex_);
-    Slab* const slab = with_room_.empty() ? add_slab() : &with_room_.front();
+    Slab* const slab = slab_with_room();
     if (slab == nullptr) return nullptr;
     void* place = slab->free;
     if (place != nullptr) {
@@ -116,7 +126,17 @@ void RecordPool<Record>::destroy(Record* record) noexcept {
     slab.free = new (static_cast<void*>(record)) FreeRecord{slab.free};
     // The only one with room stays: the next record would need it again.
     const bool is_only = &with_room_.front() == &with_room_.back();
-    if (slab.live == 0 && !is_only && !keeps_slabs_) drop(slab);
+    if (slab.live == 0 && !is_only) drop(slab);
+}
+
+template <class Record>
+typename RecordPool<Record>::Slab* RecordPool<Record>::slab_with_room() noexcept {
+    if (!with_room_.empty()) [[likely]]
+        return &with_room_.front();
+    if (dropped_.empty()) return add_slab();
+    with_room_.splice(with_room_.begin(), dropped_, dropped_.begin());
+    count_held(droppable_bytes());
+    return &with_room_.front();
 }
 
 template <class Record>
@@ -125,17 +145,46 @@ typename RecordPool<Record>::Slab* RecordPool<Record>::add_slab() noexcept {
     if (memory == nullptr) return nullptr;
     Slab* const slab = new (memory) Slab();
     with_room_.push_front(*slab);
-    ++slabs_;
-    if (counted_in_ != nullptr) counted_in_->fetch_add(slab_bytes, std::memory_order_relaxed);
+    count_held(slab_bytes);
     return slab;
 }
 
 template <class Record>
 void RecordPool<Record>::drop(Slab& slab) noexcept {
+    if (keeps_slabs_) return drop_pages(slab);
     with_room_.erase(with_room_.iterator_to(slab));
     platform::unmap(&slab, slab_bytes);
-    --slabs_;
-    if (counted_in_ != nullptr) counted_in_->fetch_sub(slab_bytes, std::memory_order_relaxed);
+    count_held(std::size_t{0} - slab_bytes);
+}
+
+// Readers may come at any time, so it is done only where dropped pages still may be read.
+template <class Record>
+void RecordPool<Record>::drop_pages(Slab& slab) noexcept {
+    const std::size_t bytes = droppable_bytes();
+    if (bytes == 0 || !platform::decommit_keeps_access()) return;
+    std::byte* const end = reinterpret_cast<std::byte*>(&slab) + slab_bytes;
+    // Free records in it are not chained any more, whether or not the system does it.
+    slab.free = nullptr;
+    slab.made = 0;
+    if (!platform::decommit(end - bytes, bytes)) return;
+    dropped_.splice(dropped_.begin(), with_room_, with_room_.iterator_to(slab));
+    count_held(std::size_t{0} - bytes);
+}
+
+template <class Record>
+void RecordPool<Record>::unmap_all(Slabs& slabs) noexcept {
+    while (!slabs.empty()) {
+        Slab& slab = slabs.front();
+        slabs.pop_front();
+        platform::unmap(&slab, slab_bytes);
+        count_held(std::size_t{0} - slab_bytes);
+    }
+}
+
+template <class Record>
+void RecordPool<Record>::count_held(std::size_t more_bytes) noexcept {
+    bytes_held_.fetch_add(more_bytes, std::memory_order_relaxed);
+    if (counted_in_ != nullptr) counted_in_->fetch_add(more_bytes, std::memory_order_relaxed);
 }
 
 }  // namespace tensorpool::pages

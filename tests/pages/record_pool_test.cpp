@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "pages/random.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 namespace {
@@ -131,6 +133,47 @@ TEST(RecordPool, ThreadsMakeAndDestroyEachOthersRecords) {
         second.join();
     }
     EXPECT_EQ(pool.slab_bytes_held(), slab_bytes);
+}
+
+// Readers without a lock may still look at what was a record.
+TEST(RecordPool, KeptSlabsStayReadableWithoutTheirPages) {
+    const std::size_t head = std::min(platform::page_bytes(), slab_bytes);
+    RecordPool<Record> pool;
+    pool.keep_slabs();
+    std::vector<Record*> records = make(pool, 20 * per_slab);
+    for (Record* const record : records) record->more.fill(1);
+    for (Record* const record : records) pool.destroy(record);
+    if (platform::decommit_keeps_access()) {
+        EXPECT_EQ(pool.slab_bytes_held(), slab_bytes + 19 * head);
+        const auto is_dropped = [](const Record* record) {
+            const volatile std::uint64_t& word = record->more[20];
+            return word == 0;
+        };
+        // One record of each slab may lie in a page of either kind.
+        const std::size_t in_slab = (slab_bytes - head) / sizeof(Record);
+        const std::size_t least = in_slab == 0 ? 0 : 19 * (in_slab - 1);
+        EXPECT_GE(std::count_if(records.begin(), records.end(), is_dropped),
+                  static_cast<std::ptrdiff_t>(least));
+    }
+    const std::vector<Record*> again = make(pool, 20 * per_slab);
+    for (Record* const record : again) ASSERT_EQ(record->value, 7U);
+    EXPECT_EQ(std::set<Record*>(again.begin(), again.end()),
+              std::set<Record*>(records.begin(), records.end()))
+        << "the same slabs, and no record twice";
+    EXPECT_EQ(pool.slab_bytes_held(), 20 * slab_bytes);
+}
+
+TEST(RecordPool, CountsNoByteOfDroppedPagesWhenItEnds) {
+    detail::Counter bytes = 0;
+    {
+        RecordPool<Record> pool;
+        pool.count_in(bytes);
+        pool.keep_slabs();
+        for (Record* const record : make(pool, 3 * per_slab)) pool.destroy(record);
+        EXPECT_EQ(bytes.load(), pool.slab_bytes_held());
+        EXPECT_GT(bytes.load(), 0U);
+    }
+    EXPECT_EQ(bytes.load(), 0U);
 }
 
 }  // namespace
