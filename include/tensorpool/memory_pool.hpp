@@ -35,7 +35,9 @@ public:
     explicit MemoryPool(std::size_t initial_capacity = 0);
     /// Throws std::invalid_argument for options that make no sense, and AllocationError as above.
     explicit MemoryPool(const PoolOptions& options);
-    /// Gives all memory back, blocks in use included. No other call may be under way.
+    /// Gives all memory back, blocks in use included. No other call may be under way. Waits while
+    /// the background trimmer, or a thread that answers a request to trim, looks at the pool: the
+    /// caller must hold no lock that `PoolOptions::on_event` takes.
     ~MemoryPool();
     MemoryPool(const MemoryPool&) = delete;
     MemoryPool& operator=(const MemoryPool&) = delete;
@@ -128,7 +130,8 @@ private:
 
 /// Whether pools with `RetentionPolicy::background` may have their thread, the one of the process.
 /// False ends it, returns when it is gone, and lets none start until true allows it again. Any
-/// thread but that one, on which PoolOptions::on_event may be called.
+/// thread but that one, on which PoolOptions::on_event may be called; the caller must hold no lock
+/// that an `on_event` takes.
 TENSORPOOL_API void allow_background_trimmer(bool allowed) noexcept;
 
 namespace detail {

@@ -67,7 +67,7 @@ enum class BackgroundTrim : std::uint8_t {
     /// that finds over 64 MiB free in a process with a second thread of its own. They go when they
     /// have been free for a period.
     automatic,
-    /// The pool's first growth starts the thread.
+    /// The first call that takes a slow path starts the thread, such as the pool's first growth.
     on,
 };
 
@@ -142,6 +142,13 @@ struct PoolOptions {
     /// Called on the thread whose request caused it, or on the background trimmer's, outside all
     /// locks of the pool; it may use the pool once the pool's constructor has returned, but events
     /// of those calls are not told. It must not throw. Nothing is ever printed unasked.
+    ///
+    /// It is not called for what a request to trim from another process gives back (`tensorpool
+    /// trim`, TrimRequest): any call of any pool may answer that. The timeline has the event.
+    ///
+    /// With `RetentionPolicy::background`, a lock that `on_event` takes must not be held while the
+    /// pool is destroyed or `allow_background_trimmer(false)` is called: both wait until the
+    /// trimmer's thread has left the callback.
     std::function<void(const PoolEvent&)> on_event = {};
 };
 

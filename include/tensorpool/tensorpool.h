@@ -96,7 +96,9 @@ typedef struct tensorpool_options {
     uint32_t numa_node;
     int32_t checks; /* a tensorpool_checks */
     /// Called on the thread whose request caused it, or on the background trimmer's; may be NULL.
-    /// May use the pool.
+    /// May use the pool. Not called for what a request to trim from another process gives back.
+    /// No lock that it takes may be held in tensorpool_destroy or in
+    /// tensorpool_allow_background_trimmer.
     void (*on_event)(const tensorpool_event* event, void* user);
     void* on_event_user;
     int32_t retain_background; /* a tensorpool_background_trim */
@@ -149,7 +151,7 @@ TENSORPOOL_API tensorpool_status tensorpool_reserve(tensorpool_pool* pool, size_
 /// Gives back to the system what is free. Returns the bytes given back.
 TENSORPOOL_API size_t tensorpool_trim(tensorpool_pool* pool);
 /// Whether pools with `retain_background` may have their thread, the one of the process. 0 ends it
-/// and returns when it is gone. Not from `on_event`.
+/// and returns when it is gone. Not from `on_event`, nor with a lock held that an `on_event` takes.
 TENSORPOOL_API void tensorpool_allow_background_trimmer(int32_t allowed);
 /// 1 for any address inside a block of this pool in use, otherwise 0.
 TENSORPOOL_API int tensorpool_owns(const tensorpool_pool* pool, const void* address);

@@ -56,8 +56,10 @@ void* ArenaClaims::allocate(std::size_t bytes, std::size_t alignment, Refusal& r
 }
 
 void* ArenaClaims::settle(std::uint64_t claim, std::size_t bytes, Refusal& refusal) noexcept {
+    void* const block = granted(claim, bytes, refusal);
+    // Only now: others wait for what becomes of the claim, and an answer takes its time.
     statistics::look_for_recorder();
-    return recorded(granted(claim, bytes, refusal), bytes, arena_.alignment());
+    return recorded(block, bytes, arena_.alignment());
 }
 
 void* ArenaClaims::recorded(void* block, std::size_t bytes, std::size_t alignment) const noexcept {

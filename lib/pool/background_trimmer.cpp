@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include <tensorpool/export.hpp>
 #include <tensorpool/memory_pool.hpp>
 
 #include "base/never_destroyed.hpp"
@@ -10,6 +11,7 @@
 #include "platform/process/fork_handlers.hpp"
 #include "pool/pool.hpp"
 #include "pool/pool_list.hpp"
+#include "statistics/commit_budget.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::detail {
@@ -24,6 +26,13 @@ constinit base::NeverDestroyed<BackgroundTrimmer> the_trimmer;
 
 // Where the thread cannot see whether a call came while it fell asleep.
 constexpr std::uint64_t pause_without_fences_ns = 1'000'000'000;
+// Where a request could not be answered: a fork was under way.
+constexpr std::uint64_t pause_before_answer_ns = 10'000'000;
+
+// A callback on the trimmer's thread may fork. In the child that thread is the only one, and is
+// the trimmer no more.
+enum class Role : std::uint8_t { other, trimmer, former_trimmer };
+constinit thread_local Role role TENSORPOOL_INITIAL_EXEC = Role::other;
 
 }  // namespace
 
@@ -39,6 +48,7 @@ void BackgroundTrimmer::start() noexcept {
         return;
     }
     ends_ = false;
+    (void)platform::prepare_fences();  // without them it looks every second
     word_ = statistics::recorder_hooks.wake.load(std::memory_order_acquire);
     thread_ = platform::start_own_thread("tensorpool-trim", [] { background_trimmer().run(); });
     state_ = thread_ ? State::running : State::refused;
@@ -70,12 +80,19 @@ void BackgroundTrimmer::wake() noexcept {
 
 // The word may be another one later, when the process can be asked to trim.
 void BackgroundTrimmer::run() noexcept {
+    role = Role::trimmer;
     for (;;) {
-        word_ = statistics::recorder_hooks.wake.load(std::memory_order_acquire);
-        const std::uint32_t seen = word_.load()->load(std::memory_order_acquire);
+        std::atomic<std::uint32_t>* const word =
+            statistics::recorder_hooks.wake.load(std::memory_order_acquire);
+        word_ = word;
+        const std::uint32_t seen = word->load(std::memory_order_acquire);
         if (ends_) break;
         statistics::look_for_recorder();
-        platform::wait_on(*word_.load(), seen, pause_after_look());
+        if (word != statistics::recorder_hooks.wake.load(std::memory_order_acquire)) continue;
+        const std::uint64_t pause = pause_after_look();
+        if (role == Role::former_trimmer) break;
+        const bool is_due = statistics::is_answer_due();
+        platform::wait_on(*word, seen, is_due ? std::min(pause, pause_before_answer_ns) : pause);
         sleeps_.store(false, std::memory_order_relaxed);
     }
 }
@@ -91,11 +108,14 @@ std::uint64_t BackgroundTrimmer::pause_after_look() noexcept {
 
 std::uint64_t BackgroundTrimmer::look(std::uint64_t now_ns) noexcept {
     std::uint64_t pause = platform::no_timeout;
+    // Once for all pools: it reads files of the system.
+    const Pool::Moment moment{.now_ns = now_ns,
+                              .is_memory_short = statistics::commit_budget().short_of_memory()};
     pool_list().visit([&](Pool& pool) {
         pages::Changes changes;
         {
             const std::lock_guard guard(look_mutex_);
-            pause = std::min(pause, pool.look_in_background(now_ns, changes));
+            pause = std::min(pause, pool.look_in_background(moment, changes));
         }
         pool.tell(changes);
     });
@@ -123,8 +143,9 @@ void BackgroundTrimmer::after_fork_in_parent() noexcept {
     look_mutex_.unlock();
 }
 
-// The thread is not in the child: a pool there starts its own.
+// The thread is not in the child, or leaves its loop there: a pool starts another.
 void BackgroundTrimmer::after_fork_in_child() noexcept {
+    if (role == Role::trimmer) role = Role::former_trimmer;
     thread_ = {};
     sleeps_ = false;
     state_ = State::none;

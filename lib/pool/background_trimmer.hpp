@@ -31,6 +31,8 @@ public:
 
     /// For the ends of slow paths: the thread looks at the pools again. One load while it is awake.
     void wake_if_asleep() noexcept {
+        // What the slow path stored comes first: the thread's fence of all threads does the rest.
+        std::atomic_signal_fence(std::memory_order_seq_cst);
         if (sleeps_.load(std::memory_order_relaxed)) [[unlikely]]
             wake();
     }

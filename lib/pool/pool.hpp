@@ -26,9 +26,11 @@ inline namespace abi_2 {
 /// every snapshot from when it is whole until it goes.
 class Pool final : private statistics::SnapshotSource {
 public:
-    /// nullptr when the system has no memory for its records, or no number is left.
+    /// Makes a pool. Returns nullptr when the system has no memory for its records, or no number is
+    /// left.
     static Pool* make(const PoolOptions& options);
-    /// As above, with a number that is set aside.
+    /// Makes a pool with a number that is set aside. Returns nullptr when the system has no memory
+    /// for its records.
     static Pool* make(const PoolOptions& options, unsigned number);
     static void destroy(Pool& pool) noexcept;
 
@@ -43,7 +45,7 @@ public:
     /// A block, or nullptr; then `path.refusal` says why, and nothing is counted but the failure.
     void* allocate(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                    FirstTouch first_touch = FirstTouch::by_caller) noexcept;
-    /// As above; throws AllocationError instead.
+    /// A block; throws AllocationError where there is none.
     void* allocate_or_throw(std::size_t bytes, std::size_t alignment,
                             FirstTouch first_touch = FirstTouch::by_caller);
     void* allocate_zeroed(std::size_t bytes, pages::SlowPath& path) noexcept;
@@ -73,11 +75,17 @@ public:
     /// The entry of the threads' tables: where their caches stand, or the one that is always empty.
     unsigned table_number() const noexcept;
 
+    /// What a look in the background finds once for all pools.
+    struct Moment {
+        std::uint64_t now_ns = 0;
+        bool is_memory_short = false;
+    };
     /// What the background trimmer does for this pool, if that wants it: at the end of a period
     /// what a slow path would do, and after a period without any call all that `trim` does, but for
-    /// what `reserve` prepared. Returns the nanoseconds until the next look; `platform::no_timeout`
-    /// where nothing is left to give back before the next call. One thread at a time.
-    std::uint64_t look_in_background(std::uint64_t now_ns, pages::Changes& changes) noexcept;
+    /// what `reserve` prepared. Returns the nanoseconds until the next look, 10 ms at least;
+    /// `platform::no_timeout` where nothing is left to give back before the next call. One thread
+    /// at a time.
+    std::uint64_t look_in_background(Moment moment, pages::Changes& changes) noexcept;
     /// Tells the timeline and the owner what a call did. No lock is held.
     void tell(const pages::Changes& changes) noexcept;
     ListedPool& listed() noexcept { return listed_; }
@@ -176,6 +184,11 @@ private:
         bool is_trimmed = false;
     } calm_;
 };
+
+/// Trims all pools of the process and returns the bytes by which their capacities fell. Calls no
+/// `on_event`: only the timeline gets the events. The calling thread may be in any call of any
+/// pool, but holds no lock of one.
+std::size_t trim_all_pools() noexcept;
 
 }  // namespace abi_2
 }  // namespace tensorpool::detail

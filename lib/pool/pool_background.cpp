@@ -14,6 +14,8 @@ namespace {
 constexpr std::uint64_t most_free_without_thread = std::uint64_t{64} << 20;
 // A look costs microseconds. So what was free for a period goes a twentieth of it later at most.
 constexpr std::uint64_t looks_in_a_period = 20;
+// With short periods it goes later, but no more often is looked.
+constexpr std::uint64_t least_pause_ns = 10'000'000;
 
 }  // namespace
 
@@ -35,13 +37,14 @@ bool Pool::wants_background_trimmer() const noexcept {
 }
 
 // Without any call in between, all that is free now was free all the time, wherever it lies.
-std::uint64_t Pool::look_in_background(std::uint64_t now_ns, pages::Changes& changes) noexcept {
+std::uint64_t Pool::look_in_background(Moment moment, pages::Changes& changes) noexcept {
     if (options_.retain.background == BackgroundTrim::off) return platform::no_timeout;
     const std::uint64_t calls = slots_.allocations() + slots_.deallocations();
-    if (calls != calm_.calls) calm_ = {.calls = calls, .since_ns = now_ns};
+    if (calls != calm_.calls) calm_ = {.calls = calls, .since_ns = moment.now_ns};
     if (calm_.is_trimmed) return platform::no_timeout;
-    const std::uint64_t period = heap_.period_ns();
-    const std::uint64_t calm_for = now_ns - calm_.since_ns;
+    const std::uint64_t whole = std::uint64_t{options_.retain.milliseconds} * 1'000'000;
+    const std::uint64_t period = moment.is_memory_short ? whole / 10 : whole;
+    const std::uint64_t calm_for = moment.now_ns - calm_.since_ns;
     if (calm_for >= period) {
         empty_caches(blocks::Bucket::Magazines::destroy, changes);
         heap_.give_back(SIZE_MAX, changes);
@@ -50,7 +53,7 @@ std::uint64_t Pool::look_in_background(std::uint64_t now_ns, pages::Changes& cha
         return platform::no_timeout;
     }
     keep_to_retention(changes);
-    return std::min(period - calm_for, period / looks_in_a_period);
+    return std::max(std::min(period - calm_for, period / looks_in_a_period), least_pause_ns);
 }
 
 }  // namespace abi_2

@@ -1,5 +1,7 @@
 #include "pool/pool_list.hpp"
 
+#include <tensorpool/export.hpp>
+
 #include "base/never_destroyed.hpp"
 #include "pool/pool.hpp"
 
@@ -9,7 +11,26 @@ namespace {
 
 constinit base::NeverDestroyed<PoolList> the_list;
 
+// The calling thread's visits.
+constinit thread_local const OwnVisit* innermost TENSORPOOL_INITIAL_EXEC = nullptr;
+
 }  // namespace
+
+OwnVisit::OwnVisit(const Pool& pool) noexcept : pool_(pool), outer_(innermost) {
+    innermost = this;
+}
+
+OwnVisit::~OwnVisit() {
+    innermost = outer_;
+}
+
+unsigned OwnVisit::count(const Pool& pool) noexcept {
+    unsigned visits = 0;
+    for (const OwnVisit* visit = innermost; visit != nullptr; visit = visit->outer_) {
+        if (&visit->pool_ == &pool) ++visits;
+    }
+    return visits;
+}
 
 PoolList& pool_list() noexcept {
     return the_list.get();
@@ -32,7 +53,8 @@ void PoolList::leave(Pool& pool) noexcept {
 
 bool PoolList::try_leave(Pool& pool) noexcept {
     const std::lock_guard guard(mutex_);
-    if (pool.listed().visits != 0) return false;
+    // The child of a fork in a visit has forgotten its own.
+    if (pool.listed().visits > OwnVisit::count(pool)) return false;
     Pool** link = &first_;
     while (*link != &pool) link = &(*link)->listed().next;
     *link = pool.listed().next;
@@ -66,12 +88,6 @@ Pool* PoolList::next_visit(Pool& pool) noexcept {
 Pool* PoolList::begin_visit(Pool* pool) noexcept {
     if (pool != nullptr) ++pool->listed().visits;
     return pool;
-}
-
-std::size_t trim_all_pools() noexcept {
-    std::size_t bytes = 0;
-    pool_list().visit([&](Pool& pool) { bytes += pool.trim(); });
-    return bytes;
 }
 
 }  // namespace abi_2

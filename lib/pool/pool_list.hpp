@@ -16,19 +16,39 @@ struct ListedPool {
     unsigned visits = 0;  // under way: the pool stays until they end
 };
 
-/// All pools of the process. Visits hold no lock, so that a callback of the pool may run in one.
-/// Thread-safe; the only list is the process's.
+/// A visit of a pool by the calling thread, while it lives. They nest.
+class OwnVisit {
+public:
+    explicit OwnVisit(const Pool& pool) noexcept;
+    ~OwnVisit();
+    OwnVisit(const OwnVisit&) = delete;
+    OwnVisit& operator=(const OwnVisit&) = delete;
+
+    /// How many visits of this pool by the calling thread are under way.
+    static unsigned count(const Pool& pool) noexcept;
+
+private:
+    const Pool& pool_;
+    const OwnVisit* const outer_;
+};
+
+/// All pools of the process. A visit holds none of the list's locks while it calls its function, so
+/// that a callback of the pool may run in it. Thread-safe; the only list is the process's.
 class PoolList {
 public:
     constexpr PoolList() noexcept = default;
 
     void enter(Pool& pool) noexcept;
-    /// Returns when no visit of this pool is under way.
+    /// Returns when no visit of this pool by another thread is under way. Visits by the calling
+    /// thread are not waited for: exit() in a callback ends static pools, and returns to no visit.
     void leave(Pool& pool) noexcept;
     /// Calls `function` with each pool in turn.
     template <class Function>
     void visit(Function function) noexcept {
-        for (Pool* pool = first_visit(); pool != nullptr; pool = next_visit(*pool)) function(*pool);
+        for (Pool* pool = first_visit(); pool != nullptr; pool = next_visit(*pool)) {
+            const OwnVisit own(*pool);
+            function(*pool);
+        }
     }
 
     // Around a fork. The child has none of the visits of other threads.
@@ -50,10 +70,6 @@ private:
 };
 
 PoolList& pool_list() noexcept;
-
-/// Trims all pools of the process; returns the bytes by which their capacities fell. No lock is
-/// held.
-std::size_t trim_all_pools() noexcept;
 
 }  // namespace abi_2
 }  // namespace tensorpool::detail

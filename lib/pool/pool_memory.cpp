@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "blocks/thread_registry.hpp"
 #include "pool/pool.hpp"
 #include "statistics/segment/limit_kind.hpp"
@@ -12,7 +14,8 @@ using blocks::TakeFrom;
 using pages::Changes;
 using statistics::write_entry;
 
-// A callback may use the pool; what it does there is not told again.
+// A callback may use the pool; what it does there is not told again. While it is set the thread
+// calls no callback.
 constinit thread_local bool telling TENSORPOOL_INITIAL_EXEC = false;
 
 }  // namespace
@@ -100,6 +103,16 @@ void Pool::tell(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noex
                        .capacity = capacity(),
                        .limit = limit});
     telling = false;
+}
+
+// A request from another process is answered in whatever call comes next. That call's thread may
+// hold a lock that a callback of another pool takes.
+std::size_t trim_all_pools() noexcept {
+    const bool was_telling = std::exchange(telling, true);
+    std::size_t bytes = 0;
+    pool_list().visit([&](Pool& pool) { bytes += pool.trim(); });
+    telling = was_telling;
+    return bytes;
 }
 
 PoolStatistics Pool::statistics() const noexcept {

@@ -24,8 +24,9 @@ struct RecorderHooks {
     /// somebody records.
     std::atomic<Name> name = nullptr;
 
-    /// How often recording was asked for or asked to end, by this process or by another one, and
-    /// how much of that was answered. The first slow path of a process finds them different.
+    /// What this process or another one asks for: to record, to end that, or to trim all pools (see
+    /// trace/ring_layout.hpp for the bits). `answered` is what it was when a thread last answered.
+    /// The first slow path of a process finds them different.
     std::atomic<const std::atomic<std::uint64_t>*> asked = nullptr;
     std::atomic<std::uint64_t> answered = 0;
 
@@ -42,11 +43,16 @@ void look_at_environment_again() noexcept;
 /// none held.
 void answer_recorder() noexcept;
 
-/// For slow paths, before anything else: three loads.
-inline void look_for_recorder() noexcept {
+/// Whether something is asked for that no thread has begun to answer.
+inline bool is_answer_due() noexcept {
     const std::uint64_t asked =
         recorder_hooks.asked.load(std::memory_order_acquire)->load(std::memory_order_relaxed);
-    if (asked != recorder_hooks.answered.load(std::memory_order_relaxed)) [[unlikely]]
+    return asked != recorder_hooks.answered.load(std::memory_order_relaxed);
+}
+
+/// For slow paths, before anything else: three loads.
+inline void look_for_recorder() noexcept {
+    if (is_answer_due()) [[unlikely]]
         answer_recorder();
 }
 

@@ -14,7 +14,7 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/fail.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "pool/pool_list.hpp"
+#include "pool/pool.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::trace {
@@ -89,11 +89,14 @@ void Recorder::change_recording(std::uint64_t asked) noexcept {
     if (wanted && recording_.target_now() == Target::none) (void)begin(Target::reader, false);
 }
 
-// A callback of a pool may have forked: the child has no control.
+// Another thread may have answered a later request by now: that answer stands. Numbers wrap around.
 void Recorder::trim(std::uint32_t request) noexcept {
     const std::size_t bytes = detail::trim_all_pools();
+    const std::lock_guard guard(trims_mutex_);
     Control* const control = recording_.control.load(relaxed);
     if (control == nullptr) return;
+    const auto before = static_cast<std::uint32_t>(control->trims.load(relaxed));
+    if (static_cast<std::int32_t>(request - before) <= 0) return;
     control->trimmed_bytes.store(bytes, relaxed);
     control->trims.store(request, std::memory_order_release);
 }
@@ -201,6 +204,7 @@ void Recorder::after_fork_in_child() noexcept {
 }
 
 void Recorder::lock_rings() noexcept {
+    trims_mutex_.lock();
     file_.lock();
     recording_.rings.lock();
 }
@@ -208,6 +212,7 @@ void Recorder::lock_rings() noexcept {
 void Recorder::unlock_rings() noexcept {
     recording_.rings.unlock();
     file_.unlock();
+    trims_mutex_.unlock();
 }
 
 // The child has none of the memory that it would record into, nor that where it is asked to. First

@@ -20,8 +20,8 @@ namespace tensorpool::trace {
 ///  - another process, through the control: into rings that it reads. A full ring drops and counts.
 ///
 /// Whoever made `TENSORPOOL_OBSERVER` gets the descriptors of segment, control and rings, so that
-/// it can read them when the process is gone. There is no thread of ours: a request is seen by the
-/// first thread that takes a slow path, and from then on holds for all.
+/// it can read them when the process is gone. A request is seen by the first thread that takes a
+/// slow path, or by the background trimmer where that runs, and from then on holds for all.
 class Recorder {
 public:
     constexpr Recorder() noexcept = default;
@@ -77,6 +77,9 @@ private:
     std::mutex mutex_;
     std::atomic<unsigned> forks_ = 0;  // under way, or about to be
     Recording recording_;
+    // Of an answer to a request to trim. A fork takes it last: an answer is given with other locks
+    // held that a fork waits for.
+    std::mutex trims_mutex_;
     TraceFile file_{recording_};
     RingWriter writer_{recording_, file_};
     // Below: under mutex_.

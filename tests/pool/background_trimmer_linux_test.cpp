@@ -1,6 +1,8 @@
 #include "pool/background_trimmer.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -154,6 +156,37 @@ TEST(BackgroundTrimmer, IsNotInTheWayOfAnEndOfTheProcess) {
                   static MemoryPool pool(options(BackgroundTrim::on, 1));
                   use(pool);
                   std::exit(7);
+              }),
+              7);
+}
+
+// Its only thread is the one that forked, which is no trimmer any more.
+TEST(BackgroundTrimmer, EndsInAChildThatItsCallbackForked) {
+    if (testing::sanitized()) GTEST_SKIP() << "threads after a fork of several are not theirs";
+    std::atomic<pid_t> child = -1;
+    PoolOptions forking = options(BackgroundTrim::on, 1);
+    forking.on_event = [&](const PoolEvent& event) {
+        if (event.kind == PoolEvent::Kind::give_back && child == -1) child = ::fork();
+        if (child == 0) std::atexit([] { _exit(9); });
+    };
+    MemoryPool pool(forking);
+    use(pool);
+    wait_until_empty(pool);
+    while (child == -1) std::this_thread::yield();
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 9) << status;
+}
+
+TEST(BackgroundTrimmer, MayBeWhereTheProcessEnds) {
+    EXPECT_EQ(exit_code_of_child([]() -> int {
+                  PoolOptions ending = options(BackgroundTrim::on, 1);
+                  ending.on_event = [](const PoolEvent& event) {
+                      if (event.kind == PoolEvent::Kind::give_back) std::exit(7);
+                  };
+                  static MemoryPool pool(ending);
+                  use(pool);
+                  for (;;) ::pause();
               }),
               7);
 }

@@ -15,6 +15,7 @@
 
 #include "pool/check_levels.hpp"
 #include "pool/fill.hpp"
+#include "pool/pool.hpp"
 
 namespace tensorpool {
 namespace {
@@ -293,6 +294,20 @@ TEST_P(PoolMemory, KeepsAllFreeMemoryUnlessTold) {
     MemoryPool pool(PoolOptions{.checks = GetParam()});
     free_all(pool, {pool.allocate(40 * mib), pool.allocate(30 * mib)}, 0);
     EXPECT_GE(pool.get_total_capacity(), 70 * mib);
+}
+
+TEST(TrimAllPools, GivesBackWhatIsFreeInEachAndCallsNoCallback) {
+    unsigned given_back = 0;
+    MemoryPool first(PoolOptions{.on_event = [&](const PoolEvent& event) {
+        given_back += event.kind == PoolEvent::Kind::give_back ? 1 : 0;
+    }});
+    MemoryPool second;
+    testing::use(first);
+    testing::use(second);
+    const std::size_t capacity = first.get_total_capacity() + second.get_total_capacity();
+    EXPECT_EQ(detail::trim_all_pools(), capacity);
+    EXPECT_EQ(first.get_total_capacity() + second.get_total_capacity(), 0U);
+    EXPECT_EQ(given_back, 0U);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <latch>
 #include <thread>
+#include <vector>
 
 #include <tensorpool/live_trace.hpp>
 #include <tensorpool/memory_pool.hpp>
@@ -36,6 +37,46 @@ TEST(TrimRequest, IsAnsweredByTheNextSlowPathOfAnyPool) {
     free_at_once(another, mib);
     EXPECT_EQ(request.trimmed_bytes(), capacity);
     EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
+// The call that answers may be made with a lock held that the callback takes.
+TEST(TrimRequest, CallsNoCallbackOfAnyPool) {
+    unsigned given_back = 0;
+    MemoryPool pool(PoolOptions{.on_event = [&](const PoolEvent& event) {
+        given_back += event.kind == PoolEvent::Kind::give_back ? 1 : 0;
+    }});
+    MemoryPool another;
+    free_at_once(pool, 32 * mib);
+    const TrimRequest request = TrimRequest::ask(own_number());
+    free_at_once(another, mib);
+    EXPECT_GE(request.trimmed_bytes(), 32 * mib);
+    EXPECT_EQ(given_back, 0U);
+    free_at_once(pool, 32 * mib);
+    pool.trim();
+    EXPECT_EQ(given_back, 1U) << "later ones are told";
+}
+
+// An earlier answer may be given later, by another thread.
+TEST(TrimRequest, StaysAnswered) {
+    MemoryPool pool;
+    std::atomic<bool> is_over = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i) {
+        threads.emplace_back([&] {
+            while (!is_over) free_at_once(pool, mib);
+        });
+    }
+    for (int round = 0; round < 300; ++round) {
+        (void)TrimRequest::ask(own_number());
+        const TrimRequest second = TrimRequest::ask(own_number());
+        while (!second.trimmed_bytes()) std::this_thread::yield();
+        for (int look = 0; look < 100; ++look) {
+            ASSERT_TRUE(second.trimmed_bytes()) << round;
+            std::this_thread::yield();
+        }
+    }
+    is_over = true;
+    for (std::thread& thread : threads) thread.join();
 }
 
 TEST(TrimRequest, IsAnsweredOnce) {

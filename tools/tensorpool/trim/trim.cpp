@@ -74,7 +74,7 @@ constexpr const char* details =
     "takes a slow path of a pool, such as for a large block or after some hundred small ones. One "
     "that makes no such call does not answer, and the request stands: it is answered whenever it "
     "makes one. Where the background trimmer runs, that thread answers at once: with "
-    "TENSORPOOL_RETAIN_BACKGROUND=on it runs from the first growth on.\n";
+    "TENSORPOOL_RETAIN_BACKGROUND=on it runs from the first slow path on.\n";
 
 }  // namespace
 
