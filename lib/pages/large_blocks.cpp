@@ -81,6 +81,22 @@ void LargeBlocks::free_waiting(Span& span, Changes& changes) noexcept {
     heap_.free(span, changes);
 }
 
+bool LargeBlocks::end_use(const void* p, PageEntry entry, std::size_t least_bytes,
+                          std::size_t most_requested) noexcept {
+    Span& span = *entry.span();
+    const auto is_right = [&] {
+        return heap_.space().address_of(span.first_page) == p && least_bytes <= span.bytes();
+    };
+    if (!is_right() || span.requested_bytes.load(std::memory_order_relaxed) > most_requested) {
+        return false;
+    }
+    // Of threads that free one block at once only one finds it in use.
+    if (span.requested_bytes.exchange(0, std::memory_order_acq_rel) == 0) return false;
+    // A block in use keeps its span. Where it was none, the span may have come to be another
+    // block's while it was read; that shows now.
+    return heap_.space().map().at(p).word() == entry.word() && is_right();
+}
+
 bool LargeBlocks::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     const PageCount pages = pages_of(bytes);
     if (heap_.extend(span, pages, path)) return true;

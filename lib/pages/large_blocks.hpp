@@ -27,9 +27,14 @@ public:
     static PageCount pages_of(std::size_t bytes) noexcept;
     /// `alignment` in bytes, a power of two. Before the heap grows, the cache is emptied into it.
     Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
-    /// As above, with no more pages than the bytes need: when a limit is near.
+    /// A block with no more pages than the bytes need: when a limit is near.
     Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
     void free(Span& span, Changes& changes) noexcept;
+    /// With checks: true once for each use, which has ended then. False, where nothing but a stop
+    /// is left, when `p`, with this entry in the page map, does not begin a block in use of
+    /// `least_bytes`, or more than `most_requested` was asked for.
+    bool end_use(const void* p, PageEntry entry, std::size_t least_bytes,
+                 std::size_t most_requested) noexcept;
 
     /// Makes a block long enough for `bytes`, which it is not yet, where it is. False, and it is as
     /// it was, where what lies behind it is in use or cannot be had.

@@ -157,7 +157,6 @@ private:
     void deallocate_checked(void* p, Said said) noexcept;
     void free_checked_pages(void* p, Said said) noexcept;
     void free_block(unsigned bucket, void* p) noexcept;
-    bool end_use_of_pages(pages::Span& span, const void* p, Said said) noexcept;
     std::size_t most_requested(Said said) const noexcept;
     [[noreturn]] void stop_at(void* p, Said said) noexcept;
     void check(const void* p, const Finding& finding, Said said) noexcept;

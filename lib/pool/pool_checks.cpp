@@ -122,19 +122,12 @@ void Pool::free_checked_pages(void* p, Said said) noexcept {
     const PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
     if (!ours || entry.kind() != PageKind::large_in_use || !said.agrees(bucket_count) ||
-        !end_use_of_pages(*entry.span(), p, said)) {
+        !large_.end_use(p, entry, said.bytes, most_requested(said))) {
         stop_at(p, said);
     }
     pages::Changes changes;
     free_large(*entry.span(), changes);
     end_slow_path(changes);
-}
-
-bool Pool::end_use_of_pages(Span& span, const void* p, Said said) noexcept {
-    if (heap_.space().address_of(span.first_page) != p || said.bytes > span.bytes()) return false;
-    if (span.requested_bytes.load(std::memory_order_relaxed) > most_requested(said)) return false;
-    // Of threads that free one block at once only one finds it in use.
-    return span.requested_bytes.exchange(0, std::memory_order_relaxed) != 0;
 }
 
 // For how many bytes a block may have been asked that is freed so.
@@ -185,7 +178,7 @@ void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes
     if (finding.bucket < bucket_count) {
         buckets_[finding.bucket].begin_use(p, requested_bytes);
     } else {
-        large_span_of(p).requested_bytes.store(requested_bytes, std::memory_order_relaxed);
+        large_span_of(p).requested_bytes.store(requested_bytes, std::memory_order_release);
     }
 }
 

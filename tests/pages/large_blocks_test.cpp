@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include "pages/failing_system.hpp"
@@ -206,6 +208,94 @@ TEST(LargeBlocks, BlocksInTheCacheMakeRoomUnderALimit) {
     for (std::size_t i = 0; i < 8; i += 2) blocks.free(spans[i]);
     EXPECT_NE(blocks.allocate(400 * page_bytes), nullptr);
     EXPECT_LE(blocks.heap.capacity(), 1000U);
+}
+
+class LargeBlocksInUse : public ::testing::Test {
+protected:
+    static void wait_for(const std::atomic<unsigned>& counter, unsigned value) {
+        for (unsigned spins = 0; counter.load(std::memory_order_acquire) < value; ++spins) {
+            if (spins % 1000 == 999) std::this_thread::yield();
+        }
+    }
+    static void pause(unsigned round) {
+        for (std::atomic<unsigned> step = 0; step < round % 64; ++step) {
+        }
+    }
+    bool end_use() { return blocks_.large.end_use(block_, entry_, 0, SIZE_MAX); }
+    /// In each round calls `here` on this thread and `end_use` on another at about the same time,
+    /// then `after` with what that returned.
+    template <class Before, class Here, class After>
+    void race(unsigned rounds, Before before, Here here, After after) {
+        std::atomic<unsigned> begun = 0;
+        std::atomic<unsigned> done = 0;
+        bool ended = false;
+        std::thread other([&] {
+            for (unsigned round = 1; round <= rounds; ++round) {
+                wait_for(begun, round);
+                ended = end_use();
+                done.store(round, std::memory_order_release);
+            }
+        });
+        for (unsigned round = 1; round <= rounds; ++round) {
+            before();
+            begun.store(round, std::memory_order_release);
+            pause(round);  // the other sees it some time later, and not always the same
+            here();
+            wait_for(done, round);
+            after(ended);
+        }
+        other.join();
+    }
+
+    Blocks blocks_;
+    Span& span_ = *blocks_.allocate(128 * kib);
+    Span& elsewhere_ = *blocks_.allocate(128 * kib);
+    const void* const block_ = blocks_.heap.address_of(span_);
+    const PageEntry entry_ = address_space().map().at(block_);
+};
+
+TEST_F(LargeBlocksInUse, EndOnceAndOnlyWhereTheyBegin) {
+    const auto end_use = [&](const void* p, std::size_t bytes, std::size_t most_requested) {
+        return blocks_.large.end_use(p, entry_, bytes, most_requested);
+    };
+    span_.requested_bytes = 100 * kib;
+    EXPECT_FALSE(end_use(static_cast<const char*>(block_) + 64, 100 * kib, SIZE_MAX));
+    EXPECT_FALSE(end_use(block_, 129 * kib, SIZE_MAX));
+    EXPECT_FALSE(end_use(block_, 100 * kib, 100 * kib - 1));
+    EXPECT_TRUE(end_use(block_, 100 * kib, 100 * kib));
+    EXPECT_FALSE(end_use(block_, 100 * kib, SIZE_MAX));
+}
+
+TEST_F(LargeBlocksInUse, OfThreadsThatFreeABlockAtOnceOneEndsItsUse) {
+    bool ended_here = false;
+    race(
+        100'000, [&] { span_.requested_bytes.store(1, std::memory_order_release); },
+        [&] { ended_here = end_use(); }, [&](bool ended) { ASSERT_NE(ended, ended_here); });
+}
+
+// As when one thread reallocates a block, whose pages move, that another frees. The first read of
+// the record is one beside a write, which ThreadSanitizer takes for what it is, a fault of the
+// program.
+TEST_F(LargeBlocksInUse, AUseThatBeganElsewhereMeanwhileIsNotTakenForTheBlocks) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP();
+#endif
+    const PageNumber first_page = span_.first_page;
+    race(
+        400'000,
+        [&] {
+            span_.first_page = first_page;
+            span_.requested_bytes.store(1, std::memory_order_release);
+        },
+        [&] {
+            span_.first_page = elsewhere_.first_page;
+            span_.requested_bytes.store(2, std::memory_order_release);
+        },
+        [&](bool ended) {
+            // 0: what was ended is the later use.
+            ASSERT_FALSE(ended && span_.requested_bytes.load() == 0);
+        });
+    span_.first_page = first_page;
 }
 
 }  // namespace
