@@ -229,7 +229,7 @@ unsigned Bucket::carve(Span& span, void** blocks, unsigned most) noexcept {
     return count;
 }
 
-// A pointer that a sized free brought without a look finds its judge here at the latest.
+// A sized free skips validation; the pointer is validated here at the latest.
 Span& Bucket::span_of(void* block) noexcept {
     const PageEntry entry = sources_.heap.space().map().at(block);
     if (entry.bucket() == number_ && entry.pool_number() == sources_.heap.pool_number()) {

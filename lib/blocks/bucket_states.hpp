@@ -16,7 +16,8 @@ inline void Bucket::begin_use(const void* block, std::size_t requested_bytes) no
     const char* const first = states.first_block.load(std::memory_order_relaxed);
     const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(block) - first);
     const std::uint64_t index = layout_.index_at(offset);
-    // Release: who reads this of states that were another span's finds that span gone.
+    // Release: the states may have been another span's. A thread that still reads them for that
+    // span, and sees this store, also sees that the span has left the page map.
     if (sources_.states == States::uses) {
         states.state(index).store(1, std::memory_order_release);
     } else {
