@@ -64,7 +64,7 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
 }
 
 void* Pool::hand_out(blocks::Cache* own, Span& span, std::size_t bytes, Source source) noexcept {
-    span.requested_bytes.store(bytes, std::memory_order_relaxed);
+    span.requested_bytes.store(bytes, std::memory_order_release);
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
         // What lay in the thread's magazine was counted as held all the time.
         if (source != Source::magazine) hold(cache, span.bytes());
@@ -132,7 +132,7 @@ void* Pool::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
         if (!joined || !large_.extend(span, bytes, path)) return nullptr;
     }
     const std::size_t more = span.bytes() - before;
-    span.requested_bytes.store(bytes, std::memory_order_relaxed);
+    span.requested_bytes.store(bytes, std::memory_order_release);
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
         hold(cache, more);
         add(counted.requested_bytes, bytes - before);
@@ -152,7 +152,7 @@ void* Pool::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     if (left == nullptr) return nullptr;
     statistics::record(TraceAction::deallocate, id(), old, before);
     heap_.take_left(*left);
-    span.requested_bytes.store(bytes, std::memory_order_relaxed);
+    span.requested_bytes.store(bytes, std::memory_order_release);
     count_large(blocks::thread_registry().attach(buckets_),
                 [&](LargeCounters& counted, blocks::Cache* cache) {
                     hold(cache, span.bytes() - before);
