@@ -59,6 +59,7 @@ TEST(TrimRequest, CallsNoCallbackOfAnyPool) {
 // An earlier answer may be given later, by another thread.
 TEST(TrimRequest, StaysAnswered) {
     MemoryPool pool;
+    free_at_once(pool, mib);  // from now on the process can be asked
     std::atomic<bool> is_over = false;
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) {
@@ -71,7 +72,7 @@ TEST(TrimRequest, StaysAnswered) {
         const TrimRequest second = TrimRequest::ask(own_number());
         while (!second.trimmed_bytes()) std::this_thread::yield();
         for (int look = 0; look < 100; ++look) {
-            ASSERT_TRUE(second.trimmed_bytes()) << round;
+            EXPECT_TRUE(second.trimmed_bytes()) << round;
             std::this_thread::yield();
         }
     }
