@@ -6,7 +6,6 @@
 #include <atomic>
 #include <latch>
 #include <thread>
-#include <vector>
 
 #include <tensorpool/live_trace.hpp>
 #include <tensorpool/memory_pool.hpp>
@@ -54,30 +53,6 @@ TEST(TrimRequest, CallsNoCallbackOfAnyPool) {
     free_at_once(pool, 32 * mib);
     pool.trim();
     EXPECT_EQ(given_back, 1U) << "later ones are told";
-}
-
-// An earlier answer may be given later, by another thread.
-TEST(TrimRequest, StaysAnswered) {
-    MemoryPool pool;
-    free_at_once(pool, mib);  // from now on the process can be asked
-    std::atomic<bool> is_over = false;
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 2; ++i) {
-        threads.emplace_back([&] {
-            while (!is_over) free_at_once(pool, mib);
-        });
-    }
-    for (int round = 0; round < 300; ++round) {
-        (void)TrimRequest::ask(own_number());
-        const TrimRequest second = TrimRequest::ask(own_number());
-        while (!second.trimmed_bytes()) std::this_thread::yield();
-        for (int look = 0; look < 100; ++look) {
-            EXPECT_TRUE(second.trimmed_bytes()) << round;
-            std::this_thread::yield();
-        }
-    }
-    is_over = true;
-    for (std::thread& thread : threads) thread.join();
 }
 
 TEST(TrimRequest, IsAnsweredOnce) {
