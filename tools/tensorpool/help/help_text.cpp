@@ -82,9 +82,9 @@ std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
 std::string help_text(const CLI::App& app) {
     std::string text;
     for (const std::string& line : wrap(app.get_description(), width)) text += line + '\n';
-    // With so many subcommands a screen has no room for an empty line here.
+    // With so many subcommands a screen has no room for empty lines here.
     text += (shown_subcommands(app).empty() ? "\n" : "") + usage(app);
-    if (!shown_subcommands(app).empty()) text += "\nSubcommands:\n";
+    if (!shown_subcommands(app).empty()) text += "Subcommands:\n";
     for (const CLI::App* const sub : shown_subcommands(app)) {
         text += entry(sub->get_name(), sub->get_description());
     }

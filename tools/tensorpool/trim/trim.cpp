@@ -80,7 +80,7 @@ constexpr const char* details =
 
 CLI::App* add_trim(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("trim", "Make a running process give back what its pools have free");
+        app.add_subcommand("trim", "Make a running process give back what is free");
     const auto patience = std::make_shared<std::string>(usual_patience);
     add_process_options(*command, settings);
     command->add_option("--for", *patience, "Wait so long for the answer, as 10s or 5min (3s)")

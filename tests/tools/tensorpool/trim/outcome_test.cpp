@@ -18,9 +18,10 @@ Outcome answered() {
 }
 
 TEST(TrimOutcome, SaysWhatTheProcessHadAndHas) {
-    EXPECT_EQ(to_text(answered(), Sizes::iec),
-              "process 4711 gave back 500 MiB after 12 ms: capacity 12 MiB, was 512 MiB; resident "
-              "51 MiB, was 551 MiB");
+    EXPECT_EQ(
+        to_text(answered(), Sizes::iec),
+        "process 4711 gave back 500 MiB after 12 ms: capacity 12.0 MiB, was 512 MiB; resident "
+        "51.0 MiB, was 551 MiB");
     EXPECT_EQ(complaint_of(answered(), Sizes::iec), "");
 }
 
@@ -28,7 +29,7 @@ TEST(TrimOutcome, LeavesOutWhatTheSystemDoesNotSay) {
     Outcome outcome = answered();
     outcome.after.resident_bytes = 0;
     EXPECT_EQ(to_text(outcome, Sizes::iec),
-              "process 4711 gave back 500 MiB after 12 ms: capacity 12 MiB, was 512 MiB");
+              "process 4711 gave back 500 MiB after 12 ms: capacity 12.0 MiB, was 512 MiB");
 }
 
 TEST(TrimOutcome, OfAProcessThatDidNotAnswerSaysWhatHelps) {
