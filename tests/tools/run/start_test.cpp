@@ -57,6 +57,12 @@ TEST(Start, WordsReachTheProgramAsTheyAre) {
     EXPECT_EQ(result.output, "[a,b]||--limit|--|-x|%%|\xff|") << result.errors;
 }
 
+TEST(Start, AllowsTheBackgroundTrimmerWhereTheEnvironmentDoesNotSayOtherwise) {
+    const std::string print = "-- /bin/sh -c 'printf %s $TENSORPOOL_RETAIN_BACKGROUND' 2>/dev/null";
+    EXPECT_EQ(shell("unset TENSORPOOL_RETAIN_BACKGROUND; " + run_none + print).output, "auto");
+    EXPECT_EQ(shell("TENSORPOOL_RETAIN_BACKGROUND=off " + run_none + print).output, "off");
+}
+
 TEST(Start, StreamsAreTheProgramsAndTheReportGoesToStandardError) {
     const ProgramResult result =
         shell("printf in | " + run_none + "-- /bin/sh -c 'cat; echo out; echo err >&2'");
