@@ -45,6 +45,7 @@ public:
     static constexpr std::size_t parked_per_thread = std::size_t{64} << 10;
     /// What they may hold of large blocks.
     ParkingLimit& large_parking_limit() noexcept { return large_parking_limit_; }
+    const ParkingLimit& large_parking_limit() const noexcept { return large_parking_limit_; }
     pages::LargeBlocks& large_blocks() const noexcept { return large_blocks_; }
 
     /// Drops whole free pages between blocks in use; capacity stays as it is.

@@ -35,6 +35,7 @@ void Cache::begin(BucketSet& set, statistics::CounterSlot& slot) noexcept {
     may_park_large_bytes_.store(0, std::memory_order_relaxed);
     large_.forget();
     seen_operations_ = 0;
+    seen_large_operations_ = 0;
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         show(loaded[bucket], nullptr, nullptr, nullptr);
         sides_[bucket] = {};
@@ -206,10 +207,9 @@ bool Cache::parks(unsigned bucket, const void* block) noexcept {
                                    spare->blocks + spare->count;
 }
 
-void Cache::give_back_all() noexcept {
+void Cache::give_back_all(pages::Changes& changes) noexcept {
     const SlowCall call(*this);
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) give_back(bucket);
-    pages::Changes changes;
     empty_large(changes);
     set_->totals().let_go(std::exchange(credit_bytes_, 0));
 }
@@ -241,8 +241,9 @@ void Cache::abandon() noexcept {
     }
     const std::uint64_t large = counters->large.parked_bytes.exchange(0, std::memory_order_relaxed);
     set_->heap().note_kept_elsewhere(-static_cast<std::ptrdiff_t>(large));
-    lost += large;
     set_->totals().lost_bytes.fetch_add(lost, std::memory_order_relaxed);
+    set_->totals().lost_large_bytes.fetch_add(large, std::memory_order_relaxed);
+    lost += large;
     // Nor had it to have counted as held all that it had counted as taken.
     const std::uint64_t held = set_->totals().held_bytes.load(std::memory_order_relaxed);
     set_->totals().let_go(std::min(held, lost + std::exchange(credit_bytes_, 0)));

@@ -40,8 +40,8 @@ public:
 
     /// Whether a block of this bucket lies in one of its two magazines.
     bool parks(unsigned bucket, const void* block) noexcept;
-    /// Gives all blocks and magazines to the depots.
-    void give_back_all() noexcept;
+    /// Gives all blocks and magazines to the depots, and large blocks to the page heap.
+    void give_back_all(pages::Changes& changes) noexcept;
     /// Parks nothing any more, and what it held counts as lost: for a thread that a fork left
     /// behind.
     void abandon() noexcept;
@@ -71,7 +71,8 @@ public:
     /// Brings all blocks home.
     void take_back(pages::Changes& changes) noexcept;
     void end_claim() noexcept { lock_.end_claim(); }
-    /// Whether its thread has called nothing since this was asked last. Asked under that lock.
+    /// Whether its thread has called nothing since this was asked last; where it keeps large blocks,
+    /// nothing for large ones. Asked under that lock.
     bool was_idle() noexcept;
     /// What its magazines may hold, by their capacities.
     std::size_t may_park_bytes() const noexcept {
@@ -157,6 +158,7 @@ private:
     std::atomic<std::size_t> may_park_large_bytes_ = 0;
     LargeMagazine large_;
     std::uint64_t seen_operations_ = 0;  // under the registry's lock
+    std::uint64_t seen_large_operations_ = 0;
     // Bytes that the pool counts as held and this thread does not hold: taken ahead, so that not
     // every trip to a depot has to add to a word that all threads share.
     std::size_t credit_bytes_ = 0;

@@ -4,6 +4,7 @@
 
 #include "blocks/bucket_set.hpp"
 #include "blocks/cache.hpp"
+#include "blocks/thread_registry.hpp"
 
 namespace tensorpool::blocks {
 
@@ -18,7 +19,8 @@ pages::Span* Cache::take_large(pages::PageCount pages) noexcept {
 
 bool Cache::keep_large(pages::Span& span) noexcept {
     const SlowCall call(*this);
-    if (!make_large_room(span) || !set_->large_blocks().begin_wait(span)) return false;
+    if (!set_->large_blocks().may_wait(span) || !make_large_room(span)) return false;
+    set_->large_blocks().begin_wait(span);
     large_.put(span);
     count_large();
     return true;
@@ -31,6 +33,7 @@ bool Cache::make_large_room(const pages::Span& span) noexcept {
     const std::size_t needed = large_.bytes() + span.bytes();
     if (needed <= large_.room) [[likely]]
         return true;
+    if (!thread_registry().can_take_back()) return false;
     if (!set_->large_parking_limit().take(needed - large_.room)) return false;
     large_.room = needed;
     may_park_large_bytes_.store(needed, std::memory_order_relaxed);
@@ -58,15 +61,16 @@ std::size_t Cache::empty_large(pages::Changes& changes) noexcept {
     return bytes;
 }
 
+// Counted one by one: a fork amid this shows the child what is still here.
 std::size_t Cache::empty_large_before(std::uint32_t period, pages::Changes& changes) noexcept {
-    const std::size_t before = large_.bytes();
+    std::size_t bytes = 0;
     while (!large_.empty() && large_.oldest().period < period) {
-        set_->large_blocks().free_waiting(large_.take_oldest(), changes);
-    }
-    const std::size_t bytes = before - large_.bytes();
-    if (bytes != 0) {
+        pages::Span& span = large_.take_oldest();
+        const std::size_t gone = span.bytes();
         count_large();
-        set_->totals().let_go(bytes);
+        set_->totals().let_go(gone);
+        set_->large_blocks().free_waiting(span, changes);
+        bytes += gone;
     }
     return bytes;
 }

@@ -70,9 +70,11 @@ bool Cache::was_idle() noexcept {
         operations += counted.allocations.load(std::memory_order_relaxed) +
                       counted.deallocations.load(std::memory_order_relaxed);
     }
-    operations += counters->large.allocations.load(std::memory_order_relaxed) +
-                  counters->large.deallocations.load(std::memory_order_relaxed);
-    return std::exchange(seen_operations_, operations) == operations;
+    const std::uint64_t large = counters->large.allocations.load(std::memory_order_relaxed) +
+                                counters->large.deallocations.load(std::memory_order_relaxed);
+    const bool calls_small = std::exchange(seen_operations_, operations) != operations;
+    const bool calls_large = std::exchange(seen_large_operations_, large) != large;
+    return may_park_large_bytes() != 0 ? !calls_large : !calls_small && !calls_large;
 }
 
 }  // namespace tensorpool::blocks

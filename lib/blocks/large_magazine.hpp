@@ -8,7 +8,7 @@
 namespace tensorpool::blocks {
 
 /// The large blocks that one thread freed last and keeps for itself: up to 24 of at most 8 MiB. A
-/// hit costs no atomic operation. What may lie in those of all threads is bounded by a
+/// hit costs no atomic operation, but two where retention limits what is kept. What may lie in those of all threads is bounded by a
 /// ParkingLimit: `room` is what this one has of it. Not thread-safe: Cache's lock guards it.
 class LargeMagazine {
 public:

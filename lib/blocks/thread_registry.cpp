@@ -245,7 +245,8 @@ void ThreadRegistry::end_thread() noexcept {
     const std::lock_guard guard(mutex_);
     ThreadCaches& table = own_caches();
     take_caches(table, [this](Cache& cache) {
-        cache.give_back_all();
+        pages::Changes changes;  // told by the next call on the pool that has some
+        cache.give_back_all(changes);
         detach(cache);
     });
     free_table(table);

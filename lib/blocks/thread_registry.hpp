@@ -51,6 +51,9 @@ public:
     /// returns false. All do where the system has no fences of other threads. The caller holds no
     /// lock.
     bool take_back(BucketSet& set, TakeFrom from, pages::Changes& changes) noexcept;
+    /// Whether it can bring anything home at all: what one thread keeps is of no use to others
+    /// otherwise.
+    bool can_take_back() noexcept;
     /// Until no such call is under way.
     void wait_for_take_back() noexcept { const std::lock_guard guard(mutex_); }
 
@@ -83,7 +86,7 @@ private:
     void free_table(ThreadCaches& table) noexcept;
     bool has_fences() noexcept;
     static void choose(BucketSet& set, const Cache* own, TakeFrom from, CacheList& chosen) noexcept;
-    static bool take_back(CacheList& caches, pages::Changes& changes) noexcept;
+    bool take_back(CacheList& caches, pages::Changes& changes) noexcept;
     template <class Function>
     static void for_each_number(ThreadCaches& table, Function function) noexcept;
     template <class Function>
@@ -99,7 +102,9 @@ private:
     BucketSet* sets_ = nullptr;
     // Written before the first thread asks for it, so one that ends may read it without the mutex.
     platform::ExitHandler exit_handler_ = platform::no_exit_handler;
-    enum class Fences : std::uint8_t { unknown, none, ready } fences_ = Fences::unknown;
+    // Written under the mutex; read without it too, and then relaxed: either value is right.
+    enum class Fences : std::uint8_t { unknown, none, ready };
+    std::atomic<Fences> fences_ = Fences::unknown;
     // Read without the mutex too: who sees an old value finds it out under the mutex.
     std::atomic<bool> hidden_ = false;
     std::array<std::uint64_t, most_pools / 64 + 1> numbers_ = {};

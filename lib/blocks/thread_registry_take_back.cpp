@@ -22,11 +22,20 @@ void ThreadRegistry::prepare_fences_early() noexcept {
     (void)has_fences();
 }
 
+bool ThreadRegistry::can_take_back() noexcept {
+    const Fences known = fences_.load(std::memory_order_relaxed);
+    if (known != Fences::unknown) [[likely]]
+        return known == Fences::ready;
+    const std::lock_guard guard(mutex_);
+    return has_fences();
+}
+
 bool ThreadRegistry::has_fences() noexcept {
-    if (fences_ == Fences::unknown) {
-        fences_ = platform::prepare_fences() ? Fences::ready : Fences::none;
+    if (fences_.load(std::memory_order_relaxed) == Fences::unknown) {
+        fences_.store(platform::prepare_fences() ? Fences::ready : Fences::none,
+                      std::memory_order_relaxed);
     }
-    return fences_ == Fences::ready;
+    return fences_.load(std::memory_order_relaxed) == Fences::ready;
 }
 
 // Moves them out of the set's list, at whose end those are that were chosen longest ago.
@@ -48,12 +57,16 @@ void ThreadRegistry::choose(BucketSet& set, const Cache* own, TakeFrom from,
         }
     };
     move_if([&](Cache& cache) { return cache.was_idle() || from == TakeFrom::everyone; });
-    if (from == TakeFrom::enough) move_if([&](const Cache&) { return enough != 0; });
+    if (from == TakeFrom::enough) {
+        move_if([&](const Cache& cache) { return enough != 0 && cache.may_park_bytes() != 0; });
+    }
 }
 
 bool ThreadRegistry::take_back(CacheList& caches, pages::Changes& changes) noexcept {
     for (Cache& cache : caches) cache.claim();
     const bool are_claimed = platform::fence_all_threads();
+    // A sandbox may have taken them away.
+    if (!are_claimed) fences_.store(Fences::none, std::memory_order_relaxed);
     CacheList closed;
     for (auto next = caches.begin(); next != caches.end();) {
         Cache& cache = *next++;

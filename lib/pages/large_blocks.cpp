@@ -21,14 +21,17 @@ PageCount LargeBlocks::pages_of(std::size_t bytes) noexcept {
     return round_large(pages_for(bytes));
 }
 
+Span* LargeBlocks::take_cached(PageCount pages) noexcept {
+    Span* const span = cache_.take(pages);
+    if (span != nullptr) mark(*span, PageKind::large_in_use);
+    return span;
+}
+
 LargeBlocks::Taken LargeBlocks::allocate(std::size_t bytes, std::size_t alignment,
                                          SlowPath& path) noexcept {
     const PageCount pages = pages_of(bytes);
     if (alignment <= page_bytes) [[likely]] {
-        if (Span* const span = cache_.take(pages); span != nullptr) {
-            mark(*span, PageKind::large_in_use);
-            return {span, true};
-        }
+        if (Span* const span = take_cached(pages)) return {span, true};
     }
     if (pages > join_above_pages) empty_cache(path);
     PageRequest request = request_for(pages, alignment);
@@ -48,10 +51,7 @@ Span* LargeBlocks::allocate_tightly(std::size_t bytes, std::size_t alignment,
 }
 
 void LargeBlocks::free(Span& span, Changes& changes) noexcept {
-    const std::uint64_t kept = totals_.large_cached_bytes.load(std::memory_order_relaxed) +
-                               totals_.free_bytes.load(std::memory_order_relaxed);
-    if (round_large(span.pages) == span.pages &&
-        kept + span.bytes() <= heap_.options().retain.bytes) {
+    if (may_wait(span)) {
         span.period = heap_.period();
         span.clean = false;
         mark(span, PageKind::large_cached);
@@ -60,15 +60,15 @@ void LargeBlocks::free(Span& span, Changes& changes) noexcept {
     heap_.free(span, changes);
 }
 
-bool LargeBlocks::begin_wait(Span& span) noexcept {
-    if (round_large(span.pages) != span.pages || !heap_.may_keep_elsewhere(span.bytes())) {
-        return false;
-    }
+bool LargeBlocks::may_wait(const Span& span) const noexcept {
+    return round_large(span.pages) == span.pages && heap_.may_keep_elsewhere(span.bytes());
+}
+
+void LargeBlocks::begin_wait(Span& span) noexcept {
     heap_.note_kept_elsewhere(static_cast<std::ptrdiff_t>(span.bytes()));
     span.period = heap_.period();
     span.clean = false;
     mark(span, PageKind::large_cached);
-    return true;
 }
 
 void LargeBlocks::end_wait(Span& span) noexcept {
@@ -100,8 +100,13 @@ bool LargeBlocks::end_use(const void* p, PageEntry entry, std::size_t least_byte
 bool LargeBlocks::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     const PageCount pages = pages_of(bytes);
     if (heap_.extend(span, pages, path)) return true;
-    // What lies behind it may be in the cache, which smaller blocks leave as it is.
-    return pages > join_above_pages && empty_cache(path) != 0 && heap_.extend(span, pages, path);
+    return waits_behind(span) && empty_cache(path) != 0 && heap_.extend(span, pages, path);
+}
+
+bool LargeBlocks::waits_behind(const Span& span) const noexcept {
+    if (span.end_page() >= heap_.space().map().page_count()) return false;
+    const PageEntry entry = heap_.space().map().at(span.end_page());
+    return entry.kind() == PageKind::large_cached && entry.pool_number() == heap_.pool_number();
 }
 
 Span* LargeBlocks::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {

@@ -26,6 +26,8 @@ public:
     /// The pages that a block of so many bytes gets, where it is not allocated tightly.
     static PageCount pages_of(std::size_t bytes) noexcept;
     /// `alignment` in bytes, a power of two. Before the heap grows, the cache is emptied into it.
+    /// One that waits in the cache of all threads, or nullptr.
+    Span* take_cached(PageCount pages) noexcept;
     Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
     /// A block with no more pages than the bytes need: when a limit is near.
     Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
@@ -39,13 +41,17 @@ public:
     /// Makes a block long enough for `bytes`, which it is not yet, where it is. False, and it is as
     /// it was, where what lies behind it is in use or cannot be had.
     bool extend(Span& span, std::size_t bytes, SlowPath& path) noexcept;
+    /// Whether what lies behind the block is free and waits, here or with a thread: then it joins
+    /// what is free once it is given to the heap.
+    bool waits_behind(const Span& span) const noexcept;
     /// Moves the block's pages to where there is room for `bytes`, if that costs less than a copy.
     /// Returns what PageHeap::move does.
     Span* move(Span& span, std::size_t bytes, SlowPath& path) noexcept;
 
     // Blocks that wait in a thread's cache. They count as kept where retention limits that.
-    /// False, and it is still in use, where retention allows no more, or its size is no rounded one.
-    bool begin_wait(Span& span) noexcept;
+    /// Not where retention allows no more, nor of a size that is no rounded one.
+    bool may_wait(const Span& span) const noexcept;
+    void begin_wait(Span& span) noexcept;
     void end_wait(Span& span) noexcept;
     void free_waiting(Span& span, Changes& changes) noexcept;
 

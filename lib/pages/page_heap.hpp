@@ -110,13 +110,13 @@ public:
     std::size_t lent_bytes() const noexcept {
         return totals_.reserved_bytes.load(std::memory_order_relaxed);
     }
-    /// Free blocks that lie in depots, in bytes: they count as free where retention limits that.
+    /// Free blocks that lie in depots or with threads, in bytes: they count as free where retention limits that.
     void note_kept_elsewhere(std::ptrdiff_t bytes) noexcept {
         if (options_.retain.bytes == SIZE_MAX) [[likely]]
             return;
         kept_elsewhere_.fetch_add(static_cast<std::size_t>(bytes), std::memory_order_relaxed);
     }
-    /// Whether so many free bytes more may stay in depots.
+    /// Whether so many free bytes more may stay there, or in the large-block cache.
     bool may_keep_elsewhere(std::size_t bytes) const noexcept {
         return options_.retain.bytes == SIZE_MAX || kept_bytes() + bytes <= options_.retain.bytes;
     }

@@ -22,7 +22,7 @@ struct alignas(64) Span
     bool clean = false;
     /// Huge pages were asked for.
     bool huge = false;
-    /// Of a cached large block: the retention period in which it was freed.
+    /// Of a free large block that waits: the retention period in which it was freed.
     std::uint32_t period = 0;
     /// Of a large block: what was asked for; with checks 0 when it is not in use.
     /// Relaxed: its holder writes it, and whoever asks about any address may read it meanwhile.

@@ -32,8 +32,13 @@ bool Pool::wants_background_trimmer() const noexcept {
     if (options_.retain.background == BackgroundTrim::on) return true;
     // Relaxed: figures.
     const std::uint64_t held = record_->totals.held_bytes.load(std::memory_order_relaxed);
-    return capacity() > held && capacity() - held > most_free_without_thread &&
-           !platform::is_single_threaded();
+    std::uint64_t free = capacity() - std::min(capacity(), held);
+    // Large blocks that threads keep count as held.
+    if (free <= most_free_without_thread &&
+        free + buckets_.large_parking_limit().taken() > most_free_without_thread) {
+        free += slots_.statistics().large.parked_bytes;
+    }
+    return free > most_free_without_thread && !platform::is_single_threaded();
 }
 
 // Without any call in between, all that is free now was free all the time, wherever it lies.

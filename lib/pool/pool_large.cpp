@@ -40,8 +40,12 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
         if (Span* const span = cache->take_large(pages))
             return hand_out(cache, *span, bytes, Source::magazine);
     }
-    // Free runs join before one is split, where that costs nothing beside touching the block.
     if (cache != nullptr && pages > pages::LargeBlocks::join_above_pages) {
+        if (alignment <= pages::page_bytes) {
+            Span* const span = large_.take_cached(pages);
+            if (span != nullptr) return hand_out(cache, *span, bytes, Source::cache);
+        }
+        // Free runs join before one is split: that costs nothing beside touching the block.
         cache->give_back_large(path);
     }
     const std::size_t grown_before = path.grown;
@@ -53,7 +57,7 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
     pages::LargeBlocks::Taken taken = large_.allocate(bytes, alignment, path);
     path.may_grow = true;
     if (taken.span == nullptr) {
-        if (cache != nullptr) cache->give_back_all();
+        if (cache != nullptr) cache->give_back_all(path);
         buckets_.drain(blocks::Bucket::Magazines::keep, path);
         taken = large_.allocate(bytes, alignment, path);
     }
@@ -128,7 +132,8 @@ void* Pool::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     blocks::Cache* const own = blocks::thread_registry().attach(buckets_);
     if (!large_.extend(span, bytes, path)) {
         // What lies behind it may be in this thread's magazine.
-        const bool joined = own != nullptr && own->give_back_large(path) != 0;
+        const bool joined =
+            large_.waits_behind(span) && own != nullptr && own->give_back_large(path) != 0;
         if (!joined || !large_.extend(span, bytes, path)) return nullptr;
     }
     const std::size_t more = span.bytes() - before;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "blocks/thread_registry.hpp"
@@ -46,7 +47,7 @@ bool Pool::gather(Changes& changes) noexcept {
 
 bool Pool::empty_caches(Bucket::Magazines magazines, Changes& changes) noexcept {
     if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
-        cache->give_back_all();
+        cache->give_back_all(changes);
     }
     const bool all = blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
     buckets_.drain(magazines, changes);
@@ -62,11 +63,14 @@ bool Pool::keep_to_retention(Changes& changes) noexcept {
     if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
         unneeded += cache->give_back_unneeded_large(changes);
     }
-    if (unneeded != 0) heap_.give_back(unneeded, changes);
     // Periods of no length end at every look: then nothing large is parked.
     if (options_.retain.milliseconds != 0) {
+        const std::uint64_t before = record_->totals.free_bytes.load(std::memory_order_relaxed);
         blocks::thread_registry().take_back(buckets_, TakeFrom::idle, changes);
+        const std::uint64_t after = record_->totals.free_bytes.load(std::memory_order_relaxed);
+        unneeded += after - std::min(after, before);
     }
+    if (unneeded != 0) heap_.give_back(unneeded, changes);
     return true;
 }
 

@@ -188,7 +188,7 @@ TEST_F(BucketDepot, BlocksThatFindNoMagazineGoHome) {
     const std::size_t most_magazines = least_array_bytes / sizeof(Magazine) + 3;
     EXPECT_LE(pool_.parked_bytes(), 2 * magazine_room * 64U);
     EXPECT_LT(pool_.capacity_of(bucket_64), 2 * most_magazines * magazine_room * 64);
-    cache.give_back_all();
+    cache.give_back_all(testing::PoolParts::path());
     pool_.drain();
     EXPECT_EQ(pool_.capacity_of(bucket_64), 0U);
 }
@@ -259,7 +259,7 @@ TEST_F(BucketDepot, BlocksFreedWithoutMemoryForAMagazineGoStraightHome) {
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
     EXPECT_EQ(pool_.parked_bytes(), 0U);
     EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
-    cache.give_back_all();
+    cache.give_back_all(testing::PoolParts::path());
     EXPECT_EQ(pool_.held_bytes(), 0U);
 }
 

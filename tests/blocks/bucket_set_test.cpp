@@ -74,7 +74,7 @@ TEST(BucketSet, DrainBringsHomeWhatLiesInAllDepots) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         PoolParts::deallocate(cache, bucket, PoolParts::allocate(cache, bucket, 300));
     }
-    cache.give_back_all();
+    cache.give_back_all(testing::PoolParts::path());
     pool.drain();
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         EXPECT_EQ(pool.capacity_of(bucket), 0U) << bucket;
@@ -149,7 +149,7 @@ TEST_F(BucketSetThreads, EveryBlockHasOneHolderWhileThreadsExchangeAndTrim) {
     }
     Cache* const cache = thread_registry().attached(pool_.set);
     ASSERT_NE(cache, nullptr);
-    cache->give_back_all();
+    cache->give_back_all(testing::PoolParts::path());
     pool_.drain();
     EXPECT_EQ(violations_, 0U);
     EXPECT_EQ(pool_.in_use_bytes(), 0U);

@@ -96,7 +96,7 @@ TEST_F(CacheCounters, MissesAreAllocationsThatFoundBothMagazinesEmpty) {
 TEST_F(CacheCounters, DepotHitsAreMissesThatAnotherThreadsMagazineServed) {
     LooseCache other(pool_);
     PoolParts::deallocate(other, bucket_1k, pool_.allocate_direct(bucket_1k, 10));
-    other.give_back_all();
+    other.give_back_all(testing::PoolParts::path());
     PoolParts::allocate(cache_, bucket_1k, 10);
     EXPECT_EQ(cache_.counters->buckets[bucket_1k].misses, 1U);
     EXPECT_EQ(cache_.counters->buckets[bucket_1k].depot_hits, 1U);
@@ -141,7 +141,7 @@ TEST_F(CacheCounters, WhatIsHeldReturnsToZeroWithTheLastBlock) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         PoolParts::deallocate(cache_, bucket, PoolParts::allocate(cache_, bucket, 500));
     }
-    cache_.give_back_all();
+    cache_.give_back_all(testing::PoolParts::path());
     EXPECT_EQ(pool_.held_bytes(), 0U);
     EXPECT_EQ(pool_.parked_bytes(), 0U);
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
@@ -169,14 +169,14 @@ TEST_F(CacheCounters, CacheAbandonedInTheMiddleOfACallTakesWhatIsHeldNoLowerThan
 TEST_F(CacheCounters, ThreadThatTakesOverCountersGoesOnWithThem) {
     statistics::CounterSlot& slot = cache_.slot();
     PoolParts::deallocate(cache_, bucket_1k, PoolParts::allocate(cache_, bucket_1k, 100));
-    cache_.give_back_all();
+    cache_.give_back_all(testing::PoolParts::path());
     Cache next;
     next.begin(pool_.set, slot);
     void* const block = PoolParts::allocate(next, bucket_1k);
     EXPECT_EQ(pool_.sums().buckets[bucket_1k].allocations, 101U);
     EXPECT_EQ(pool_.sums().buckets[bucket_1k].in_use_bytes, 1024U);
     PoolParts::deallocate(next, bucket_1k, block);
-    next.give_back_all();
+    next.give_back_all(testing::PoolParts::path());
     EXPECT_EQ(pool_.parked_bytes(), 0U);
     EXPECT_EQ(pool_.held_bytes(), 0U);
 }

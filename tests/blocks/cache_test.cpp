@@ -118,7 +118,7 @@ TEST_P(CacheOfBucket, FindsTheBlocksOfBothMagazines) {
 TEST_P(CacheOfBucket, GivesAllBackOnRequest) {
     const std::vector<void*> blocks = PoolParts::allocate(cache_, bucket_, 3 * magazine_room);
     PoolParts::deallocate(cache_, bucket_, blocks);
-    cache_.give_back_all();
+    cache_.give_back_all(testing::PoolParts::path());
     EXPECT_EQ(pool_.parked_bytes(), 0U);
     EXPECT_EQ(pool_.held_bytes(), 0U);
     EXPECT_EQ(cache_.capacity(bucket_), 0U);
@@ -129,7 +129,7 @@ TEST_P(CacheOfBucket, GivesAllBackOnRequest) {
 
 TEST_P(CacheOfBucket, WorksOnAfterItGaveAllBack) {
     PoolParts::allocate(cache_, bucket_, 100);
-    cache_.give_back_all();
+    cache_.give_back_all(testing::PoolParts::path());
     EXPECT_EQ(PoolParts::allocate(cache_, bucket_, 100).size(), 100U);
     EXPECT_EQ(pool_.in_use_bytes(), 200 * detail::bucket_bytes(bucket_));
 }
@@ -195,7 +195,7 @@ TEST_F(CacheTest, MagazineThatHoldsMoreThanItsOwnCapacityIsEmptiedToTheLastBlock
     make_busy(other, bucket_1k);
     const std::vector<void*> blocks = pool_.allocate_direct(bucket_1k, 2 * magazine_room);
     PoolParts::deallocate(other, bucket_1k, blocks);
-    other.give_back_all();
+    other.give_back_all(testing::PoolParts::path());
     const std::size_t taken_before = pool_.sums().buckets[bucket_1k].capacity_bytes;
 
     PoolParts::allocate(cache_, bucket_1k);
@@ -211,10 +211,10 @@ TEST_F(CacheTest, MagazineOfABusierThreadAddsWhatOneHoldsToABucketAtMost) {
         LooseCache busy(pool_);
         make_busy(busy, bucket);
         const unsigned full = bucket_layouts[bucket].most_in_magazine;
-        busy.give_back_all();
+        busy.give_back_all(testing::PoolParts::path());
         pool_.set[bucket].drain(Bucket::Magazines::destroy, PoolParts::path());
         PoolParts::deallocate(busy, bucket, pool_.allocate_direct(bucket, full));
-        busy.give_back_all();
+        busy.give_back_all(testing::PoolParts::path());
     }
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         // A busier thread's magazine, and a first one of its own.

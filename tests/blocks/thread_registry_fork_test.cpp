@@ -65,7 +65,7 @@ TEST_F(Fork, ChildGoesOnWithItsOwnCacheAndBlocks) {
                   if (pool_.totals.lost_bytes != 0) return 3;
                   pool_.deallocate(bucket_1k, block);
                   use(1000);
-                  thread_registry().attached(pool_.set)->give_back_all();
+                  thread_registry().attached(pool_.set)->give_back_all(testing::PoolParts::path());
                   pool_.drain();
                   return pool_.held_bytes() == 0 && pool_.capacity_of(bucket_1k) == 0 ? 0 : 4;
               }),
@@ -183,7 +183,7 @@ private:
         std::vector<void*> blocks(500);
         for (void*& block : blocks) block = pool_.allocate(bucket_1k);
         for (void* const block : blocks) pool_.deallocate(bucket_1k, block);
-        thread_registry().attached(pool_.set)->give_back_all();
+        thread_registry().attached(pool_.set)->give_back_all(testing::PoolParts::path());
         pool_.drain();
     }
     void live_shortly() {
@@ -209,7 +209,7 @@ TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
                           }
                           use(1000);
                           use_another_pool();
-                          thread_registry().attached(pool_.set)->give_back_all();
+                          thread_registry().attached(pool_.set)->give_back_all(testing::PoolParts::path());
                           pool_.drain();
                           // Whatever a thread was about when the fork came, no figure fell below
                           // zero.

@@ -166,5 +166,24 @@ TEST_F(TakeBack, AmidCallsOfOthersGivesNoBlockToTwo) {
     }
 }
 
+// One that keeps large blocks is looked at by its calls for large ones.
+TEST(CacheIdle, ThreadThatOnlyUsesSmallBlocksIsIdleForItsLargeOnes) {
+    testing::PoolParts pool;
+    testing::LooseCache cache(pool);
+    pages::Span* const span =
+        pool.large.allocate(std::size_t{1} << 20, 64, testing::PoolParts::path()).span;
+    ASSERT_NE(span, nullptr);
+    (void)cache.was_idle();
+    testing::PoolParts::deallocate(cache, 4, testing::PoolParts::allocate(cache, 4));
+    EXPECT_FALSE(cache.was_idle());
+    if (!cache.keep_large(*span)) GTEST_SKIP() << "no fences here";
+    (void)cache.was_idle();
+    testing::PoolParts::deallocate(cache, 4, testing::PoolParts::allocate(cache, 4));
+    EXPECT_TRUE(cache.was_idle());
+    cache.counters->large.deallocations.fetch_add(1);
+    EXPECT_FALSE(cache.was_idle());
+    cache.give_back_all(testing::PoolParts::path());
+}
+
 }  // namespace
 }  // namespace tensorpool::blocks

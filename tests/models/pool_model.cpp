@@ -89,6 +89,17 @@ bool PoolModel::reallocate(std::size_t k, std::size_t new_bytes) {
         ++totals_.deallocations;
         return keep(moved, new_bytes, 0);
     }
+    if (new_bytes > block.usable && block.usable > detail::largest_block_bytes) {
+        // Whole pages may have been added to it: bytes of the same block.
+        const std::size_t usable = subject_.pool().usable_size(p);
+        if (!is_usable_size(usable, new_bytes, 0)) {
+            mismatch("%zu B gave a block of %zu, longer in its place", new_bytes, usable);
+        }
+        totals_.requested += new_bytes - block.usable;
+        totals_.allocated += usable - block.usable;
+        insert(p, {new_bytes, usable, 0, next_mark_++});
+        return true;
+    }
     // In place the size stays, of which half may be waste now; the call is not counted.
     const bool same_bucket = is_usable_size(block.usable, new_bytes, 0);
     if (!same_bucket && (new_bytes > block.usable || new_bytes < block.usable / 2)) {

@@ -11,6 +11,7 @@
 #include "blocks/large_magazine.hpp"
 #include "pool/check_levels.hpp"
 #include "support/child_process.hpp"
+#include "support/without_fences_linux.hpp"
 
 namespace tensorpool {
 namespace {
@@ -130,6 +131,56 @@ TEST(PoolLargeMagazinesOfThreads, AreNoReasonToRefuse) {
     thread.join();
 }
 
+// What no other thread can take back would be of no use to others.
+TEST(PoolLargeMagazinesOfThreads, ParkNothingOnceThreadsCannotBeFenced) {
+    EXPECT_TRUE(holds_in_child([] {
+        if (!testing::forbid_fences()) return false;
+        MemoryPool pool(PoolOptions{.max_capacity = 32 * mib});
+        std::barrier<> done(2);
+        std::barrier<> over(2);
+        std::thread thread([&] {
+            pool.deallocate(pool.allocate(1000), 1000);
+            done.arrive_and_wait();
+            over.arrive_and_wait();
+        });
+        done.arrive_and_wait();
+        pool.trim();  // finds out
+        pool.deallocate(pool.allocate(8 * mib), 8 * mib);
+        over.arrive_and_wait();
+        thread.join();
+        if (parked(pool) != 0) return false;
+        bool served = false;
+        std::thread([&] {
+            void* const block = pool.try_allocate(30 * mib);
+            served = block != nullptr;
+            pool.deallocate(block);
+        }).join();
+        return served;
+    }));
+}
+
+TEST(PoolLargeMagazinesOfThreads, BlocksOfOneSizeStayWithinWhatMayBeRetained) {
+    MemoryPool pool(PoolOptions{.retain = {.bytes = 512 * kib}});
+    std::vector<void*> blocks(4);
+    for (void*& block : blocks) block = pool.allocate(256 * kib);
+    for (void* const block : blocks) pool.deallocate(block, 256 * kib);
+    const PoolStatistics figures = pool.statistics();
+    EXPECT_LE(figures.parked_bytes + figures.cached_bytes + figures.free_bytes, 512 * kib);
+    const std::size_t capacity = pool.get_total_capacity();
+    EXPECT_EQ(pool.trim(), capacity) << "all that went is told";
+}
+
+TEST(PoolLargeMagazinesOfThreads, BlockOfAnotherThreadIsTakenBeforeOnesOwnAreGivenUp) {
+    MemoryPool pool;
+    void* const shared = pool.allocate(16 * mib);
+    void* const own = pool.allocate(mib);
+    pool.deallocate(shared, 16 * mib);  // too large to be parked
+    pool.deallocate(own, mib);
+    EXPECT_EQ(pool.allocate(16 * mib), shared);
+    EXPECT_EQ(parked(pool), mib);
+    pool.deallocate(shared, 16 * mib);
+}
+
 TEST(PoolLargeMagazinesOfThreads, NothingIsParkedBeyondWhatMayBeRetained) {
     MemoryPool pool(PoolOptions{.retain = {.bytes = 2 * mib}});
     for (const std::size_t bytes : {mib, 2 * mib, 4 * mib}) {
@@ -153,6 +204,9 @@ TEST(PoolLargeMagazinesOfThreads, ChildOfAForkCountsWhatOthersParkedAsLost) {
         const PoolStatistics figures = pool.statistics();
         void* const block = pool.allocate(mib);
         pool.deallocate(block, mib);
+        std::uint64_t placed = figures.in_use_bytes + figures.parked_bytes + figures.depot_bytes +
+                               figures.span_bytes + figures.cached_bytes + figures.free_bytes;
+        if (placed + figures.lost_bytes != figures.capacity_bytes) return false;
         return figures.large.parked_bytes == 0 && figures.lost_bytes == mib;
     }));
     over.arrive_and_wait();

@@ -36,6 +36,7 @@ struct alignas(64) PoolTotals {
     // lists, in use or parked, and what threads took ahead: never less than what is in use.
     alignas(64) Counter held_bytes;
     Counter peak_held_bytes;
+    Counter lost_large_bytes;  // of large blocks, as lost_bytes of small ones
 
     /// `bytes` more left the central lists.
     void hold(std::uint64_t bytes) noexcept {

@@ -95,6 +95,7 @@ PoolStatistics PoolSums::with(const PoolRecord& pool) const noexcept {
     fill_in(figures);
     add_parts(figures);
     add_places(figures, pool.totals);
+    figures.lost_bytes += read(pool.totals.lost_large_bytes);
     // Allocations are read later than frees, so while others work the sum may show more than there
     // ever was. What is held is never less than what is in use.
     figures.in_use_bytes = std::min(figures.in_use_bytes, figures.peak_in_use_bytes);
