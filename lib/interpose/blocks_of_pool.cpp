@@ -41,7 +41,7 @@ void* allocate_in_pool(std::size_t bytes) noexcept {
         return next_malloc(bytes);
     const unsigned bucket = detail::bucket_of(bytes);
     if (bucket < detail::bucket_count) {
-        void* const block = detail::thread_cache(GlobalPool::number).pop(bucket, bytes);
+        void* const block = detail::first_thread_cache().pop(bucket, bytes);
         if (block != nullptr) [[likely]]
             return block;
     }

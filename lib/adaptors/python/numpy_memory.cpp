@@ -52,7 +52,7 @@ void* allocate(void*, std::size_t bytes) noexcept {
     bytes = at_least_one(bytes);
     const unsigned bucket = detail::bucket_of(bytes);
     if (bucket < detail::bucket_count) {
-        void* const block = detail::thread_cache(detail::GlobalPool::number).pop(bucket, bytes);
+        void* const block = detail::first_thread_cache().pop(bucket, bytes);
         if (block != nullptr) [[likely]]
             return block;
     }
