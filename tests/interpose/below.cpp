@@ -24,7 +24,8 @@ std::size_t reserved() {
     return largest;
 }
 
-constexpr std::size_t gib = std::size_t{1} << 30;
+// The address space lends 64 MiB at first, of which a few are committed.
+constexpr std::size_t some = std::size_t{32} << 20;
 
 }  // namespace
 
@@ -36,10 +37,10 @@ int main() {
         for (int i = 0; i < 1000; ++i) many.emplace_back(60'000, 'x');
     }
     expect(!maps_have("memfd:tensorpool"), "no segment");
-    expect(reserved() < gib, "nothing reserved", reserved());
+    expect(reserved() < some, "nothing reserved", reserved());
     void* const p = hidden(std::malloc(65'536));
     expect(maps_have("memfd:tensorpool"), "a segment");
-    expect(reserved() > gib, "a reservation", reserved());
+    expect(reserved() > some, "a reservation", reserved());
     std::free(p);
     return failures == 0 ? 0 : 1;
 }
