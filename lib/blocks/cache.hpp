@@ -100,7 +100,7 @@ private:
         std::uint64_t seen = 0;      // operations at the last look for idle buckets
     };
 
-    /// A call of the thread itself: meanwhile no other takes back what lies here.
+    /// A call of the thread itself: no other takes back what lies here while it lives.
     class SlowCall {
     public:
         explicit SlowCall(Cache& cache) noexcept : cache_(cache) { cache.enter_slow_call(); }

@@ -25,7 +25,7 @@ AddressSpace::Moved AddressSpace::move(PageRun from, PageNumber to) noexcept {
         const PageNumber place = to + (pieces[i].first - from.first);
         const std::size_t bytes = pieces[i].count * page_bytes;
         char* const source = address_of(pieces[i].first);
-        moved_.remove({place, pieces[i].count});  // in either case it is made anew
+        moved_.remove({place, pieces[i].count});  // in either case it is another mapping
         if (platform::move_memory(address_of(place), source, bytes)) {
             moved_.remove(pieces[i]);
             moved_.add({place, pieces[i].count});

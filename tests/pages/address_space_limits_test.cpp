@@ -1,37 +1,22 @@
 // The window where the process may not have as much address space as it likes.
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <cstdlib>
-#include <fstream>
 
 #include "pages/address_space.hpp"
 #include "platform/platform.hpp"
+#include "support/address_space_limit_linux.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool::pages {
 namespace {
 
 using testing::holds_in_child;
+using testing::leave_address_space;
+using testing::leave_all_address_space;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
-
-/// Leaves this process so much address space beyond what it has. The hard limit stays.
-bool leave_address_space(std::size_t bytes) {
-    std::size_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    rlimit limit{};
-    if (getrlimit(RLIMIT_AS, &limit) != 0) return false;
-    limit.rlim_cur = pages * platform::page_bytes() + bytes;
-    return setrlimit(RLIMIT_AS, &limit) == 0;
-}
-bool leave_all_address_space() {
-    rlimit limit{};
-    if (getrlimit(RLIMIT_AS, &limit) != 0) return false;
-    limit.rlim_cur = limit.rlim_max;
-    return setrlimit(RLIMIT_AS, &limit) == 0;
-}
 
 /// Everything that was lent to the pool.
 void take_back_all(AddressSpace& space, unsigned pool_number) {

@@ -3,34 +3,24 @@
 #include <tensorpool/memory_pool.hpp>
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <vector>
 
 #include "platform/platform.hpp"
+#include "support/address_space_limit_linux.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool {
 namespace {
 
 using testing::holds_in_child;
+using testing::leave_address_space;
 
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
-
-/// Leaves this process so much address space beyond what it has.
-bool leave_address_space(std::size_t bytes) {
-    std::size_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    rlimit limit{};
-    if (getrlimit(RLIMIT_AS, &limit) != 0) return false;
-    limit.rlim_cur = pages * platform::page_bytes() + bytes;
-    return setrlimit(RLIMIT_AS, &limit) == 0;
-}
 
 /// Bytes in blocks of this size until one is refused. They are not freed.
 std::size_t fill(MemoryPool& pool, std::size_t bytes) {
