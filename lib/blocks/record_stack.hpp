@@ -18,6 +18,7 @@
 #define BOOST_DISABLE_ASSERTS
 #include <boost/lockfree/stack.hpp>
 #undef BOOST_DISABLE_ASSERTS
+#include <algorithm>
 #include <cstddef>
 #include <new>
 
@@ -39,7 +40,9 @@ struct RecordAllocator {
     RecordAllocator(const RecordAllocator<U>& other) noexcept : records(other.records) {}
 
     T* allocate(std::size_t count) {
-        void* const memory = records->allocate(count * sizeof(T), alignof(T));
+        // A free node is taken for one of two words that are exchanged at once, whatever T says.
+        constexpr std::size_t alignment = std::max(alignof(T), 2 * sizeof(void*));
+        void* const memory = records->allocate(count * sizeof(T), alignment);
         if (memory == nullptr) throw std::bad_alloc();
         return static_cast<T*>(memory);
     }
