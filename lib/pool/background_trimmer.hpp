@@ -39,7 +39,7 @@ public:
 
     /// One look at all pools, `now_ns` by the monotonic clock. Returns the nanoseconds after which
     /// the next one is due, or `platform::no_timeout` where nothing is left to give back before
-    /// somebody calls a pool.
+    /// a thread calls a pool.
     std::uint64_t look(std::uint64_t now_ns) noexcept;
 
     /// Asks to be told of forks.

@@ -30,7 +30,7 @@ struct RecorderHooks {
     std::atomic<const std::atomic<std::uint64_t>*> asked = nullptr;
     std::atomic<std::uint64_t> answered = 0;
 
-    /// What the background trimmer waits on: whoever asks wakes it, this process or another one.
+    /// What the background trimmer waits on. A request wakes it, of this process or another one.
     std::atomic<std::atomic<std::uint32_t>*> wake = nullptr;
 };
 
