@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <latch>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -181,12 +182,19 @@ TEST(BackgroundTrimmer, EndsInAChildThatItsCallbackForked) {
 
 TEST(BackgroundTrimmer, MayBeWhereTheProcessEnds) {
     EXPECT_EQ(exit_code_of_child([]() -> int {
+                  // The pool goes at the end of the process: no call may be under way then.
+                  static std::recursive_mutex using_pool;
                   PoolOptions ending = options(BackgroundTrim::on, 1);
                   ending.on_event = [](const PoolEvent& event) {
-                      if (event.kind == PoolEvent::Kind::give_back) std::exit(7);
+                      if (event.kind != PoolEvent::Kind::give_back) return;
+                      const std::lock_guard guard(using_pool);
+                      std::exit(7);
                   };
                   static MemoryPool pool(ending);
-                  use(pool);
+                  {
+                      const std::lock_guard guard(using_pool);
+                      use(pool);
+                  }
                   for (;;) ::pause();
               }),
               7);
