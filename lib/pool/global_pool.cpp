@@ -17,6 +17,7 @@ namespace {
 
 // Relaxed: set before other threads are there to see it.
 constinit std::atomic<bool> serves_malloc = false;
+constinit std::atomic<bool> serves_small_malloc = false;
 
 PoolOptions global_options() {
     PoolOptions options;
@@ -65,6 +66,7 @@ Pool* GlobalPool::set_up_under_lock() {
     const PoolOptions options = global_options();
     Pool* const pool = Pool::make(options, number);
     if (pool == nullptr) return nullptr;
+    if (serves_small_malloc.load(std::memory_order_relaxed)) pool->offer_finer_sizes();
     pages::SlowPath path;
     if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, path)) {
         platform::say(
@@ -76,7 +78,8 @@ Pool* GlobalPool::set_up_under_lock() {
     return pool;
 }
 
-void GlobalPool::serve_malloc() noexcept {
+void GlobalPool::serve_malloc(std::size_t least_bytes) noexcept {
+    serves_small_malloc.store(least_bytes < largest_block_bytes, std::memory_order_relaxed);
     serves_malloc.store(true, std::memory_order_relaxed);
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <tensorpool/memory_pool.hpp>
@@ -42,6 +44,10 @@ public:
         if (bytes > largest_block_bytes) return take_parked_pages(bytes);
         return checked() ? take_parked_block(bytes) : nullptr;
     }
+    /// From now on requests that want no more than `base::finer_alignment` get the finer sizes,
+    /// unless calls are checked or there is no place to count them. The pool has the numbers that
+    /// are set aside for it, and no other thread knows of it.
+    void offer_finer_sizes() noexcept;
     /// A block, or nullptr; then `path.refusal` says why, and nothing is counted but the failure.
     void* allocate(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                    FirstTouch first_touch = FirstTouch::by_caller) noexcept;
@@ -97,10 +103,16 @@ private:
 
     // pool.cpp
     void* try_once(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
-    void* allocate_block(unsigned bucket, std::size_t bytes, pages::SlowPath& path) noexcept;
+    void* allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t bytes,
+                         pages::SlowPath& path) noexcept;
+    void* allocate_finest(std::size_t bytes, pages::SlowPath& path) noexcept;
+    blocks::BucketSet& series(unsigned number) noexcept {
+        return number == 0 ? buckets_ : *finer_[number - 1];
+    }
     void tell_recorder_of_end(void* p) noexcept;
     void record_end(void* p) noexcept;
-    void free_block(unsigned bucket, void* p, pages::Changes& changes) noexcept;
+    void free_block(blocks::BucketSet& set, unsigned bucket, void* p,
+                    pages::Changes& changes) noexcept;
 
     // pool_large.cpp: blocks of whole pages
     void* allocate_large(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
@@ -174,6 +186,8 @@ private:
     pages::PageHeap heap_;
     pages::LargeBlocks large_;
     blocks::BucketSet buckets_;
+    // For malloc, all or none.
+    std::array<std::optional<blocks::BucketSet>, base::series_count - 1> finer_;
 
     ListedPool listed_;
     // What the last look in the background found. Of the thread that looks.

@@ -26,9 +26,22 @@ public:
         return offset < bytes_.load(std::memory_order_relaxed);
     }
 
-    /// From one thread at a time, with the same `begin` and no fewer bytes each time.
-    void set(std::uintptr_t begin, std::size_t bytes) noexcept {
+    /// What the page map says of the page of `p`, which lies in it; 0 where that is nothing.
+    std::uint64_t page_word(const void* p) const noexcept {
+        const Word* const words = words_.load(std::memory_order_relaxed);
+        if (words == nullptr) return 0;
+        const std::uintptr_t offset =
+            reinterpret_cast<std::uintptr_t>(p) - begin_.load(std::memory_order_relaxed);
+        return words[offset / bytes_per_word].load(std::memory_order_acquire);
+    }
+
+    using Word = std::atomic<std::uint64_t>;
+    static constexpr std::size_t bytes_per_word = 4096;
+
+    /// From one thread at a time, with the same `begin` and `words` and no fewer bytes each time.
+    void set(std::uintptr_t begin, std::size_t bytes, const Word* words) noexcept {
         begin_.store(begin, std::memory_order_relaxed);
+        words_.store(words, std::memory_order_relaxed);
         bytes_.store(bytes, std::memory_order_relaxed);
     }
 
@@ -37,6 +50,7 @@ private:
     // of bytes that a program may reserve, the range holds none of them.
     std::atomic<std::uintptr_t> begin_ = std::uintptr_t{1} << (sizeof(std::uintptr_t) * 8 - 1);
     std::atomic<std::size_t> bytes_ = 0;
+    std::atomic<const Word*> words_ = nullptr;
 };
 
 /// Where the memory of all pools of the process lies; empty before the first of them needs it. What
