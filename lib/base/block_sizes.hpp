@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include <tensorpool/detail/buckets.hpp>
 
@@ -16,8 +18,8 @@ inline constexpr std::size_t finer_alignment = 16;
 
 /// Which size: its series, and its number there.
 struct BlockSize {
-    unsigned series = 0;
-    unsigned bucket = 0;
+    std::uint8_t series = 0;
+    std::uint8_t bucket = 0;
 };
 
 constexpr std::size_t block_bytes(unsigned series, unsigned bucket) noexcept {
@@ -33,17 +35,34 @@ constexpr unsigned row_of(unsigned series, unsigned bucket) noexcept {
     return bucket == detail::bucket_count - 1 ? 0 : bucket + 1;
 }
 
+/// The smallest that holds `bytes`, 1 to 64 KiB, by computing: from above one power of two up to the
+/// next there are four steps.
+constexpr BlockSize compute_finest_size(std::size_t bytes) noexcept {
+    const auto size = [](std::size_t quarters, std::size_t bucket, std::size_t bucket_of_next) {
+        return BlockSize{static_cast<std::uint8_t>(quarters % series_count),
+                         static_cast<std::uint8_t>(quarters == series_count ? bucket_of_next
+                                                                            : bucket)};
+    };
+    if (bytes <= detail::smallest_block_bytes) {
+        return size((bytes + finer_alignment - 1) / finer_alignment, detail::bucket_count - 1, 0);
+    }
+    const unsigned below = detail::bucket_of(bytes) - 1;
+    return size(((bytes - 1) >> (below + 4)) - (series_count - 1), below, below + 1);
+}
+
+inline constexpr std::size_t most_bytes_in_table = 1024;
+inline constexpr auto table_of_finest_sizes = [] {
+    std::array<BlockSize, most_bytes_in_table / finer_alignment + 1> table;
+    for (std::size_t i = 1; i < table.size(); ++i) {
+        table[i] = compute_finest_size(i * finer_alignment);
+    }
+    return table;
+}();
+
 /// The smallest that holds `bytes`, 1 to 64 KiB.
 constexpr BlockSize finest_size(std::size_t bytes) noexcept {
-    if (bytes <= detail::smallest_block_bytes) {
-        const auto quarters = static_cast<unsigned>((bytes + finer_alignment - 1) / finer_alignment);
-        return {quarters % series_count, quarters == series_count ? 0 : detail::bucket_count - 1};
-    }
-    // From above one power of two up to the next: four steps.
-    const unsigned below = detail::bucket_of(bytes) - 1;
-    const auto quarters =
-        static_cast<unsigned>(((bytes - 1) >> (below + 4)) - (series_count - 1));
-    return {quarters % series_count, below + quarters / series_count};
+    if (bytes > most_bytes_in_table) return compute_finest_size(bytes);
+    return table_of_finest_sizes[(bytes + finer_alignment - 1) / finer_alignment];
 }
 
 namespace laws {

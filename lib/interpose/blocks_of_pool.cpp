@@ -22,20 +22,7 @@ void* out_of_memory() noexcept {
     return nullptr;
 }
 
-/// The calling thread's of the global pool: those of its series have the numbers behind its own.
-detail::ThreadCache& thread_cache(unsigned series) noexcept {
-    return *detail::thread_table->first.caches[GlobalPool::number + series].load(
-        std::memory_order_relaxed);
-}
-
 // What the pool cannot serve the next allocator may, unless the user wanted no more.
-
-[[gnu::noinline]] void* allocate_slowly(std::size_t bytes) noexcept {
-    const Visit visit;
-    const auto [block, is_limited] = GlobalPool::try_allocate(bytes, base::finer_alignment);
-    if (block != nullptr) return block;
-    return is_limited ? out_of_memory() : next_malloc(bytes);
-}
 
 void* next_aligned(std::size_t bytes, std::size_t alignment) noexcept {
     void* block = nullptr;
@@ -44,25 +31,15 @@ void* next_aligned(std::size_t bytes, std::size_t alignment) noexcept {
     return error == 0 ? block : nullptr;
 }
 
-[[gnu::noinline]] void free_slowly(void* p) noexcept {
-    if (is_inside_pool()) [[unlikely]]
-        return is_of_pool(p) ? free_when_outside(p) : next_free(p);
-    const Visit visit;
-    if (!GlobalPool::deallocate(p)) next_free(p);
-}
-
 }  // namespace
 
-void* allocate_in_pool(std::size_t bytes) noexcept {
+void* allocate_slowly(std::size_t bytes) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return next_malloc(bytes);
-    if (bytes <= detail::largest_block_bytes) {
-        const base::BlockSize size = base::finest_size(bytes);
-        void* const block = thread_cache(size.series).pop(size.bucket, bytes);
-        if (block != nullptr) [[likely]]
-            return block;
-    }
-    return allocate_slowly(bytes);
+    const Visit visit;
+    const auto [block, is_limited] = GlobalPool::try_allocate(bytes, base::finer_alignment);
+    if (block != nullptr) return block;
+    return is_limited ? out_of_memory() : next_malloc(bytes);
 }
 
 void* allocate_zeroed_in_pool(std::size_t bytes) noexcept {
@@ -94,12 +71,11 @@ void* lengthen_in_pool(void* p, std::size_t bytes) noexcept {
     return GlobalPool::lengthen(p, bytes);
 }
 
-void free_in_pool(void* p) noexcept {
-    const pages::PageEntry entry(detail::pool_addresses.page_word(p));
-    const bool may_be_pushed = entry.pool_number() == GlobalPool::number && entry.is_bucket() &&
-                               base::is_aligned(p, base::finer_alignment) && !is_inside_pool();
-    if (!may_be_pushed || !thread_cache(entry.series()).push(entry.bucket(), p)) [[unlikely]]
-        free_slowly(p);
+void free_slowly(void* p) noexcept {
+    if (is_inside_pool()) [[unlikely]]
+        return is_of_pool(p) ? free_when_outside(p) : next_free(p);
+    const Visit visit;
+    if (!GlobalPool::deallocate(p)) next_free(p);
 }
 
 }  // namespace tensorpool::interpose
