@@ -156,6 +156,7 @@ unsigned Pool::table_number() const noexcept {
 void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
                      FirstTouch first_touch) noexcept {
     if (bytes == 0) return nullptr;
+    if (!finer_.back()) alignment = std::max(alignment, smallest_block_bytes);
     statistics::look_for_recorder();
     void* block = nullptr;
     if (bytes > options_.max_allocation) {
@@ -196,7 +197,7 @@ void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment, FirstTou
 void* Pool::try_once(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
     const unsigned bucket = bucket_for(bytes, alignment);
     if (bucket == bucket_count) return allocate_large(bytes, alignment, path);
-    if (alignment <= base::finer_alignment && finer_.back()) return allocate_finest(bytes, path);
+    if (alignment <= base::finer_alignment) return allocate_finest(bytes, path);
     void* const block = allocate_block(buckets_, bucket, bytes, path);
     if (block != nullptr && checked()) buckets_[bucket].begin_use(block, bytes);
     return block;
