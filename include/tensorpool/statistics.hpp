@@ -61,7 +61,8 @@ struct PoolStatistics {
     std::uint64_t limit_bytes = 0;     ///< max_capacity; 0 means none
     /// The most bytes in use at once. What thread caches park is counted as in use: the figure is
     /// never below any `in_use_bytes` that a snapshot showed, and above the true peak by at most
-    /// 8 MiB for each thread that used the pool at that time.
+    /// 8 MiB for each thread that used the pool at that time, 32 MiB where it serves small requests
+    /// of `malloc`.
     std::uint64_t peak_in_use_bytes = 0;
     std::uint64_t peak_capacity_bytes = 0;
     std::uint64_t peak_reserved_bytes = 0;

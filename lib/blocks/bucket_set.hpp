@@ -36,10 +36,15 @@ public:
     }
     unsigned series() const noexcept { return sources_.series; }
     bool is_first() const noexcept { return series() == 0; }
-    /// Calls `function` with each series of the pool, from any of them; with the first at last.
+    /// Calls `function`, which may end it, with each series of the pool, from any of them; with the
+    /// first at last.
     template <class Function>
     void for_each_series(Function function) noexcept {
-        for (BucketSet* set = first_.finest_; set != nullptr; set = set->coarser_) function(*set);
+        for (BucketSet* set = first_.finest_; set != nullptr;) {
+            BucketSet* const next = set->coarser_;
+            function(*set);
+            set = next;
+        }
     }
 
     /// One block without a cache: straight from the spans. nullptr when refused.

@@ -64,9 +64,10 @@ Pool* GlobalPool::set_up_under_lock() {
     const std::lock_guard guard(blocks::thread_registry().set_up_mutex());
     if (Pool* const pool = global_pool.pool.pool_if_set_up()) return pool;
     const PoolOptions options = global_options();
-    Pool* const pool = Pool::make(options, number);
+    const bool is_fine = serves_small_malloc.load(std::memory_order_relaxed);
+    Pool* const pool =
+        Pool::make(options, number, is_fine ? Pool::Sizes::finer : Pool::Sizes::of_buckets);
     if (pool == nullptr) return nullptr;
-    if (serves_small_malloc.load(std::memory_order_relaxed)) pool->offer_finer_sizes();
     pages::SlowPath path;
     if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, path)) {
         platform::say(

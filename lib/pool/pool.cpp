@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <thread>
 #include <utility>
@@ -86,7 +87,7 @@ Pool* Pool::make(const PoolOptions& options) {
     }
 }
 
-Pool* Pool::make(const PoolOptions& given, unsigned number) {
+Pool* Pool::make(const PoolOptions& given, unsigned number, Sizes sizes) {
     PoolOptions options = with_short_name(given);
     statistics::OwnedRecord<statistics::PoolRecord> record(
         options.name, [limit = options.max_capacity](statistics::PoolRecord& made) {
@@ -97,7 +98,7 @@ Pool* Pool::make(const PoolOptions& given, unsigned number) {
     void* const memory = platform::map(bytes, platform::page_bytes());
     if (memory == nullptr) return nullptr;
     try {
-        return new (memory) Pool(std::move(options), number, std::move(record));
+        return new (memory) Pool(std::move(options), number, sizes, std::move(record));
     } catch (...) {
         platform::unmap(memory, bytes);
         throw;
@@ -113,7 +114,7 @@ void Pool::destroy(Pool& pool) noexcept {
     blocks::thread_registry().give_back_number(number);
 }
 
-Pool::Pool(PoolOptions&& options, unsigned number,
+Pool::Pool(PoolOptions&& options, unsigned number, Sizes sizes,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : options_(std::move(options)),
       record_(std::move(record)),
@@ -124,6 +125,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
                slots_, record_->totals) {
     records_.count_in(record_->totals.record_bytes);
     blocks::thread_registry().enter(buckets_);
+    if (sizes == Sizes::finer) offer_finer_sizes();
     statistics::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();
     pool_list().enter(*this);
@@ -131,8 +133,10 @@ Pool::Pool(PoolOptions&& options, unsigned number,
 
 Pool::~Pool() {
     statistics::snapshot_sources().leave(*this);
-    buckets_.for_each_series(
-        [](blocks::BucketSet& set) { blocks::thread_registry().leave(set); });
+    buckets_.for_each_series([](blocks::BucketSet& set) {
+        blocks::thread_registry().leave(set);
+        if (!set.is_first()) std::destroy_at(&set);
+    });
 }
 
 void Pool::offer_finer_sizes() noexcept {
@@ -140,8 +144,13 @@ void Pool::offer_finer_sizes() noexcept {
     for (unsigned series = 1; series != base::series_count; ++series) {
         if (!slots_.add_shared(series)) return;
     }
+    constexpr std::size_t bytes = (base::series_count - 1) * sizeof(blocks::BucketSet);
+    void* const memory = records_.allocate(bytes, alignof(blocks::BucketSet));
+    if (memory == nullptr) return;
+    finer_ = static_cast<blocks::BucketSet*>(memory);
     for (unsigned series = 1; series != base::series_count; ++series) {
-        blocks::thread_registry().enter(finer_[series - 1].emplace(buckets_, series));
+        blocks::thread_registry().enter(
+            *new (finer_ + series - 1) blocks::BucketSet(buckets_, series));
     }
 }
 
@@ -156,7 +165,7 @@ unsigned Pool::table_number() const noexcept {
 void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
                      FirstTouch first_touch) noexcept {
     if (bytes == 0) return nullptr;
-    if (!finer_.back()) alignment = std::max(alignment, smallest_block_bytes);
+    if (!has_finer_sizes()) alignment = std::max(alignment, smallest_block_bytes);
     statistics::look_for_recorder();
     void* block = nullptr;
     if (bytes > options_.max_allocation) {
