@@ -13,9 +13,11 @@
 
 namespace tensorpool {
 
-/// One bucket. Totals run since the pool was made.
+/// One bucket. Totals run since the pool was made. Where the pool serves small requests of `malloc`
+/// (`tensorpool run --interpose-min`), blocks of finer sizes, 16 to 57,344 bytes, count in the bucket
+/// that would have served the request, with their own bytes.
 struct BucketStatistics {
-    std::uint64_t block_bytes;      ///< size of a block
+    std::uint64_t block_bytes;      ///< size of a block, the largest that counts here
     std::uint64_t in_use_bytes;     ///< of blocks that callers hold
     std::uint64_t parked_bytes;     ///< free, in the magazines of threads
     std::uint64_t capacity_bytes;   ///< of the spans that the bucket holds
@@ -59,7 +61,8 @@ struct PoolStatistics {
     std::uint64_t limit_bytes = 0;     ///< max_capacity; 0 means none
     /// The most bytes in use at once. What thread caches park is counted as in use: the figure is
     /// never below any `in_use_bytes` that a snapshot showed, and above the true peak by at most
-    /// 8 MiB for each thread that used the pool at that time.
+    /// 8 MiB for each thread that used the pool at that time, 32 MiB where it serves small requests
+    /// of `malloc`.
     std::uint64_t peak_in_use_bytes = 0;
     std::uint64_t peak_capacity_bytes = 0;
     std::uint64_t peak_reserved_bytes = 0;

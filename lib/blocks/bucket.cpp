@@ -34,8 +34,10 @@ bool is_set(const Span& span, unsigned index) noexcept {
 
 Bucket::Bucket(unsigned number, const BucketSources& sources) noexcept
     : number_(number),
-      layout_(bucket_layouts[number]),
       sources_(sources),
+      layout_(series_layouts[sources.series][number]),
+      block_bytes_(base::block_bytes(sources.series, number)),
+      kind_(pages::kind_of_bucket(number, sources.series)),
       fullness_per_block_((fullness_lists << fullness_shift) / (layout_.blocks + 1)) {}
 
 Bucket::~Bucket() {
@@ -55,7 +57,7 @@ unsigned Bucket::take(void** blocks, unsigned most, SlowPath& path) noexcept {
         if (span->home != 0 || span->carved != span->blocks) list(*span);
     }
     std::reverse(blocks, blocks + count);
-    detail::add(sources_.totals.bucket_out_blocks[number_], count);
+    add_out(count);
     return count;
 }
 
@@ -63,7 +65,7 @@ std::size_t Bucket::bring_home(void* const* blocks, unsigned count, Changes& cha
     pages::SpanList all_home;
     {
         const std::lock_guard guard(mutex_);
-        detail::add(sources_.totals.bucket_out_blocks[number_], std::uint64_t{0} - count);
+        add_out(-static_cast<std::ptrdiff_t>(count));
         for (unsigned i = 0; i < count; ++i) {
             Span& span = span_of(blocks[i]);
             const unsigned index = index_in(span, blocks[i]);
@@ -137,7 +139,7 @@ Bucket::Finding Bucket::find(const void* p) noexcept {
     // A span that is all home may be on its way to the page heap, where its record may end.
     const std::lock_guard heap_guard(sources_.heap);
     const PageEntry entry = sources_.heap.space().map().at(p);
-    if (entry.bucket() != number_ || entry.pool_number() != sources_.heap.pool_number()) return {};
+    if (!is_ours(entry)) return {};
     const Span& span = *entry.span();
     const unsigned index = index_in(span, p);
     if (index >= span.carved) return {};
@@ -168,7 +170,7 @@ Span* Bucket::span_with_room(SlowPath& path) noexcept {
 Span* Bucket::new_span(PageCount pages, SlowPath& path) noexcept {
     const pages::PageRequest request{
         .pages = pages,
-        .kind = pages::kind_of_bucket(number_),
+        .kind = kind_,
         .huge = capacity() >= grown_bucket_bytes &&
                 sources_.heap.options().huge_pages != HugePages::never};
     Span* const span = sources_.heap.allocate(request, path);
@@ -232,7 +234,7 @@ unsigned Bucket::carve(Span& span, void** blocks, unsigned most) noexcept {
 // A sized free skips validation; the pointer is validated here at the latest.
 Span& Bucket::span_of(void* block) noexcept {
     const PageEntry entry = sources_.heap.space().map().at(block);
-    if (entry.bucket() == number_ && entry.pool_number() == sources_.heap.pool_number()) {
+    if (is_ours(entry)) {
         Span& span = *entry.span();
         const unsigned index = index_in(span, block);
         if (index < span.carved && block_at(span, index) == block) return span;
@@ -252,12 +254,18 @@ void* Bucket::block_at(const Span& span, unsigned index) const noexcept {
     return sources_.heap.space().address_of(span.first_page) + index * layout_.stride;
 }
 
-std::size_t Bucket::capacity() const noexcept {
-    return sources_.totals.bucket_capacity_bytes[number_].load(std::memory_order_relaxed);
+// Buckets of several series count in one row of the totals, each under its own lock.
+void Bucket::add_capacity(std::ptrdiff_t bytes) noexcept {
+    const auto more = static_cast<std::uint64_t>(bytes);
+    capacity_.store(capacity() + more, std::memory_order_relaxed);
+    sources_.totals.bucket_capacity_bytes[row()].fetch_add(more, std::memory_order_relaxed);
 }
 
-void Bucket::add_capacity(std::ptrdiff_t bytes) noexcept {
-    detail::add(sources_.totals.bucket_capacity_bytes[number_], static_cast<std::uint64_t>(bytes));
+void Bucket::add_out(std::ptrdiff_t blocks) noexcept {
+    const auto more = static_cast<std::uint64_t>(blocks);
+    out_.store(out_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+    sources_.totals.bucket_out_bytes[row()].fetch_add(more * block_bytes_,
+                                                      std::memory_order_relaxed);
 }
 
 }  // namespace tensorpool::blocks

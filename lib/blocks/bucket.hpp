@@ -25,6 +25,7 @@ struct BucketSources {
     MagazineStore& magazines;
     statistics::PoolTotals& totals;
     States states;
+    unsigned series = 0;  // of block sizes
 };
 
 /// One size class of one pool: the spans its blocks are cut from, and the depot of magazines that
@@ -117,8 +118,10 @@ public:
     void drain(Magazines magazines, pages::Changes& changes) noexcept;
 
     const BucketLayout& layout() const noexcept { return layout_; }
-    std::size_t block_bytes() const noexcept { return detail::bucket_bytes(number_); }
+    std::size_t block_bytes() const noexcept { return block_bytes_; }
     unsigned number() const noexcept { return number_; }
+    /// Whose row of the statistics it counts in.
+    unsigned row() const noexcept { return base::row_of(sources_.series, number_); }
 
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
@@ -138,8 +141,12 @@ private:
     inline std::size_t requested_bytes_of(std::uint16_t wide_state) const noexcept;
     bool give_states(pages::Span& span) noexcept;
     void keep_states(pages::BlockStates* states) noexcept;
-    std::size_t capacity() const noexcept;
+    bool is_ours(pages::PageEntry entry) const noexcept {
+        return entry.kind() == kind_ && entry.pool_number() == sources_.heap.pool_number();
+    }
+    std::size_t capacity() const noexcept { return capacity_.load(std::memory_order_relaxed); }
     void add_capacity(std::ptrdiff_t bytes) noexcept;
+    void add_out(std::ptrdiff_t blocks) noexcept;
     Depot* depot_for_giving() noexcept;
     void note_kept(std::ptrdiff_t blocks) noexcept {
         sources_.heap.note_kept_elsewhere(blocks * static_cast<std::ptrdiff_t>(block_bytes()));
@@ -147,8 +154,13 @@ private:
     Magazine* make_magazine(MayMake may_make) noexcept;
 
     const unsigned number_;
-    const BucketLayout& layout_;
     const BucketSources& sources_;
+    const BucketLayout& layout_;
+    const std::size_t block_bytes_;
+    const pages::PageKind kind_;
+    // Written under mutex_, read without it: figures.
+    std::atomic<std::size_t> capacity_ = 0;  // bytes of its spans
+    std::atomic<std::size_t> out_ = 0;       // blocks that are not home
     std::mutex mutex_;
     // Below: under mutex_.
     // Spans with room, by how many of their blocks are out. The fullest serve first, so that the

@@ -18,8 +18,7 @@ constexpr std::size_t least_idle_bytes = std::size_t{2} << 20;
 }  // namespace
 
 bool Bucket::may_keep(unsigned blocks) const noexcept {
-    const std::size_t out =
-        block_bytes() * sources_.totals.bucket_out_blocks[number_].load(std::memory_order_relaxed);
+    const std::size_t out = block_bytes() * out_.load(std::memory_order_relaxed);
     return capacity() <= 2 * out + least_idle_bytes &&
            sources_.heap.may_keep_elsewhere(blocks * block_bytes());
 }

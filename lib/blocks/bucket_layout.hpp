@@ -7,6 +7,7 @@
 #include <tensorpool/detail/buckets.hpp>
 
 #include "base/alignment.hpp"
+#include "base/block_sizes.hpp"
 #include "pages/span.hpp"
 
 namespace tensorpool::blocks {
@@ -41,12 +42,15 @@ constexpr unsigned blocks_in(std::size_t bytes, std::size_t stride) noexcept {
 }
 
 /// The smallest span of 64 KiB or more that holds eight blocks or more and leaves no more than a
-/// fiftieth over.
-consteval BucketLayout layout_of(unsigned bucket) {
-    const std::size_t bytes = detail::bucket_bytes(bucket);
+/// fiftieth over; less of blocks so small that it would hold more than a span can tell apart.
+consteval BucketLayout layout_of(unsigned series, unsigned bucket) {
+    const std::size_t bytes = base::block_bytes(series, bucket);
     BucketLayout layout;
     layout.stride = bytes >= spaced_from_bytes ? bytes + cache_line_bytes : bytes;
     std::size_t span = std::size_t{64} << 10;
+    if (blocks_in(span, layout.stride) > pages::Span::most_blocks) {
+        span = base::align_down(pages::Span::most_blocks * layout.stride, pages::page_bytes);
+    }
     const auto left_over = [&] { return span - blocks_in(span, layout.stride) * layout.stride; };
     while (blocks_in(span, layout.stride) < 8 || left_over() * 50 > span) span += pages::page_bytes;
     layout.pages = static_cast<pages::PageCount>(span / pages::page_bytes);
@@ -60,22 +64,29 @@ consteval BucketLayout layout_of(unsigned bucket) {
     return layout;
 }
 
-consteval std::array<BucketLayout, detail::bucket_count> all_layouts() {
-    std::array<BucketLayout, detail::bucket_count> layouts = {};
-    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        layouts[bucket] = layout_of(bucket);
+using SeriesLayouts = std::array<BucketLayout, detail::bucket_count>;
+
+consteval std::array<SeriesLayouts, base::series_count> all_layouts() {
+    std::array<SeriesLayouts, base::series_count> layouts = {};
+    for (unsigned series = 0; series < base::series_count; ++series) {
+        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+            layouts[series][bucket] = layout_of(series, bucket);
+        }
     }
     return layouts;
 }
 
-inline constexpr auto bucket_layouts = all_layouts();
+inline constexpr auto series_layouts = all_layouts();
+/// Of the powers of two.
+inline constexpr const SeriesLayouts& bucket_layouts = series_layouts[0];
 
 namespace laws {
-consteval bool layouts_keep_blocks_apart_and_aligned() {
+consteval bool layouts_keep_blocks_apart_and_aligned(unsigned series) {
+    const std::size_t alignment = series == 0 ? cache_line_bytes : base::finer_alignment;
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        const BucketLayout& layout = bucket_layouts[bucket];
-        if (layout.stride < detail::bucket_bytes(bucket)) return false;
-        if (layout.stride % cache_line_bytes != 0) return false;
+        const BucketLayout& layout = series_layouts[series][bucket];
+        if (layout.stride < base::block_bytes(series, bucket)) return false;
+        if (layout.stride % alignment != 0) return false;
         if (layout.blocks * layout.stride > layout.pages * pages::page_bytes) return false;
         if (layout.blocks > pages::Span::most_blocks) return false;
         if (layout.first_refill > layout.most_in_magazine) return false;
@@ -85,7 +96,10 @@ consteval bool layouts_keep_blocks_apart_and_aligned() {
     }
     return true;
 }
-static_assert(layouts_keep_blocks_apart_and_aligned());
+static_assert(layouts_keep_blocks_apart_and_aligned(0));
+static_assert(layouts_keep_blocks_apart_and_aligned(1));
+static_assert(layouts_keep_blocks_apart_and_aligned(2));
+static_assert(layouts_keep_blocks_apart_and_aligned(3));
 }  // namespace laws
 
 }  // namespace tensorpool::blocks

@@ -3,25 +3,43 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
 
 namespace tensorpool::blocks {
 
 BucketSet::BucketSet(const char* name, States states, pages::PageHeap& heap,
                      pages::LargeBlocks& large, pages::RecordArena& records,
                      statistics::CounterSlots& slots, statistics::PoolTotals& totals) noexcept
-    :  // Beyond the tables' room a pool works without caches.
+    : first_(*this),
+      // Beyond the tables' room a pool works without caches.
       may_cache_(heap.pool_number() < detail::cached_pool_count),
       slots_(slots),
       large_blocks_(large),
       sources_{name, heap, records, magazines_, totals, states} {
-    magazines_.count_in(totals.record_bytes);
-    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        new (&buckets_[bucket]) Bucket(bucket, sources_);
-    }
+    make_buckets();
+}
+
+BucketSet::BucketSet(BucketSet& first, unsigned series) noexcept
+    : first_(first),
+      may_cache_(first.may_cache_),
+      slots_(first.slots_),
+      large_blocks_(first.large_blocks_),
+      sources_{first.name(), first.heap(), first.records(), magazines_, first.totals(),
+               States::none, series} {
+    make_buckets();
+    coarser_ = std::exchange(first.finest_, this);
 }
 
 BucketSet::~BucketSet() {
+    first_.finest_ = coarser_;
     std::destroy_n(buckets_, detail::bucket_count);
+}
+
+void BucketSet::make_buckets() noexcept {
+    magazines_.count_in(totals().record_bytes);
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        new (&buckets_[bucket]) Bucket(bucket, sources_);
+    }
 }
 
 void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
@@ -29,56 +47,67 @@ void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
     void* block = nullptr;
     const std::size_t grown_before = path.grown;
     if (buckets_[bucket].take(&block, 1, path) == 0) return nullptr;
-    totals().hold(detail::bucket_bytes(bucket));
+    const std::size_t bytes = buckets_[bucket].block_bytes();
+    totals().hold(bytes);
     const std::lock_guard guard(slots_.shared_mutex());
-    detail::BucketCounters& counted = slots_.shared().buckets[bucket];
+    detail::BucketCounters& counted = slots_.shared(series()).buckets[bucket];
     detail::add(counted.taken, 1);
     detail::add(counted.misses, 1);
     detail::add(counted.system_misses, path.grown == grown_before ? 0 : 1);
     detail::add(counted.requested_bytes, requested_bytes);
     detail::add(counted.allocations, 1);
-    statistics::count_shared_allocation(bucket, requested_bytes);
+    statistics::count_shared_allocation(buckets_[bucket].row(), bytes, requested_bytes);
     return block;
 }
 
 void BucketSet::deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept {
+    const std::size_t bytes = buckets_[bucket].block_bytes();
     {
         const std::lock_guard guard(slots_.shared_mutex());
-        detail::BucketCounters& counted = slots_.shared().buckets[bucket];
+        detail::BucketCounters& counted = slots_.shared(series()).buckets[bucket];
         detail::add_release(counted.deallocations, 1);
         detail::add_release(counted.returned, 1);
-        statistics::count_shared_deallocation(bucket);
+        statistics::count_shared_deallocation(buckets_[bucket].row(), bytes);
     }
-    totals().let_go(detail::bucket_bytes(bucket));
+    totals().let_go(bytes);
     buckets_[bucket].bring_home(&block, 1, changes);
 }
 
 void BucketSet::drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept {
-    for (Bucket& bucket : buckets_) bucket.drain(magazines, changes);
+    for_each_series([&](BucketSet& set) {
+        for (Bucket& bucket : set.buckets_) bucket.drain(magazines, changes);
+    });
 }
 
 std::size_t BucketSet::drain_unneeded(pages::Changes& changes) noexcept {
     std::size_t bytes = 0;
-    for (Bucket& bucket : buckets_) bytes += bucket.drain_unneeded(changes);
+    for_each_series([&](BucketSet& set) {
+        for (Bucket& bucket : set.buckets_) bytes += bucket.drain_unneeded(changes);
+    });
     return bytes;
 }
 
 void BucketSet::drop_free_pages() noexcept {
-    for (Bucket& bucket : buckets_) bucket.drop_free_pages();
+    for_each_series([](BucketSet& set) {
+        for (Bucket& bucket : set.buckets_) bucket.drop_free_pages();
+    });
 }
 
 void BucketSet::lock() noexcept {
     for (Bucket& bucket : buckets_) bucket.lock();
     magazines_.lock();
+    if (!is_first()) return;
     sources_.heap.lock();
     sources_.records.lock();
     slots_.lock();
 }
 
 void BucketSet::unlock() noexcept {
-    slots_.unlock();
-    sources_.records.unlock();
-    sources_.heap.unlock();
+    if (is_first()) {
+        slots_.unlock();
+        sources_.records.unlock();
+        sources_.heap.unlock();
+    }
     magazines_.unlock();
     for (Bucket& bucket : buckets_) bucket.unlock();
 }

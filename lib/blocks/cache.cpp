@@ -156,6 +156,10 @@ unsigned Cache::take_from_spans(unsigned bucket, void** blocks, pages::SlowPath&
     for (unsigned other = 0; other < detail::bucket_count; ++other) {
         if (other != bucket) give_back(other);
     }
+    set_->for_each_series([this](const BucketSet& series) {
+        Cache* const cache = own_cache(series);
+        if (cache != nullptr && cache != this) cache->give_back_blocks();
+    });
     set_->drain(Bucket::Magazines::keep, path);
     return central.take(blocks, most, path);
 }
@@ -207,9 +211,14 @@ bool Cache::parks(unsigned bucket, const void* block) noexcept {
                                    spare->blocks + spare->count;
 }
 
-void Cache::give_back_all(pages::Changes& changes) noexcept {
+void Cache::give_back_blocks() noexcept {
     const SlowCall call(*this);
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) give_back(bucket);
+}
+
+void Cache::give_back_all(pages::Changes& changes) noexcept {
+    give_back_blocks();
+    const SlowCall call(*this);
     empty_large(changes);
     set_->totals().let_go(std::exchange(credit_bytes_, 0));
 }
@@ -237,7 +246,7 @@ void Cache::abandon() noexcept {
         if (parked <= 0) continue;
         const auto blocks = static_cast<std::uint64_t>(parked);
         detail::add(counters->buckets[bucket].returned, blocks);
-        lost += blocks * detail::bucket_bytes(bucket);
+        lost += blocks * set_->block_bytes(bucket);
     }
     const std::uint64_t large = counters->large.parked_bytes.exchange(0, std::memory_order_relaxed);
     set_->heap().note_kept_elsewhere(-static_cast<std::ptrdiff_t>(large));
@@ -279,7 +288,7 @@ void Cache::give(unsigned bucket, Magazine*& magazine) noexcept {
 
 // Of both magazines.
 std::size_t Cache::room(unsigned bucket) const noexcept {
-    return (sides_[bucket].capacity + sides_[bucket].largest) * detail::bucket_bytes(bucket);
+    return (sides_[bucket].capacity + sides_[bucket].largest) * set_->block_bytes(bucket);
 }
 
 bool Cache::may_park(unsigned bucket, pages::Changes& changes) noexcept {
@@ -311,7 +320,7 @@ bool Cache::grow(unsigned bucket, pages::Changes& changes) noexcept {
     if (!std::exchange(side.went_to_depot, true)) return false;
     const unsigned most = (*set_)[bucket].layout().most_in_magazine;
     const unsigned capacity = std::min(side.capacity * 2U, most);
-    const std::size_t more = 2 * (capacity - side.capacity) * detail::bucket_bytes(bucket);
+    const std::size_t more = 2 * (capacity - side.capacity) * set_->block_bytes(bucket);
     if (more == 0 || capacity_bytes_ + more > most_parked_bytes ||
         !make_larger(bucket, capacity, std::max<unsigned>(capacity, side.largest), changes)) {
         return false;
@@ -325,7 +334,7 @@ bool Cache::grow(unsigned bucket, pages::Changes& changes) noexcept {
 bool Cache::make_larger(unsigned bucket, unsigned capacity, unsigned largest,
                         pages::Changes& changes) noexcept {
     Side& side = sides_[bucket];
-    const std::size_t more = (capacity + largest) * detail::bucket_bytes(bucket) - room(bucket);
+    const std::size_t more = (capacity + largest) * set_->block_bytes(bucket) - room(bucket);
     // Nothing is taken from threads that are at work; a look at all costs what some trips do.
     ParkingLimit& limit = set_->parking_limit();
     bool has_room = limit.take(more);
@@ -368,7 +377,7 @@ void Cache::give_back_idle() noexcept {
 void Cache::forget_growth(unsigned bucket) noexcept {
     Side& side = sides_[bucket];
     const unsigned first = (*set_)[bucket].layout().first_refill;
-    capacity_bytes_ -= 2 * (side.capacity - first) * detail::bucket_bytes(bucket);
+    capacity_bytes_ -= 2 * (side.capacity - first) * set_->block_bytes(bucket);
     side.capacity = static_cast<std::uint16_t>(first);
     side.largest = side.capacity;
     side.went_to_depot = false;
@@ -393,13 +402,13 @@ void Cache::refund(std::size_t bytes) noexcept {
 }
 
 void Cache::count_taken(unsigned bucket, std::size_t blocks) noexcept {
-    charge(blocks * detail::bucket_bytes(bucket));
+    charge(blocks * set_->block_bytes(bucket));
     detail::add(counters->buckets[bucket].taken, blocks);
 }
 
 void Cache::count_returned(unsigned bucket, std::size_t blocks) noexcept {
     detail::add_release(counters->buckets[bucket].returned, blocks);
-    refund(blocks * detail::bucket_bytes(bucket));
+    refund(blocks * set_->block_bytes(bucket));
 }
 
 }  // namespace tensorpool::blocks

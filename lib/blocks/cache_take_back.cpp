@@ -60,7 +60,7 @@ void Cache::bring_home(unsigned bucket, void** blocks, unsigned count,
                        pages::Changes& changes) noexcept {
     if (count == 0) return;
     detail::add_release(counters->buckets[bucket].returned, count);
-    set_->totals().let_go(count * detail::bucket_bytes(bucket));
+    set_->totals().let_go(count * set_->block_bytes(bucket));
     (*set_)[bucket].bring_home(blocks, count, changes);
 }
 

@@ -70,12 +70,13 @@ unsigned ThreadRegistry::take_number() noexcept {
 void ThreadRegistry::give_back_number(unsigned number) noexcept {
     const std::lock_guard guard(mutex_);
     numbers_[number / 64] &= ~(std::uint64_t{1} << number % 64);
-    if (number != global_number && number < lowest_free_) lowest_free_ = number;
+    if (number >= first_number && number < lowest_free_) lowest_free_ = number;
 }
 
 void ThreadRegistry::enter(BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
     (void)set_up_handlers();
+    // In front: so a fork locks finer series before the first, as it has to.
     set.next = sets_;
     sets_ = &set;
 }
@@ -190,12 +191,12 @@ Cache* ThreadRegistry::make_cache(BucketSet& set) noexcept {
         if (memory == nullptr) return nullptr;
         set.free_caches.push_front(*new (memory) Cache());
     }
-    statistics::CounterSlot* const slot = set.slots().take();
+    statistics::CounterSlot* const slot = set.slots().take(set.series());
     if (slot == nullptr) return nullptr;
     Cache& cache = set.free_caches.front();
     set.free_caches.pop_front();
     cache.begin(set, *slot);
-    set.parking_limit().add_thread();
+    if (set.is_first()) set.parking_limit().add_thread();
     set.caches.push_front(cache);
     return &cache;
 }
@@ -222,7 +223,7 @@ void ThreadRegistry::take_caches(ThreadCaches& table, Function function) noexcep
 void ThreadRegistry::detach(Cache& cache) noexcept {
     BucketSet& set = cache.set();
     set.slots().give_back(cache.slot());
-    set.parking_limit().remove_thread();
+    if (set.is_first()) set.parking_limit().remove_thread();
     set.caches.erase(CacheList::s_iterator_to(cache));
     set.free_caches.push_front(cache);
 }
@@ -309,13 +310,16 @@ void ThreadRegistry::abandon_others() noexcept {
         table = next;
     }
     for (BucketSet* set = sets_; set != nullptr; set = set->next) {
+        if (!set->is_first()) continue;
         set->heap().after_fork_in_child();
         std::size_t taken = 0;
         std::size_t large_taken = 0;
-        for (const Cache& cache : set->caches) {
-            taken += cache.may_park_bytes();
-            large_taken += cache.may_park_large_bytes();
-        }
+        set->for_each_series([&](const BucketSet& series) {
+            for (const Cache& cache : series.caches) {
+                taken += cache.may_park_bytes();
+                large_taken += cache.may_park_large_bytes();
+            }
+        });
         set->parking_limit().begin_again(taken);
         set->large_parking_limit().begin_again(large_taken);
     }

@@ -22,8 +22,10 @@ public:
     unsigned take_number() noexcept;
     void give_back_number(unsigned number) noexcept;
     static constexpr unsigned no_number = ~0U;
-    /// The global pool's, set aside: its inline fast path knows it before the pool is set up.
+    /// The global pool's, set aside: its inline fast path knows it before the pool is set up. Those
+    /// up to the first that is given out are for its finer series.
     static constexpr unsigned global_number = 0;
+    static constexpr unsigned first_number = global_number + base::series_count;
     /// Pool numbers are smaller: the page map and the address space have 16 bits for them, of which
     /// the latter takes three values for other things.
     static constexpr unsigned most_pools = pages::AddressSpace::most_pools;
@@ -39,14 +41,18 @@ public:
     /// The same, but never makes one.
     Cache* attached(const BucketSet& set) noexcept;
 
+    /// Gives what the calling thread has parked, of all series of the pool, to the depots and to the
+    /// page heap.
+    void give_back_own(BucketSet& set, pages::Changes& changes) noexcept;
+
     /// From now on every call of every thread takes the slow path, where its cache is still used:
     /// for who wants to see each call. A call that is under way may be the last one unseen.
     void hide_caches() noexcept;
     /// Each thread finds its caches again on its next slow path.
     void show_caches() noexcept;
 
-    /// Brings home blocks of the set that lie in other threads' magazines: of those that have
-    /// called nothing since the last look; of any, until half of what the set's threads may hold
+    /// Brings home blocks of the set's pool that lie in other threads' magazines: of those that have
+    /// called nothing since the last look; of any, until half of what the pool's threads may hold
     /// is free; or of all. A thread that is in the midst of a slow path keeps what it has: then it
     /// returns false. All do where the system has no fences of other threads. The caller holds no
     /// lock.
@@ -85,7 +91,8 @@ private:
     void abandon_others() noexcept;
     void free_table(ThreadCaches& table) noexcept;
     bool has_fences() noexcept;
-    static void choose(BucketSet& set, const Cache* own, TakeFrom from, CacheList& chosen) noexcept;
+    static void choose(BucketSet& set, const Cache* own, TakeFrom from, std::size_t& enough,
+                       CacheList& chosen) noexcept;
     bool take_back(CacheList& caches, pages::Changes& changes) noexcept;
     template <class Function>
     static void for_each_number(ThreadCaches& table, Function function) noexcept;
@@ -108,7 +115,7 @@ private:
     // Read without the mutex too: who sees an old value finds it out under the mutex.
     std::atomic<bool> hidden_ = false;
     std::array<std::uint64_t, most_pools / 64 + 1> numbers_ = {};
-    unsigned lowest_free_ = global_number + 1;
+    unsigned lowest_free_ = first_number;
 };
 
 ThreadRegistry& thread_registry() noexcept;

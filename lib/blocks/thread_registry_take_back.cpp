@@ -6,14 +6,28 @@
 namespace tensorpool::blocks {
 
 bool ThreadRegistry::take_back(BucketSet& set, TakeFrom from, pages::Changes& changes) noexcept {
-    const Cache* const own = attached(set);
     const std::lock_guard guard(mutex_);
     if (!has_fences()) return true;
     CacheList chosen;
-    choose(set, own, from, chosen);
+    const std::size_t half = set.parking_limit().most() / 2;
+    const std::size_t taken = set.parking_limit().taken();
+    std::size_t enough = taken > half ? taken - half : 0;
+    set.for_each_series([&](BucketSet& series) {
+        choose(series, own_cache(series), from, enough, chosen);
+    });
     const bool all = chosen.empty() || take_back(chosen, changes);
-    set.caches.splice(set.caches.begin(), chosen);
+    while (!chosen.empty()) {
+        Cache& cache = chosen.back();
+        chosen.pop_back();
+        cache.set().caches.push_front(cache);
+    }
     return all;
+}
+
+void ThreadRegistry::give_back_own(BucketSet& set, pages::Changes& changes) noexcept {
+    set.for_each_series([&](const BucketSet& series) {
+        if (Cache* const cache = attached(series)) cache->give_back_all(changes);
+    });
 }
 
 void ThreadRegistry::prepare_fences_early() noexcept {
@@ -39,11 +53,8 @@ bool ThreadRegistry::has_fences() noexcept {
 }
 
 // Moves them out of the set's list, at whose end those are that were chosen longest ago.
-void ThreadRegistry::choose(BucketSet& set, const Cache* own, TakeFrom from,
+void ThreadRegistry::choose(BucketSet& set, const Cache* own, TakeFrom from, std::size_t& enough,
                             CacheList& chosen) noexcept {
-    const std::size_t half = set.parking_limit().most() / 2;
-    const std::size_t taken = set.parking_limit().taken();
-    std::size_t enough = taken > half ? taken - half : 0;
     const auto move_if = [&](auto is_wanted) {
         for (auto next = set.caches.end(); next != set.caches.begin();) {
             Cache& cache = *--next;

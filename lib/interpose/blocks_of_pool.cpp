@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include <tensorpool/memory_pool.hpp>
 
+#include "base/alignment.hpp"
+#include "base/block_sizes.hpp"
 #include "interpose/next_allocator.hpp"
 #include "interpose/visit.hpp"
+#include "pages/page_map.hpp"
 
 namespace tensorpool::interpose {
 namespace {
@@ -20,13 +24,6 @@ void* out_of_memory() noexcept {
 
 // What the pool cannot serve the next allocator may, unless the user wanted no more.
 
-[[gnu::noinline]] void* allocate_slowly(std::size_t bytes) noexcept {
-    const Visit visit;
-    const auto [block, is_limited] = GlobalPool::try_allocate(bytes, detail::smallest_block_bytes);
-    if (block != nullptr) return block;
-    return is_limited ? out_of_memory() : next_malloc(bytes);
-}
-
 void* next_aligned(std::size_t bytes, std::size_t alignment) noexcept {
     void* block = nullptr;
     const int error = next_posix_memalign(&block, std::max(alignment, sizeof(void*)), bytes);
@@ -36,19 +33,20 @@ void* next_aligned(std::size_t bytes, std::size_t alignment) noexcept {
 
 }  // namespace
 
-void* allocate_in_pool(std::size_t bytes) noexcept {
+void* allocate_slowly(std::size_t bytes) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return next_malloc(bytes);
-    const unsigned bucket = detail::bucket_of(bytes);
-    if (bucket < detail::bucket_count) {
-        void* const block = detail::first_thread_cache().pop(bucket, bytes);
-        if (block != nullptr) [[likely]]
-            return block;
-    }
-    return allocate_slowly(bytes);
+    const Visit visit;
+    const auto [block, is_limited] = GlobalPool::try_allocate(bytes, base::finer_alignment);
+    if (block != nullptr) return block;
+    return is_limited ? out_of_memory() : next_malloc(bytes);
 }
 
 void* allocate_zeroed_in_pool(std::size_t bytes) noexcept {
+    if (bytes <= detail::largest_block_bytes) {
+        void* const block = allocate_in_pool(bytes);
+        return block == nullptr ? nullptr : std::memset(block, 0, bytes);
+    }
     if (is_inside_pool()) [[unlikely]]
         return next_calloc(1, bytes);
     const Visit visit;
@@ -73,7 +71,7 @@ void* lengthen_in_pool(void* p, std::size_t bytes) noexcept {
     return GlobalPool::lengthen(p, bytes);
 }
 
-void free_in_pool(void* p) noexcept {
+void free_slowly(void* p) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return is_of_pool(p) ? free_when_outside(p) : next_free(p);
     const Visit visit;

@@ -3,6 +3,13 @@
 #include <cstddef>
 
 #include <tensorpool/detail/address_range.hpp>
+#include <tensorpool/detail/thread_cache.hpp>
+#include <tensorpool/memory_pool.hpp>
+
+#include "base/alignment.hpp"
+#include "base/block_sizes.hpp"
+#include "interpose/visit.hpp"
+#include "pages/page_map.hpp"
 
 /// The pool as malloc needs it: nothing throws, and a request that is refused sets `errno`.
 namespace tensorpool::interpose {
@@ -17,7 +24,8 @@ inline bool is_of_pool(const void* p) noexcept {
 
 // Not of 0 bytes. From inside of the pool they come from the next allocator, as does what the pool
 // cannot serve, unless a limit that the user set refuses it.
-void* allocate_in_pool(std::size_t bytes) noexcept;
+inline void* allocate_in_pool(std::size_t bytes) noexcept;
+void* allocate_slowly(std::size_t bytes) noexcept;
 void* allocate_zeroed_in_pool(std::size_t bytes) noexcept;
 /// `alignment` is a power of two.
 void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcept;
@@ -27,6 +35,33 @@ void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcep
 /// be had.
 void* lengthen_in_pool(void* p, std::size_t bytes) noexcept;
 // REQUIRES: `p` may be of the pool. What is not goes to the next allocator.
-void free_in_pool(void* p) noexcept;
+inline void free_in_pool(void* p) noexcept;
+void free_slowly(void* p) noexcept;
+
+/// The calling thread's of the global pool: those of its finer series have the numbers behind its
+/// own.
+inline detail::ThreadCache& thread_cache(unsigned series) noexcept {
+    return *detail::thread_table->first.caches[detail::GlobalPool::number + series].load(
+        std::memory_order_relaxed);
+}
+
+inline void* allocate_in_pool(std::size_t bytes) noexcept {
+    if (bytes <= detail::largest_block_bytes && !is_inside_pool()) [[likely]] {
+        const base::BlockSize size = base::finest_size(bytes);
+        void* const block = thread_cache(size.series).pop(size.bucket, bytes);
+        if (block != nullptr) [[likely]]
+            return block;
+    }
+    return allocate_slowly(bytes);
+}
+
+inline void free_in_pool(void* p) noexcept {
+    const pages::PageEntry entry(detail::pool_addresses.page_word(p));
+    const bool may_be_pushed = entry.pool_number() == detail::GlobalPool::number &&
+                               entry.is_bucket() && base::is_aligned(p, base::finer_alignment) &&
+                               !is_inside_pool();
+    if (!may_be_pushed || !thread_cache(entry.series()).push(entry.bucket(), p)) [[unlikely]]
+        free_slowly(p);
+}
 
 }  // namespace tensorpool::interpose

@@ -10,11 +10,12 @@ namespace {
 // Handlers of other libraries may run while this thread holds the pool's locks around a fork; what
 // they ask for is the next allocator's.
 bool start() {
-    detail::GlobalPool::serve_malloc();
+    const std::size_t minimum = minimum_from_environment();
+    detail::GlobalPool::serve_malloc(minimum);
     const bool watches_forks = platform::set_fork_handlers(platform::ForkPlace::allocator,
                                                            enter_pool, leave_pool, leave_pool);
     if (watches_forks) {
-        minimum_bytes.store(minimum_from_environment(), std::memory_order_relaxed);
+        minimum_bytes.store(minimum, std::memory_order_relaxed);
     }
     return watches_forks;
 }

@@ -6,6 +6,7 @@
 #include <tensorpool/detail/buckets.hpp>
 
 #include "base/alignment.hpp"
+#include "base/block_sizes.hpp"
 #include "base/never_destroyed.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
@@ -14,11 +15,12 @@ namespace tensorpool::detail {
 inline namespace abi_2 {
 
 constinit AddressRange pool_addresses;
+static_assert(AddressRange::bytes_per_word == pages::page_bytes);
 
 // Its holder may read the entries of a span in use: they do not change.
 std::size_t bytes_of_block_in_use(const void* p) noexcept {
     const pages::PageEntry entry = pages::address_space().map().at(p);
-    if (entry.is_bucket()) return bucket_bytes(entry.bucket());
+    if (entry.is_bucket()) return base::block_bytes(entry.series(), entry.bucket());
     return entry.kind() == pages::PageKind::large_in_use ? entry.span()->bytes() : 0;
 }
 

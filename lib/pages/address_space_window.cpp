@@ -159,7 +159,8 @@ bool AddressSpace::grow_map(std::uint32_t granules) noexcept {
     }
     mapped_ = granules;
     map_.grow(static_cast<PageCount>(pages));
-    detail::pool_addresses.set(reinterpret_cast<std::uintptr_t>(address_of(0)), pages * page_bytes);
+    detail::pool_addresses.set(reinterpret_cast<std::uintptr_t>(address_of(0)), pages * page_bytes,
+                               map_.entries());
     return true;
 }
 

@@ -26,7 +26,8 @@ struct PageRun {
     PageCount count = 0;
 };
 
-/// What a page belongs to. Buckets take the first numbers.
+/// What a page belongs to. Buckets take the first numbers, and those of the finer series
+/// (base/block_sizes.hpp) the same ones and 16 times their series.
 enum class PageKind : std::uint8_t {
     none = 0,
     first_bucket = 1,
@@ -35,9 +36,11 @@ enum class PageKind : std::uint8_t {
     extent_hot,                               // free and committed
     extent_cold,                              // free and not committed
 };
+inline constexpr unsigned kinds_of_series = 16;
+static_assert(static_cast<unsigned>(PageKind::extent_cold) < kinds_of_series);
 
-constexpr PageKind kind_of_bucket(unsigned bucket) noexcept {
-    return static_cast<PageKind>(bucket + 1);
+constexpr PageKind kind_of_bucket(unsigned bucket, unsigned series = 0) noexcept {
+    return static_cast<PageKind>(kinds_of_series * series + bucket + 1);
 }
 
 /// One word for each page: the span it belongs to, the number of its pool, and its kind. A span is
@@ -57,7 +60,12 @@ public:
     unsigned pool_number() const noexcept { return static_cast<unsigned>(word_ >> 48); }
     PageKind kind() const noexcept { return static_cast<PageKind>(word_ & 63); }
     bool is_bucket() const noexcept { return bucket() < detail::bucket_count; }
-    unsigned bucket() const noexcept { return static_cast<unsigned>(word_ & 63) - 1; }
+    unsigned bucket() const noexcept {
+        return static_cast<unsigned>(word_ % kinds_of_series) - 1;
+    }
+    unsigned series() const noexcept {
+        return static_cast<unsigned>(word_ & 63) / kinds_of_series;
+    }
     bool empty() const noexcept { return word_ == 0; }
 
 private:

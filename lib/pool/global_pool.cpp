@@ -17,6 +17,7 @@ namespace {
 
 // Relaxed: set before other threads are there to see it.
 constinit std::atomic<bool> serves_malloc = false;
+constinit std::atomic<bool> serves_small_malloc = false;
 
 PoolOptions global_options() {
     PoolOptions options;
@@ -63,7 +64,9 @@ Pool* GlobalPool::set_up_under_lock() {
     const std::lock_guard guard(blocks::thread_registry().set_up_mutex());
     if (Pool* const pool = global_pool.pool.pool_if_set_up()) return pool;
     const PoolOptions options = global_options();
-    Pool* const pool = Pool::make(options, number);
+    const bool is_fine = serves_small_malloc.load(std::memory_order_relaxed);
+    Pool* const pool =
+        Pool::make(options, number, is_fine ? Pool::Sizes::finer : Pool::Sizes::of_buckets);
     if (pool == nullptr) return nullptr;
     pages::SlowPath path;
     if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, path)) {
@@ -76,7 +79,8 @@ Pool* GlobalPool::set_up_under_lock() {
     return pool;
 }
 
-void GlobalPool::serve_malloc() noexcept {
+void GlobalPool::serve_malloc(std::size_t least_bytes) noexcept {
+    serves_small_malloc.store(least_bytes < largest_block_bytes, std::memory_order_relaxed);
     serves_malloc.store(true, std::memory_order_relaxed);
 }
 

@@ -1,5 +1,6 @@
 #include <tensorpool/memory_pool.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <stdexcept>
@@ -75,7 +76,7 @@ void* MemoryPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcep
     if (!std::has_single_bit(alignment)) return nullptr;
     try {
         pages::SlowPath path;
-        return pool().allocate(bytes, alignment, path);
+        return pool().allocate(bytes, std::max(alignment, default_alignment), path);
     } catch (...) {
         return nullptr;  // the global pool could not be set up
     }

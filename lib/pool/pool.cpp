@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <thread>
 #include <utility>
@@ -35,9 +36,11 @@ unsigned bucket_for(std::size_t bytes, std::size_t alignment) noexcept {
     return std::min(bucket_of(bytes), bucket_count);
 }
 
-// What costs nothing to see: below 4 KiB a block begins at a multiple of its size.
-bool may_begin_block(const void* p, unsigned bucket) noexcept {
-    const std::size_t bytes = bucket_bytes(bucket);
+// What costs nothing to see: below 4 KiB a block begins at a multiple of its size, if that is a
+// power of two.
+bool may_begin_block(const void* p, pages::PageEntry entry) noexcept {
+    if (entry.series() != 0) return base::is_aligned(p, base::finer_alignment);
+    const std::size_t bytes = bucket_bytes(entry.bucket());
     return base::is_aligned(p, bytes <= most_bucket_alignment ? bytes : smallest_block_bytes);
 }
 
@@ -84,7 +87,7 @@ Pool* Pool::make(const PoolOptions& options) {
     }
 }
 
-Pool* Pool::make(const PoolOptions& given, unsigned number) {
+Pool* Pool::make(const PoolOptions& given, unsigned number, Sizes sizes) {
     PoolOptions options = with_short_name(given);
     statistics::OwnedRecord<statistics::PoolRecord> record(
         options.name, [limit = options.max_capacity](statistics::PoolRecord& made) {
@@ -95,7 +98,7 @@ Pool* Pool::make(const PoolOptions& given, unsigned number) {
     void* const memory = platform::map(bytes, platform::page_bytes());
     if (memory == nullptr) return nullptr;
     try {
-        return new (memory) Pool(std::move(options), number, std::move(record));
+        return new (memory) Pool(std::move(options), number, sizes, std::move(record));
     } catch (...) {
         platform::unmap(memory, bytes);
         throw;
@@ -111,7 +114,7 @@ void Pool::destroy(Pool& pool) noexcept {
     blocks::thread_registry().give_back_number(number);
 }
 
-Pool::Pool(PoolOptions&& options, unsigned number,
+Pool::Pool(PoolOptions&& options, unsigned number, Sizes sizes,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : options_(std::move(options)),
       record_(std::move(record)),
@@ -122,6 +125,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
                slots_, record_->totals) {
     records_.count_in(record_->totals.record_bytes);
     blocks::thread_registry().enter(buckets_);
+    if (sizes == Sizes::finer) offer_finer_sizes();
     statistics::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();
     pool_list().enter(*this);
@@ -129,7 +133,25 @@ Pool::Pool(PoolOptions&& options, unsigned number,
 
 Pool::~Pool() {
     statistics::snapshot_sources().leave(*this);
-    blocks::thread_registry().leave(buckets_);
+    buckets_.for_each_series([](blocks::BucketSet& set) {
+        blocks::thread_registry().leave(set);
+        if (!set.is_first()) std::destroy_at(&set);
+    });
+}
+
+void Pool::offer_finer_sizes() noexcept {
+    if (checked()) return;
+    for (unsigned series = 1; series != base::series_count; ++series) {
+        if (!slots_.add_shared(series)) return;
+    }
+    constexpr std::size_t bytes = (base::series_count - 1) * sizeof(blocks::BucketSet);
+    void* const memory = records_.allocate(bytes, alignof(blocks::BucketSet));
+    if (memory == nullptr) return;
+    finer_ = static_cast<blocks::BucketSet*>(memory);
+    for (unsigned series = 1; series != base::series_count; ++series) {
+        blocks::thread_registry().enter(
+            *new (finer_ + series - 1) blocks::BucketSet(buckets_, series));
+    }
 }
 
 std::uint64_t Pool::id() const noexcept {
@@ -143,6 +165,7 @@ unsigned Pool::table_number() const noexcept {
 void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
                      FirstTouch first_touch) noexcept {
     if (bytes == 0) return nullptr;
+    if (!has_finer_sizes()) alignment = std::max(alignment, smallest_block_bytes);
     statistics::look_for_recorder();
     void* block = nullptr;
     if (bytes > options_.max_allocation) {
@@ -183,14 +206,23 @@ void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment, FirstTou
 void* Pool::try_once(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
     const unsigned bucket = bucket_for(bytes, alignment);
     if (bucket == bucket_count) return allocate_large(bytes, alignment, path);
-    void* const block = allocate_block(bucket, bytes, path);
+    if (alignment <= base::finer_alignment) return allocate_finest(bytes, path);
+    void* const block = allocate_block(buckets_, bucket, bytes, path);
     if (block != nullptr && checked()) buckets_[bucket].begin_use(block, bytes);
     return block;
 }
 
-void* Pool::allocate_block(unsigned bucket, std::size_t bytes, SlowPath& path) noexcept {
-    blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
-    if (cache == nullptr) return buckets_.allocate_direct(bucket, bytes, path);
+// A thread that counts in a finer series is known by its counters of the first.
+void* Pool::allocate_finest(std::size_t bytes, SlowPath& path) noexcept {
+    const base::BlockSize size = base::finest_size(bytes);
+    if (size.series != 0) (void)blocks::thread_registry().attach(buckets_);
+    return allocate_block(series(size.series), size.bucket, bytes, path);
+}
+
+void* Pool::allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t bytes,
+                           SlowPath& path) noexcept {
+    blocks::Cache* const cache = blocks::thread_registry().attach(set);
+    if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
     if (void* const block = cache->pop(bucket, bytes)) return block;
     if (cache->is_time_to_look()) keep_to_retention(path);
     return cache->pop_slow(bucket, bytes, path);
@@ -202,8 +234,8 @@ void Pool::deallocate(void* p) noexcept {
     Changes changes;
     const pages::PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
-    if (ours && entry.is_bucket() && may_begin_block(p, entry.bucket())) {
-        free_block(entry.bucket(), p, changes);
+    if (ours && entry.is_bucket() && may_begin_block(p, entry)) {
+        free_block(series(entry.series()), entry.bucket(), p, changes);
     } else {
         free_large(large_span_of(p), changes);
     }
@@ -215,7 +247,7 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
     tell_recorder_of_end(p);
     Changes changes;
     if (const unsigned bucket = bucket_of(bytes); bucket < bucket_count) {
-        free_block(bucket, p, changes);
+        free_block(buckets_, bucket, p, changes);
     } else {
         free_large(large_span_of(p), changes);
     }
@@ -244,16 +276,18 @@ void Pool::record_end(void* p) noexcept {
     const pages::PageEntry entry = heap_.space().map().at(p);
     std::size_t bytes = 0;  // of what is no block of ours, which is found out later
     if (entry.pool_number() == heap_.pool_number()) {
-        if (entry.is_bucket()) bytes = bucket_bytes(entry.bucket());
+        if (entry.is_bucket()) bytes = base::block_bytes(entry.series(), entry.bucket());
         if (entry.kind() == pages::PageKind::large_in_use) bytes = entry.span()->bytes();
     }
     statistics::record(TraceAction::deallocate, id(), p, bytes);
 }
 
-void Pool::free_block(unsigned bucket, void* p, Changes& changes) noexcept {
-    blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
+void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p,
+                      Changes& changes) noexcept {
+    if (!set.is_first()) (void)blocks::thread_registry().attach(buckets_);
+    blocks::Cache* const cache = blocks::thread_registry().attach(set);
     if (cache == nullptr) {
-        buckets_.deallocate_direct(bucket, p, changes);
+        set.deallocate_direct(bucket, p, changes);
     } else if (!cache->push(bucket, p)) {
         cache->push_slow(bucket, p, changes);
     }

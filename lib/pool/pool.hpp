@@ -29,9 +29,13 @@ public:
     /// Makes a pool. Returns nullptr when the system has no memory for its records, or no number is
     /// left.
     static Pool* make(const PoolOptions& options);
-    /// Makes a pool with a number that is set aside. Returns nullptr when the system has no memory
-    /// for its records.
-    static Pool* make(const PoolOptions& options, unsigned number);
+    /// With finer sizes, requests that want an alignment of `base::finer_alignment` at most get them
+    /// (base/block_sizes.hpp), unless calls are checked or there is no place to count them.
+    enum class Sizes : bool { of_buckets, finer };
+    /// Makes a pool with a number that is set aside; with finer sizes, those behind it are too.
+    /// Returns nullptr when the system has no memory for its records.
+    static Pool* make(const PoolOptions& options, unsigned number,
+                      Sizes sizes = Sizes::of_buckets);
     static void destroy(Pool& pool) noexcept;
 
     /// Who touches fresh pages of a block of whole pages first.
@@ -91,16 +95,24 @@ public:
     ListedPool& listed() noexcept { return listed_; }
 
 private:
-    Pool(PoolOptions&& options, unsigned number,
+    Pool(PoolOptions&& options, unsigned number, Sizes sizes,
          statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept;
     ~Pool();
 
     // pool.cpp
+    void offer_finer_sizes() noexcept;
+    bool has_finer_sizes() const noexcept { return finer_ != nullptr; }
     void* try_once(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
-    void* allocate_block(unsigned bucket, std::size_t bytes, pages::SlowPath& path) noexcept;
+    void* allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t bytes,
+                         pages::SlowPath& path) noexcept;
+    void* allocate_finest(std::size_t bytes, pages::SlowPath& path) noexcept;
+    blocks::BucketSet& series(unsigned number) noexcept {
+        return number == 0 ? buckets_ : finer_[number - 1];
+    }
     void tell_recorder_of_end(void* p) noexcept;
     void record_end(void* p) noexcept;
-    void free_block(unsigned bucket, void* p, pages::Changes& changes) noexcept;
+    void free_block(blocks::BucketSet& set, unsigned bucket, void* p,
+                    pages::Changes& changes) noexcept;
 
     // pool_large.cpp: blocks of whole pages
     void* allocate_large(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
@@ -174,6 +186,8 @@ private:
     pages::PageHeap heap_;
     pages::LargeBlocks large_;
     blocks::BucketSet buckets_;
+    // An array of them all among the records, or nullptr.
+    blocks::BucketSet* finer_ = nullptr;
 
     ListedPool listed_;
     // What the last look in the background found. Of the thread that looks.

@@ -24,19 +24,21 @@ using statistics::count_failed_check;
 Pool::Finding Pool::find(const void* p) noexcept {
     const PageEntry entry = heap_.space().map().at(p);
     if (!entry.is_bucket() || entry.pool_number() != heap_.pool_number()) return find_pages(p);
-    blocks::Bucket& bucket = buckets_[entry.bucket()];
+    blocks::BucketSet& set = series(entry.series());
+    blocks::Bucket& bucket = set[entry.bucket()];
     const blocks::Bucket::Finding found = bucket.find(p);
     if (!found.in_span) return {};
     Finding finding{.what = found.block == p ? Finding::What::block : Finding::What::interior,
                     .block = found.block,
-                    .bucket = entry.bucket(),
+                    // A finer size is none that a caller who tells sizes can mean.
+                    .bucket = set.is_first() ? entry.bucket() : bucket_count,
                     .usable = bucket.block_bytes(),
                     .requested = found.requested};
     if (checked()) {
         if (!found.in_use) finding.what = Finding::What::freed;
         return finding;
     }
-    blocks::Cache* const cache = blocks::thread_registry().attached(buckets_);
+    blocks::Cache* const cache = blocks::thread_registry().attached(set);
     if (found.home || (cache != nullptr && cache->parks(entry.bucket(), found.block))) {
         finding.what = Finding::What::freed;
     }
@@ -114,7 +116,7 @@ void Pool::deallocate_checked(void* p, Said said) noexcept {
 
 void Pool::free_block(unsigned bucket, void* p) noexcept {
     pages::Changes changes;
-    free_block(bucket, p, changes);
+    free_block(buckets_, bucket, p, changes);
     end_slow_path(changes);
 }
 

@@ -57,7 +57,7 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
     pages::LargeBlocks::Taken taken = large_.allocate(bytes, alignment, path);
     path.may_grow = true;
     if (taken.span == nullptr) {
-        if (cache != nullptr) cache->give_back_all(path);
+        blocks::thread_registry().give_back_own(buckets_, path);
         buckets_.drain(blocks::Bucket::Magazines::keep, path);
         taken = large_.allocate(bytes, alignment, path);
     }

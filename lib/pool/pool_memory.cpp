@@ -46,9 +46,7 @@ bool Pool::gather(Changes& changes) noexcept {
 }
 
 bool Pool::empty_caches(Bucket::Magazines magazines, Changes& changes) noexcept {
-    if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
-        cache->give_back_all(changes);
-    }
+    blocks::thread_registry().give_back_own(buckets_, changes);
     const bool all = blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
     buckets_.drain(magazines, changes);
     large_.empty_cache(changes);

@@ -132,7 +132,7 @@ TEST_F(BucketDepot, BringsHomeSoManyBlocksInWholeMagazines) {
     for (unsigned i = 0; i < 4; ++i) bucket_.give(*filled_magazine(10));
     bucket_.drain(11, PoolParts::path());
     EXPECT_EQ(bucket_.depot_bytes(), 20U << 10);
-    EXPECT_EQ(pool_.totals.bucket_out_blocks[bucket_1k], 20U);
+    EXPECT_EQ(pool_.totals.bucket_out_bytes[bucket_1k], 20U << 10);
     bucket_.drain(1000, PoolParts::path());
     EXPECT_EQ(bucket_.depot_bytes(), 0U);
     EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);

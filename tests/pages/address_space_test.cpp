@@ -74,15 +74,25 @@ TEST_F(AddressSpaceTest, ShowsOthersWhereItLies) {
 
 TEST(AddressRange, HoldsNothingBeforeItIsSet) {
     static constinit detail::AddressRange range;
+    static constinit detail::AddressRange::Word words[2] = {};
     EXPECT_FALSE(range.contains(nullptr));
     EXPECT_FALSE(range.contains(&range));
-    range.set(0x1000, 16);
+    range.set(0x1000, 16, words);
     EXPECT_FALSE(range.contains(reinterpret_cast<void*>(0xFFF)));
     EXPECT_TRUE(range.contains(reinterpret_cast<void*>(0x1000)));
     EXPECT_TRUE(range.contains(reinterpret_cast<void*>(0x100F)));
     EXPECT_FALSE(range.contains(reinterpret_cast<void*>(0x1010)));
-    range.set(0x1000, 32);
+    range.set(0x1000, 32, words);
     EXPECT_TRUE(range.contains(reinterpret_cast<void*>(0x1010)));
+}
+
+TEST(AddressRange, TellsWhatThePageMapSaysOfAPage) {
+    static constinit detail::AddressRange::Word words[2] = {7, 8};
+    detail::AddressRange range;
+    range.set(0x10000, 0x2000, words);
+    EXPECT_EQ(range.page_word(reinterpret_cast<void*>(0x10000)), 7U);
+    EXPECT_EQ(range.page_word(reinterpret_cast<void*>(0x10FFF)), 7U);
+    EXPECT_EQ(range.page_word(reinterpret_cast<void*>(0x11000)), 8U);
 }
 
 TEST_F(AddressSpaceTest, RefusesMoreThanThereIs) {

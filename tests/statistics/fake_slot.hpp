@@ -21,7 +21,7 @@ public:
     FakeSlot(const FakeSlot&) = delete;
     FakeSlot& operator=(const FakeSlot&) = delete;
 
-    void begin() { statistics::begin(of_thread, counters); }
+    void begin() { statistics::begin(of_thread, counters, 0); }
     void end() { statistics::end(of_thread); }
 
     /// Blocks of a bucket, each asked for with one byte less than it has.

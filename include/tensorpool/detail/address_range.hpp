@@ -19,17 +19,41 @@ public:
 
     /// Whether `p` lies in it. One subtraction and one comparison. Any thread.
     bool contains(const void* p) const noexcept {
-        // Relaxed: who holds a block of the range sees it, for it was written before the block was
-        // given. For all others any mix of old and new words says no: see `begin_`.
+        // Acquire pairs with the release in `set`: who sees a range sees where its words are. Any
+        // mix of an old and a new beginning and length says no: see `begin_`.
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+        // The lines below with a load less each; all loads there acquire.
+        static_assert(sizeof(begin_) == 8 && sizeof(bytes_) == 8);
+        auto offset = reinterpret_cast<std::uintptr_t>(p);
+        bool is_in;
+        asm volatile("subq %1, %0" : "+r"(offset) : "m"(begin_) : "cc");
+        asm volatile("cmpq %1, %2" : "=@ccb"(is_in) : "m"(bytes_), "r"(offset));
+        return is_in;
+#else
+        const std::size_t bytes = bytes_.load(std::memory_order_acquire);
         const std::uintptr_t offset =
             reinterpret_cast<std::uintptr_t>(p) - begin_.load(std::memory_order_relaxed);
-        return offset < bytes_.load(std::memory_order_relaxed);
+        return offset < bytes;
+#endif
     }
 
-    /// From one thread at a time, with the same `begin` and no fewer bytes each time.
-    void set(std::uintptr_t begin, std::size_t bytes) noexcept {
+    /// What the page map says of the page of `p`, for which `contains` said yes on this thread; 0
+    /// where that is nothing.
+    std::uint64_t page_word(const void* p) const noexcept {
+        const std::uintptr_t offset =
+            reinterpret_cast<std::uintptr_t>(p) - begin_.load(std::memory_order_relaxed);
+        return words_.load(std::memory_order_relaxed)[offset / bytes_per_word].load(
+            std::memory_order_acquire);
+    }
+
+    using Word = std::atomic<std::uint64_t>;
+    static constexpr std::size_t bytes_per_word = 4096;
+
+    /// From one thread at a time, with the same `begin` and `words` and no fewer bytes each time.
+    void set(std::uintptr_t begin, std::size_t bytes, const Word* words) noexcept {
         begin_.store(begin, std::memory_order_relaxed);
-        bytes_.store(bytes, std::memory_order_relaxed);
+        words_.store(words, std::memory_order_relaxed);
+        bytes_.store(bytes, std::memory_order_release);
     }
 
 private:
@@ -37,6 +61,7 @@ private:
     // of bytes that a program may reserve, the range holds none of them.
     std::atomic<std::uintptr_t> begin_ = std::uintptr_t{1} << (sizeof(std::uintptr_t) * 8 - 1);
     std::atomic<std::size_t> bytes_ = 0;
+    std::atomic<const Word*> words_ = nullptr;
 };
 
 /// Where the memory of all pools of the process lies; empty before the first of them needs it. What

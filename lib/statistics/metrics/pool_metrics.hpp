@@ -28,9 +28,9 @@ struct alignas(64) PoolTotals {
     Counter lost_bytes;
     Counter large_cached_bytes;
     Counter record_bytes;
-    // Under each bucket's lock.
+    // By atomic addition, under each bucket's lock: finer sizes count where the bucket would.
     Counter bucket_capacity_bytes[detail::bucket_count];
-    Counter bucket_out_blocks[detail::bucket_count];  // not at home: in use, parked, in the depot
+    Counter bucket_out_bytes[detail::bucket_count];  // not at home: in use, parked, in the depot
 
     // In a line of their own: all threads add to it now and then. Bytes that left the central
     // lists, in use or parked, and what threads took ahead: never less than what is in use.

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include <tensorpool/process_snapshot.hpp>
 
+#include "base/block_sizes.hpp"
 #include "statistics/metrics/scope_metrics.hpp"
 #include "statistics/segment/failed_checks.hpp"
 #include "statistics/segment/name.hpp"
@@ -41,14 +43,21 @@ std::uint64_t read(const Counter& counter) noexcept {
     return counter.load(std::memory_order_relaxed);
 }
 
-void add(ThreadStatistics& thread, const detail::ThreadCounters& counted) noexcept {
+/// The series of sizes that a slot counts; 0 where another process scribbled there.
+unsigned series_of(const SlotRecord& slot) noexcept {
+    const std::uint64_t series = read(slot.series);
+    return series < base::series_count ? static_cast<unsigned>(series) : 0;
+}
+
+void add(ThreadStatistics& thread, const detail::ThreadCounters& counted,
+         unsigned series = 0) noexcept {
     for (const detail::BucketCounters& bucket : counted.buckets) {
         thread.deallocations += read(bucket.deallocations);
         thread.allocations += read(bucket.allocations);
     }
     thread.deallocations += read(counted.large.deallocations);
     thread.allocations += read(counted.large.allocations);
-    thread.parked_bytes += parked_bytes_of(counted);
+    thread.parked_bytes += parked_bytes_of(counted, series);
 }
 
 SlotsByPool::SlotsByPool(const SegmentImage& image) {
@@ -81,17 +90,16 @@ void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& ima
     others.pool = read(pool.id);
     add(others, pool.shared);
     add(others, pool.left_out);
+    std::map<std::uint64_t, ThreadStatistics> by_number;  // a thread has a slot for each series
     for (const std::size_t place : slots) {
         const SlotRecord& slot = image.records<SlotRecord>()[place];
-        ThreadStatistics thread;
-        thread.thread = read(slot.thread);
+        const std::uint64_t number = read(slot.thread);
+        add(number == 0 ? others : by_number[number], slot.counters, series_of(slot));
+    }
+    for (auto& [number, thread] : by_number) {
+        thread.thread = number;
         thread.pool = others.pool;
-        if (thread.thread == 0) {
-            add(others, slot.counters);
-        } else {
-            add(thread, slot.counters);
-            threads.push_back(std::move(thread));
-        }
+        threads.push_back(std::move(thread));
     }
     if (others.allocations + others.deallocations != 0) threads.push_back(std::move(others));
 }
@@ -120,17 +128,20 @@ void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentIm
         const PoolSlots its = slots.take(read(pool.id));
         PoolSums sums;
         if (place < earlier.records<PoolRecord>().size()) {
-            sums.add_frees(earlier.records<PoolRecord>()[place].shared);
-            sums.add_frees(earlier.records<PoolRecord>()[place].left_out);
+            sums.add_frees(earlier.records<PoolRecord>()[place].shared, 0);
+            sums.add_frees(earlier.records<PoolRecord>()[place].left_out, 0);
         }
         for (const std::size_t slot : its) {
-            if (slot < earlier.records<SlotRecord>().size())
-                sums.add_frees(earlier.records<SlotRecord>()[slot].counters);
+            if (slot >= earlier.records<SlotRecord>().size()) continue;
+            const SlotRecord& counted = earlier.records<SlotRecord>()[slot];
+            sums.add_frees(counted.counters, series_of(counted));
         }
-        sums.add_allocations(pool.shared);
-        sums.add_allocations(pool.left_out);
-        for (const std::size_t slot : its)
-            sums.add_allocations(later.records<SlotRecord>()[slot].counters);
+        sums.add_allocations(pool.shared, 0);
+        sums.add_allocations(pool.left_out, 0);
+        for (const std::size_t slot : its) {
+            const SlotRecord& counted = later.records<SlotRecord>()[slot];
+            sums.add_allocations(counted.counters, series_of(counted));
+        }
         PoolStatistics figures = sums.with(pool);
         const bool used = to.left_out.pools + figures.capacity_bytes + figures.allocations != 0;
         if (!is_taken(place, pool.id, used)) continue;

@@ -137,11 +137,11 @@ ThreadSlots* ThreadSlots::own() noexcept {
     return own_thread_slots;
 }
 
-void begin(SlotOfThread& slot, const detail::ThreadCounters& counters) noexcept {
+void begin(SlotOfThread& slot, const detail::ThreadCounters& counters, unsigned series) noexcept {
     ThreadSlots* const own = ThreadSlots::own();
     if (own == nullptr) return;
     const std::lock_guard guard(own->mutex);
-    own->add(slot, counters);
+    own->add(slot, counters, series);
 }
 
 void end(SlotOfThread& slot) noexcept {
@@ -153,11 +153,13 @@ void end(SlotOfThread& slot) noexcept {
     }
 }
 
-void ThreadSlots::add(SlotOfThread& slot, const detail::ThreadCounters& counters) noexcept {
+void ThreadSlots::add(SlotOfThread& slot, const detail::ThreadCounters& counters,
+                      unsigned series) noexcept {
     ThreadSums before;
-    before.add(counters);
+    before.add(counters, series);
     settled.subtract(before);
     slot.counters = &counters;
+    slot.series = series;
     slot.previous = nullptr;
     slot.next = std::exchange(slots, &slot);
     if (slot.next != nullptr) slot.next->previous = &slot;
@@ -165,7 +167,7 @@ void ThreadSlots::add(SlotOfThread& slot, const detail::ThreadCounters& counters
 }
 
 void ThreadSlots::remove(SlotOfThread& slot) noexcept {
-    settled.add(*slot.counters);
+    settled.add(*slot.counters, slot.series);
     (slot.previous != nullptr ? slot.previous->next : slots) = slot.next;
     if (slot.next != nullptr) slot.next->previous = slot.previous;
     slot.owner.store(nullptr, std::memory_order_release);
@@ -174,7 +176,7 @@ void ThreadSlots::remove(SlotOfThread& slot) noexcept {
 ThreadSums ThreadSlots::sums() const noexcept {
     ThreadSums sums = settled;
     for (const SlotOfThread* slot = slots; slot != nullptr; slot = slot->next) {
-        sums.add(*slot->counters);
+        sums.add(*slot->counters, slot->series);
     }
     return sums;
 }
@@ -182,7 +184,7 @@ ThreadSums ThreadSlots::sums() const noexcept {
 std::uint64_t ThreadSlots::net_bytes() const noexcept {
     std::uint64_t bytes = settled.net_bytes();
     for (const SlotOfThread* slot = slots; slot != nullptr; slot = slot->next) {
-        bytes += statistics::net_bytes(*slot->counters);
+        bytes += statistics::net_bytes(*slot->counters, slot->series);
     }
     return bytes;
 }

@@ -31,6 +31,7 @@ struct SlotOfThread {
     SlotOfThread* previous = nullptr;
     SlotOfThread* next = nullptr;
     const detail::ThreadCounters* counters = nullptr;
+    unsigned series = 0;  // of the sizes that they count (base/block_sizes.hpp)
     // nullptr: in no thread's list. Changes under the owner's mutex; stored with release when the
     // rest is done, for who reads nullptr may free the handle.
     std::atomic<ThreadSlots*> owner = nullptr;
@@ -38,7 +39,7 @@ struct SlotOfThread {
 
 /// The calling thread counts in the slot from now on. Where there is no memory for the thread's
 /// record, its scopes will not see what it counts there.
-void begin(SlotOfThread& slot, const detail::ThreadCounters& counters) noexcept;
+void begin(SlotOfThread& slot, const detail::ThreadCounters& counters, unsigned series) noexcept;
 /// It counts there no more: on that thread, or on any other while no call on the pool is under way,
 /// such as when the pool dies. Nothing is done for a slot that did not begin or has ended, nor for
 /// one whose thread has gone. Under whatever lock.
@@ -58,7 +59,7 @@ public:
     bool has_scope() const noexcept { return innermost.load(std::memory_order_relaxed) != nullptr; }
 
     // REQUIRES from here on: the mutex is held.
-    void add(SlotOfThread& slot, const detail::ThreadCounters& counters) noexcept;
+    void add(SlotOfThread& slot, const detail::ThreadCounters& counters, unsigned series) noexcept;
     void remove(SlotOfThread& slot) noexcept;
     /// What the thread counted ever, up to a constant.
     ThreadSums sums() const noexcept;
@@ -106,20 +107,24 @@ inline void look_at_scopes() noexcept {
 }
 
 /// To be called beside each count in a slot that threads share (CounterSlots::shared), which no
-/// thread's list holds: the calling thread allocated a block of `bucket`, or freed one.
-inline void count_shared_allocation(unsigned bucket, std::size_t requested_bytes) noexcept {
+/// thread's list holds: the calling thread allocated a block of `bytes`, counted with those of
+/// `bucket`, or freed one.
+inline void count_shared_allocation(unsigned bucket, std::size_t bytes,
+                                    std::size_t requested_bytes) noexcept {
     if (!has_open_scope()) [[likely]]
         return;
     ThreadSums counted;
     counted.allocations[bucket] = 1;
+    counted.small_allocated_bytes = bytes;
     counted.requested_bytes = requested_bytes;
     count_beside_slow(counted);
 }
-inline void count_shared_deallocation(unsigned bucket) noexcept {
+inline void count_shared_deallocation(unsigned bucket, std::size_t bytes) noexcept {
     if (!has_open_scope()) [[likely]]
         return;
     ThreadSums counted;
     counted.deallocations[bucket] = 1;
+    counted.small_deallocated_bytes = bytes;
     count_beside_slow(counted);
 }
 /// The same for a block of whole pages, of `bytes`.

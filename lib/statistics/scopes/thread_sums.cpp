@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "base/block_sizes.hpp"
+
 namespace tensorpool::statistics {
 namespace {
 
@@ -16,20 +18,18 @@ std::uint64_t sum_of(const Blocks& blocks) noexcept {
     return std::accumulate(blocks.begin(), blocks.end(), std::uint64_t{0});
 }
 
-std::uint64_t bytes_of(const Blocks& blocks) noexcept {
-    std::uint64_t bytes = 0;
-    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        bytes += blocks[bucket] * detail::bucket_bytes(bucket);
-    }
-    return bytes;
-}
-
 }  // namespace
 
-void ThreadSums::add(const detail::ThreadCounters& counted) noexcept {
+void ThreadSums::add(const detail::ThreadCounters& counted, unsigned series) noexcept {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        allocations[bucket] += read(counted.buckets[bucket].allocations);
-        deallocations[bucket] += read(counted.buckets[bucket].deallocations);
+        const std::uint64_t bytes = base::block_bytes(series, bucket);
+        const unsigned row = base::row_of(series, bucket);
+        const std::uint64_t allocated = read(counted.buckets[bucket].allocations);
+        const std::uint64_t deallocated = read(counted.buckets[bucket].deallocations);
+        allocations[row] += allocated;
+        deallocations[row] += deallocated;
+        small_allocated_bytes += allocated * bytes;
+        small_deallocated_bytes += deallocated * bytes;
         requested_bytes += read(counted.buckets[bucket].requested_bytes);
     }
     requested_bytes += read(counted.large.requested_bytes);
@@ -44,6 +44,8 @@ void ThreadSums::add(const ThreadSums& more) noexcept {
         allocations[bucket] += more.allocations[bucket];
         deallocations[bucket] += more.deallocations[bucket];
     }
+    small_allocated_bytes += more.small_allocated_bytes;
+    small_deallocated_bytes += more.small_deallocated_bytes;
     requested_bytes += more.requested_bytes;
     large_allocations += more.large_allocations;
     large_allocated_bytes += more.large_allocated_bytes;
@@ -56,6 +58,8 @@ void ThreadSums::subtract(const ThreadSums& less) noexcept {
         allocations[bucket] -= less.allocations[bucket];
         deallocations[bucket] -= less.deallocations[bucket];
     }
+    small_allocated_bytes -= less.small_allocated_bytes;
+    small_deallocated_bytes -= less.small_deallocated_bytes;
     requested_bytes -= less.requested_bytes;
     large_allocations -= less.large_allocations;
     large_allocated_bytes -= less.large_allocated_bytes;
@@ -71,21 +75,13 @@ std::uint64_t ThreadSums::deallocation_count() const noexcept {
     return sum_of(deallocations) + large_deallocations;
 }
 
-std::uint64_t ThreadSums::allocated_bytes() const noexcept {
-    return bytes_of(allocations) + large_allocated_bytes;
-}
-
-std::uint64_t ThreadSums::deallocated_bytes() const noexcept {
-    return bytes_of(deallocations) + large_deallocated_bytes;
-}
-
-std::uint64_t net_bytes(const detail::ThreadCounters& counted) noexcept {
+std::uint64_t net_bytes(const detail::ThreadCounters& counted, unsigned series) noexcept {
     std::uint64_t bytes =
         read(counted.large.allocated_bytes) - read(counted.large.deallocated_bytes);
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         const detail::BucketCounters& blocks = counted.buckets[bucket];
-        bytes +=
-            (read(blocks.allocations) - read(blocks.deallocations)) * detail::bucket_bytes(bucket);
+        bytes += (read(blocks.allocations) - read(blocks.deallocations)) *
+                 base::block_bytes(series, bucket);
     }
     return bytes;
 }

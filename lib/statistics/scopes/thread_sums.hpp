@@ -10,26 +10,34 @@ namespace tensorpool::statistics {
 /// What calls added up to: of one thread with all pools, or between two moments. Modulo 2^64, so
 /// only differences mean something.
 struct ThreadSums {
+    // Blocks by bucket; those of finer sizes count with the bucket that serves the same requests.
     std::array<std::uint64_t, detail::bucket_count> allocations = {};
     std::array<std::uint64_t, detail::bucket_count> deallocations = {};
+    std::uint64_t small_allocated_bytes = 0;
+    std::uint64_t small_deallocated_bytes = 0;
     std::uint64_t requested_bytes = 0;
     std::uint64_t large_allocations = 0;
     std::uint64_t large_allocated_bytes = 0;
     std::uint64_t large_deallocations = 0;
     std::uint64_t large_deallocated_bytes = 0;
 
-    void add(const detail::ThreadCounters& counted) noexcept;
+    /// Of blocks of this series of sizes (base/block_sizes.hpp).
+    void add(const detail::ThreadCounters& counted, unsigned series) noexcept;
     void add(const ThreadSums& more) noexcept;
     void subtract(const ThreadSums& less) noexcept;
 
     std::uint64_t allocation_count() const noexcept;
     std::uint64_t deallocation_count() const noexcept;
-    std::uint64_t allocated_bytes() const noexcept;
-    std::uint64_t deallocated_bytes() const noexcept;
+    std::uint64_t allocated_bytes() const noexcept {
+        return small_allocated_bytes + large_allocated_bytes;
+    }
+    std::uint64_t deallocated_bytes() const noexcept {
+        return small_deallocated_bytes + large_deallocated_bytes;
+    }
     std::uint64_t net_bytes() const noexcept { return allocated_bytes() - deallocated_bytes(); }
 };
 
 /// Bytes allocated less bytes freed, which needs half of the words.
-std::uint64_t net_bytes(const detail::ThreadCounters& counted) noexcept;
+std::uint64_t net_bytes(const detail::ThreadCounters& counted, unsigned series) noexcept;
 
 }  // namespace tensorpool::statistics

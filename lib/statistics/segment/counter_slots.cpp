@@ -57,23 +57,33 @@ CounterSlots::~CounterSlots() {
     }
 }
 
-CounterSlot* CounterSlots::take() noexcept {
+// A thread that has a slot of a finer series has one of series 0 too.
+CounterSlot* CounterSlots::take(unsigned series) noexcept {
     const std::lock_guard guard(mutex_);
-    CounterSlot* slot = first_free();
-    if (slot == nullptr) slot = add();
+    CounterSlot* slot = first_free(series);
+    if (slot == nullptr) slot = add(series);
     if (slot == nullptr) return nullptr;
     slot->taken = true;
     if (slot->record != nullptr) {
         slot->record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
     }
-    detail::add(pool_->threads, 1);
-    begin(slot->of_thread, *slot->counters);
+    if (series == 0) detail::add(pool_->threads, 1);
+    begin(slot->of_thread, *slot->counters, series);
     return slot;
 }
 
-CounterSlot* CounterSlots::first_free() const noexcept {
+bool CounterSlots::add_shared(unsigned series) noexcept {
+    const std::lock_guard guard(mutex_);
+    CounterSlot* const slot = add(series);
+    if (slot == nullptr) return false;
+    slot->taken = true;
+    shared_finer_[series - 1] = slot->counters;
+    return true;
+}
+
+CounterSlot* CounterSlots::first_free(unsigned series) const noexcept {
     CounterSlot* slot = first_.load(std::memory_order_relaxed);
-    while (slot != nullptr && slot->taken) slot = slot->next;
+    while (slot != nullptr && (slot->taken || slot->series != series)) slot = slot->next;
     return slot;
 }
 
@@ -83,14 +93,15 @@ void CounterSlots::give_back(CounterSlot& slot) noexcept {
     slot.taken = false;
     if (slot.record != nullptr) slot.record->thread.store(0, std::memory_order_relaxed);
     fold(slot);
-    detail::add(pool_->threads, ~std::uint64_t{0});
+    if (slot.series == 0) detail::add(pool_->threads, ~std::uint64_t{0});
 }
 
-CounterSlot* CounterSlots::add() noexcept {
+CounterSlot* CounterSlots::add(unsigned series) noexcept {
     if ((chunks_ == nullptr || chunks_->used == std::size(chunks_->slots)) && !add_chunk()) {
         return nullptr;
     }
     CounterSlot& slot = chunks_->slots[chunks_->used];
+    slot.series = series;
     give_place(slot);
     if (slot.counters == nullptr) return nullptr;
     ++chunks_->used;
@@ -112,10 +123,13 @@ bool CounterSlots::add_chunk() noexcept {
 
 void CounterSlots::give_place(CounterSlot& slot) noexcept {
     if (pool_.is_in_segment()) {
-        slot.record = segment().add<SlotRecord>("", [this](SlotRecord& record) {
+        slot.record = segment().add<SlotRecord>("", [&](SlotRecord& record) {
             record.pool.store(read(pool_->id), std::memory_order_relaxed);
+            record.series.store(slot.series, std::memory_order_relaxed);
         });
     }
+    // What has no record is summed as blocks of series 0.
+    if (slot.record == nullptr && slot.series != 0) return;
     std::size_t bytes = sizeof(SlotRecord);
     if (slot.record != nullptr) {
         slot.counters = &slot.record->counters;
@@ -139,7 +153,7 @@ void CounterSlots::fold_slow(const CounterSlot& slot) noexcept {
 // Into the pool's private copy; `shared` is summed as it is.
 void CounterSlots::sum_slots() noexcept {
     detail::ThreadCounters sums{};
-    for_each([&](const detail::ThreadCounters& thread) {
+    for_each([&](const detail::ThreadCounters& thread, unsigned) {
         if (&thread == &pool_->shared) return;
         for (std::size_t i = 0; i < words_of<detail::ThreadCounters>; ++i) {
             detail::add(as_words(sums)[i], read(as_words(thread)[i]));
@@ -157,17 +171,18 @@ PoolStatistics CounterSlots::statistics() const noexcept {
 
 std::uint64_t CounterSlots::in_use_bytes() const noexcept {
     std::uint64_t freed = 0;
-    for_each([&](const detail::ThreadCounters& thread) {
+    for_each([&](const detail::ThreadCounters& thread, unsigned series) {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-            freed +=
-                read_first(thread.buckets[bucket].deallocations) * detail::bucket_bytes(bucket);
+            freed += read_first(thread.buckets[bucket].deallocations) *
+                     base::block_bytes(series, bucket);
         }
         freed += read_first(thread.large.deallocated_bytes);
     });
     std::uint64_t allocated = 0;
-    for_each([&](const detail::ThreadCounters& thread) {
+    for_each([&](const detail::ThreadCounters& thread, unsigned series) {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-            allocated += read(thread.buckets[bucket].allocations) * detail::bucket_bytes(bucket);
+            allocated +=
+                read(thread.buckets[bucket].allocations) * base::block_bytes(series, bucket);
         }
         allocated += read(thread.large.allocated_bytes);
     });
@@ -176,7 +191,7 @@ std::uint64_t CounterSlots::in_use_bytes() const noexcept {
 
 std::uint64_t CounterSlots::allocations() const noexcept {
     std::uint64_t sum = 0;
-    for_each([&](const detail::ThreadCounters& thread) {
+    for_each([&](const detail::ThreadCounters& thread, unsigned) {
         for (const detail::BucketCounters& bucket : thread.buckets) sum += read(bucket.allocations);
         sum += read(thread.large.allocations);
     });
@@ -185,7 +200,7 @@ std::uint64_t CounterSlots::allocations() const noexcept {
 
 std::uint64_t CounterSlots::deallocations() const noexcept {
     std::uint64_t sum = 0;
-    for_each([&](const detail::ThreadCounters& thread) {
+    for_each([&](const detail::ThreadCounters& thread, unsigned) {
         for (const detail::BucketCounters& bucket : thread.buckets)
             sum += read(bucket.deallocations);
         sum += read(thread.large.deallocations);

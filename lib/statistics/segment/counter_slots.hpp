@@ -1,11 +1,13 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <mutex>
 
 #include <tensorpool/statistics.hpp>
 
+#include "base/block_sizes.hpp"
 #include "statistics/scopes/thread_slots.hpp"
 #include "statistics/segment/owned_record.hpp"
 
@@ -17,6 +19,7 @@ struct CounterSlot {
     detail::ThreadCounters* counters = nullptr;
     SlotRecord* record = nullptr;  // nullptr: there was no place
     CounterSlot* next = nullptr;   // of the pool's; set once
+    unsigned series = 0;           // of the sizes of its blocks; set once
     bool taken = false;
     SlotOfThread of_thread;
 };
@@ -29,9 +32,10 @@ public:
     CounterSlots& operator=(const CounterSlots&) = delete;
     ~CounterSlots();
 
-    /// A slot for the calling thread that no other counts in; nullptr when the system has no
-    /// memory.
-    CounterSlot* take() noexcept;
+    /// A slot for the calling thread that no other counts in, for blocks of a series of sizes
+    /// (base/block_sizes.hpp). nullptr when the system has no memory, for finer sizes also when the
+    /// segment has no place.
+    CounterSlot* take(unsigned series = 0) noexcept;
     void give_back(CounterSlot& slot) noexcept;
     /// Its thread's, now and then: adds a slot without a place up for readers from outside.
     void fold(const CounterSlot& slot) noexcept {
@@ -43,17 +47,23 @@ public:
         pool_.fold([this] { sum_slots(); });
     }
 
+    /// From now on there are shared counters for blocks of these sizes. False, and none, when there
+    /// is no place. Once for each, before other threads know of the pool.
+    bool add_shared(unsigned series) noexcept;
     /// The counters of threads without a slot. Their writer holds `shared_mutex`.
-    detail::ThreadCounters& shared() noexcept { return pool_->shared; }
+    detail::ThreadCounters& shared(unsigned series = 0) noexcept {
+        return series == 0 ? pool_->shared : *shared_finer_[series - 1];
+    }
     std::mutex& shared_mutex() noexcept { return shared_mutex_; }
 
-    /// Calls `function` with the counters of each slot, and with those that are shared.
+    /// Calls `function` with the counters of each slot, and with those that are shared, and with
+    /// their series.
     template <class Function>
     void for_each(Function function) const noexcept {
-        function(pool_->shared);
+        function(pool_->shared, 0U);
         for (const CounterSlot* slot = first_.load(std::memory_order_acquire); slot != nullptr;
              slot = slot->next) {
-            function(*slot->counters);
+            function(*slot->counters, slot->series);
         }
     }
 
@@ -74,8 +84,8 @@ public:
 private:
     struct Chunk;
     struct Alone;
-    CounterSlot* first_free() const noexcept;
-    CounterSlot* add() noexcept;
+    CounterSlot* first_free(unsigned series) const noexcept;
+    CounterSlot* add(unsigned series) noexcept;
     bool add_chunk() noexcept;
     void give_place(CounterSlot& slot) noexcept;
     void fold_slow(const CounterSlot& slot) noexcept;
@@ -87,6 +97,7 @@ private:
     // Slots are pushed with release and walked with acquire: who finds one finds it zeroed.
     std::atomic<CounterSlot*> first_ = nullptr;
     Chunk* chunks_ = nullptr;
+    std::array<detail::ThreadCounters*, base::series_count - 1> shared_finer_ = {};
 };
 
 }  // namespace tensorpool::statistics

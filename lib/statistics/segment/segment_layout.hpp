@@ -33,7 +33,7 @@ namespace tensorpool::statistics {
 using detail::Counter;
 
 inline constexpr std::uint64_t segment_magic = 0x6c6f6f70726f736e;  // "nsorpool" in memory
-inline constexpr std::uint64_t segment_version = 4;
+inline constexpr std::uint64_t segment_version = 5;
 inline constexpr std::size_t segment_bytes = std::size_t{16} << 20;
 
 /// Up to 47 bytes of UTF-8, then zeros, as words, so that a reader may meet a writer.
@@ -157,7 +157,8 @@ struct alignas(64) SlotRecord {
     Counter pool;    // the pool's id; 0: no pool's
     Counter thread;  // that counts in it now; 0: none
     Counter next;    // of one that is no pool's: 1 + the place of the next such one, 0 for none
-    Counter spare[5];
+    Counter series;  // of the sizes of its blocks (base/block_sizes.hpp)
+    Counter spare[4];
 
     static constexpr bool counts_frees(std::size_t word) noexcept {
         using detail::BucketCounters;
@@ -296,7 +297,7 @@ const Record* records_in(const SegmentHeader& header) noexcept {
 inline constexpr std::size_t entry_count = count_of<EntryRecord>;
 static_assert(Counter::is_always_lock_free);
 // A change of any of these is another version.
-static_assert(segment_version == 4 && sizeof(SegmentHeader) == 576 && sizeof(PoolRecord) == 2048 &&
+static_assert(segment_version == 5 && sizeof(SegmentHeader) == 576 && sizeof(PoolRecord) == 2048 &&
               sizeof(ArenaRecord) == 256 && sizeof(DeviceRecord) == 448 &&
               sizeof(DeviceStreamRecord) == 128 && sizeof(PlannedRecord) == 320 &&
               sizeof(SlotRecord) == 832);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/block_sizes.hpp"
 #include "statistics/segment/name.hpp"
 #include "statistics/sums/counter_words.hpp"
 
@@ -15,7 +16,7 @@ using detail::bucket_count;
 void add_places(PoolStatistics& figures, const PoolTotals& totals) noexcept {
     for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
         BucketStatistics& one = figures.buckets[bucket];
-        const std::uint64_t out = read(totals.bucket_out_blocks[bucket]) * one.block_bytes;
+        const std::uint64_t out = read(totals.bucket_out_bytes[bucket]);
         one.capacity_bytes = read(totals.bucket_capacity_bytes[bucket]);
         one.depot_bytes = above(out, one.in_use_bytes + one.parked_bytes);
         figures.depot_bytes += one.depot_bytes;
@@ -48,19 +49,29 @@ void add_parts(PoolStatistics& figures) noexcept {
 
 }  // namespace
 
-void PoolSums::add_frees(const detail::ThreadCounters& thread) noexcept {
+void PoolSums::add_frees(const detail::ThreadCounters& thread, unsigned series) noexcept {
     for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
-        add_counters(buckets_[bucket].figures, thread.buckets[bucket], Reading::first);
-        buckets_[bucket].returned += read_first(thread.buckets[bucket].returned);
+        const detail::BucketCounters& counted = thread.buckets[bucket];
+        const std::uint64_t bytes = base::block_bytes(series, bucket);
+        Bucket& row = buckets_[base::row_of(series, bucket)];
+        const std::uint64_t before = row.figures.deallocations;
+        add_counters(row.figures, counted, Reading::first);
+        row.freed_bytes += (row.figures.deallocations - before) * bytes;
+        row.returned_bytes += read_first(counted.returned) * bytes;
     }
     freed_large_bytes_ += read_first(thread.large.deallocated_bytes);
     add_counters(large_, thread.large, Reading::first);
 }
 
-void PoolSums::add_allocations(const detail::ThreadCounters& thread) noexcept {
+void PoolSums::add_allocations(const detail::ThreadCounters& thread, unsigned series) noexcept {
     for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
-        add_counters(buckets_[bucket].figures, thread.buckets[bucket], Reading::second);
-        buckets_[bucket].taken += read(thread.buckets[bucket].taken);
+        const detail::BucketCounters& counted = thread.buckets[bucket];
+        const std::uint64_t bytes = base::block_bytes(series, bucket);
+        Bucket& row = buckets_[base::row_of(series, bucket)];
+        const std::uint64_t before = row.figures.allocations;
+        add_counters(row.figures, counted, Reading::second);
+        row.figures.allocated_bytes += (row.figures.allocations - before) * bytes;
+        row.taken_bytes += read(counted.taken) * bytes;
     }
     add_counters(large_, thread.large, Reading::second);
 }
@@ -71,10 +82,8 @@ void PoolSums::fill_in(PoolStatistics& figures) const noexcept {
         BucketStatistics& one = figures.buckets[bucket];
         one = sums.figures;
         one.block_bytes = detail::bucket_bytes(bucket);
-        const std::uint64_t in_use = above(one.allocations, one.deallocations);
-        one.in_use_bytes = in_use * one.block_bytes;
-        one.parked_bytes = above(above(sums.taken, sums.returned), in_use) * one.block_bytes;
-        one.allocated_bytes = one.allocations * one.block_bytes;
+        one.in_use_bytes = above(one.allocated_bytes, sums.freed_bytes);
+        one.parked_bytes = above(above(sums.taken_bytes, sums.returned_bytes), one.in_use_bytes);
         one.cache_hits = above(one.allocations, one.cache_misses);
     }
     figures.large = large_;
@@ -102,7 +111,7 @@ PoolStatistics PoolSums::with(const PoolRecord& pool) const noexcept {
     return figures;
 }
 
-std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread) noexcept {
+std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread, unsigned series) noexcept {
     std::uint64_t bytes = 0;
     for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
         const detail::BucketCounters& counted = thread.buckets[bucket];
@@ -111,7 +120,7 @@ std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread) noexcept {
         const auto parked = static_cast<std::int64_t>(
             read_first(counted.deallocations) - read_first(counted.returned) + read(counted.taken) -
             read(counted.allocations));
-        if (parked > 0) bytes += static_cast<std::uint64_t>(parked) * detail::bucket_bytes(bucket);
+        if (parked > 0) bytes += static_cast<std::uint64_t>(parked) * base::block_bytes(series, bucket);
     }
     return bytes + read(thread.large.parked_bytes);
 }

@@ -13,8 +13,9 @@ namespace tensorpool::statistics {
 /// allocated, so that what is in use never reads negative.
 class PoolSums {
 public:
-    void add_frees(const detail::ThreadCounters& thread) noexcept;
-    void add_allocations(const detail::ThreadCounters& thread) noexcept;
+    /// Of blocks of this series of sizes (base/block_sizes.hpp).
+    void add_frees(const detail::ThreadCounters& thread, unsigned series) noexcept;
+    void add_allocations(const detail::ThreadCounters& thread, unsigned series) noexcept;
 
     /// With what is counted once for the pool.
     PoolStatistics with(const PoolRecord& pool) const noexcept;
@@ -23,8 +24,9 @@ private:
     void fill_in(PoolStatistics& figures) const noexcept;
 
     struct Bucket {
-        std::uint64_t returned = 0;
-        std::uint64_t taken = 0;
+        std::uint64_t freed_bytes = 0;
+        std::uint64_t returned_bytes = 0;
+        std::uint64_t taken_bytes = 0;
         BucketStatistics figures = {};
     };
     Bucket buckets_[detail::bucket_count];
@@ -33,19 +35,23 @@ private:
 };
 
 /// The figures of a pool, for the pool itself and for who reads its segment. `for_each(function)`
-/// calls `function` with the counters of each thread and with the shared ones; it is called twice,
-/// and `between_frees_and_allocations` in between.
+/// calls `function` with the counters of each thread and with the shared ones, and the series of
+/// sizes that they are of; it is called twice, and `between_frees_and_allocations` in between.
 template <class ForEach, class Between>
 PoolStatistics figures_of(const PoolRecord& pool, const ForEach& for_each,
                           const Between& between_frees_and_allocations) {
     PoolSums sums;
-    for_each([&](const detail::ThreadCounters& thread) { sums.add_frees(thread); });
+    for_each([&](const detail::ThreadCounters& thread, unsigned series) {
+        sums.add_frees(thread, series);
+    });
     between_frees_and_allocations();
-    for_each([&](const detail::ThreadCounters& thread) { sums.add_allocations(thread); });
+    for_each([&](const detail::ThreadCounters& thread, unsigned series) {
+        sums.add_allocations(thread, series);
+    });
     return sums.with(pool);
 }
 
 /// Bytes that are free in the magazines of one thread.
-std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread) noexcept;
+std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread, unsigned series) noexcept;
 
 }  // namespace tensorpool::statistics

@@ -13,13 +13,17 @@ void raise(Sources& highest, const Sources& now) noexcept {
     highest.system = std::max(highest.system, now.system);
 }
 
-void put_into(BucketStatistics& bucket, const Sources& from) noexcept {
+// Blocks that were seen before and are missing now count as the bucket's largest.
+void put_into(BucketStatistics& bucket, const Sources& from, std::uint64_t& most_bytes) noexcept {
+    const std::uint64_t seen_now = bucket.allocations;
     bucket.cache_hits = from.magazines;
     bucket.depot_hits = from.depots;
     bucket.system_misses = from.system;
     bucket.cache_misses = from.depots + from.spans + from.system;
     bucket.allocations = bucket.cache_hits + bucket.cache_misses;
-    bucket.allocated_bytes = bucket.allocations * bucket.block_bytes;
+    const std::uint64_t missing = bucket.allocations - std::min(bucket.allocations, seen_now);
+    most_bytes = std::max(most_bytes, bucket.allocated_bytes + missing * bucket.block_bytes);
+    bucket.allocated_bytes = most_bytes;
 }
 
 void put_into(LargeStatistics& large, const Sources& from) noexcept {
@@ -44,7 +48,7 @@ void SteadySources::steady(PoolStatistics& pool, OfPool& highest) noexcept {
     pool.cache_hits = pool.cache_misses = pool.system_misses = 0;
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         raise(highest.buckets[bucket], sources_of(pool.buckets[bucket]));
-        put_into(pool.buckets[bucket], highest.buckets[bucket]);
+        put_into(pool.buckets[bucket], highest.buckets[bucket], highest.allocated_bytes[bucket]);
         add(pool, pool.buckets[bucket]);
     }
     raise(highest.large, sources_of(pool.large));

@@ -22,6 +22,7 @@ public:
 private:
     struct OfPool {
         Sources buckets[detail::bucket_count];
+        std::uint64_t allocated_bytes[detail::bucket_count] = {};
         Sources large;
     };
     static void steady(PoolStatistics& pool, OfPool& highest) noexcept;

@@ -76,7 +76,7 @@ TEST_P(SegmentViewOf, AnotherVersionSaysWhichItIs) {
 TEST_P(SegmentViewOf, TheFirstVersionIsToldFromThisOne) {
     put(segment.header().version, 1);
     EXPECT_EQ(failure(), AttachFailure::other_version);
-    EXPECT_NE(problem().find("version 1, this reader knows 4"), std::string::npos) << problem();
+    EXPECT_NE(problem().find("version 1, this reader knows 5"), std::string::npos) << problem();
 }
 
 TEST_P(SegmentViewOf, AFileOfSomethingElseIsDamaged) {

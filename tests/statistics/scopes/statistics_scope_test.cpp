@@ -172,10 +172,10 @@ TEST(StatisticsScope, PoolsMayComeAndGoInside) {
 TEST(StatisticsScope, CallsCountedInASharedSlotAreCounted) {
     {
         const StatisticsScope scope("shared");
-        statistics::count_shared_allocation(2, 200);
+        statistics::count_shared_allocation(2, 256, 200);
         statistics::count_shared_large_allocation(90'000, 100'000);
         statistics::count_shared_large_deallocation(100'000);
-        statistics::count_shared_deallocation(2);
+        statistics::count_shared_deallocation(2, 256);
     }
     const ScopeStatistics figures = figures_of_scope("shared");
     EXPECT_EQ(figures.allocations, 2U);

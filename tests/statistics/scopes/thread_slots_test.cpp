@@ -142,7 +142,7 @@ TEST(ThreadSlots, RecordOfAnEndedThreadServesTheNext) {
 
 TEST(ThreadSlots, CallsInSharedSlotsAreCountedOnlyInsideAScope) {
     const ThreadSums before = sums();
-    count_shared_allocation(0, 60);
+    count_shared_allocation(0, 64, 60);
     EXPECT_EQ(counted_since(before).allocation_count(), 0U);
 }
 

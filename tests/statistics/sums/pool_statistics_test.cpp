@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace tensorpool::statistics {
@@ -16,6 +17,7 @@ void put(Counter& counter, std::uint64_t value) {
 struct Fixture {
     std::unique_ptr<PoolRecord> pool = std::make_unique<PoolRecord>();
     std::vector<std::unique_ptr<detail::ThreadCounters>> threads;
+    std::vector<std::pair<std::unique_ptr<detail::ThreadCounters>, unsigned>> finer;
 
     Fixture() {
         for (int i = 0; i < 2; ++i) threads.push_back(std::make_unique<detail::ThreadCounters>());
@@ -34,16 +36,22 @@ struct Fixture {
         detail::BucketCounters& taker = threads[1]->buckets[2];
         put(taker.deallocations, 4);
         put(taker.returned, 1);
-        put(pool->totals.bucket_out_blocks[2], 20);
+        put(pool->totals.bucket_out_bytes[2], 20 * 256);
         put(pool->totals.bucket_capacity_bytes[2], 65536);
+    }
+
+    detail::ThreadCounters& add_finer(unsigned series) {
+        finer.emplace_back(std::make_unique<detail::ThreadCounters>(), series);
+        return *finer.back().first;
     }
 
     PoolStatistics figures() {
         return figures_of(
             *pool,
             [&](auto&& function) {
-                function(pool->shared);
-                for (const auto& thread : threads) function(*thread);
+                function(pool->shared, 0U);
+                for (const auto& thread : threads) function(*thread, 0U);
+                for (const auto& [counters, series] : finer) function(*counters, series);
             },
             [] {});
     }
@@ -140,7 +148,7 @@ TEST(PoolFigures, SumFreesBeforeAllocations) {
     const PoolStatistics figures = figures_of(
         *fixture.pool,
         [&](auto&& function) {
-            for (const auto& thread : fixture.threads) function(*thread);
+            for (const auto& thread : fixture.threads) function(*thread, 0U);
         },
         [&] {
             detail::add(fixture.threads[0]->buckets[2].allocations, 1);
@@ -149,12 +157,35 @@ TEST(PoolFigures, SumFreesBeforeAllocations) {
     EXPECT_EQ(figures.buckets[2].in_use_bytes, 7U * 256);
 }
 
+// Of series 1, number 1 is 160 B: beside the bucket of 256 B.
+TEST(PoolFigures, FinerSizesCountTheirOwnBytesInTheRowOfTheBucketThatWouldServe) {
+    Fixture fixture;
+    detail::ThreadCounters& finer = fixture.add_finer(1);
+    put(finer.buckets[1].allocations, 5);
+    put(finer.buckets[1].requested_bytes, 700);
+    put(finer.buckets[1].deallocations, 2);
+    put(finer.buckets[1].taken, 8);
+    put(finer.buckets[1].returned, 1);
+    put(fixture.add_finer(3).buckets[10].allocations, 3);  // 48 B
+    put(fixture.pool->totals.bucket_out_bytes[2], 20 * 256 + 9 * 160);
+    const PoolStatistics figures = fixture.figures();
+    EXPECT_EQ(figures.buckets[2].allocations, 15U);
+    EXPECT_EQ(figures.buckets[2].requested_bytes, 2700U);
+    EXPECT_EQ(figures.buckets[2].in_use_bytes, 6U * 256 + 3 * 160);
+    EXPECT_EQ(figures.buckets[2].allocated_bytes, 2560U + 5 * 160);
+    EXPECT_EQ(figures.buckets[2].parked_bytes, 5U * 256 + 4 * 160);
+    EXPECT_EQ(figures.buckets[2].depot_bytes, 9U * 256 + 2 * 160);
+    EXPECT_EQ(figures.buckets[0].in_use_bytes, 3U * 48);
+    EXPECT_EQ(figures.in_use_bytes, 6U * 256 + 3 * 160 + 3 * 48);
+    EXPECT_EQ(parked_bytes_of(finer, 1), 4U * 160);
+}
+
 TEST(PoolFigures, ParkedOfOneThreadCountsWhatItFreedForOthers) {
     const Fixture fixture;
-    EXPECT_EQ(parked_bytes_of(*fixture.threads[0]), 2U * 256);
-    EXPECT_EQ(parked_bytes_of(*fixture.threads[1]), 3U * 256);
+    EXPECT_EQ(parked_bytes_of(*fixture.threads[0], 0), 2U * 256);
+    EXPECT_EQ(parked_bytes_of(*fixture.threads[1], 0), 3U * 256);
     put(fixture.threads[1]->buckets[2].returned, 9);
-    EXPECT_EQ(parked_bytes_of(*fixture.threads[1]), 0U);
+    EXPECT_EQ(parked_bytes_of(*fixture.threads[1], 0), 0U);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -34,6 +35,17 @@ TEST(BlockBytes, FollowTheAlignment) {
             pool.deallocate(block, bytes, alignment);
         }
     }
+}
+
+TEST(BlockBytes, OfMallocWithFinerSizesAreThose) {
+    for (const auto [asked, got] : {std::pair{1, 16}, {16, 16}, {17, 32}, {40, 48}, {49, 64},
+                                    {65, 80}, {112, 112}, {113, 128}, {129, 160}, {1000, 1024},
+                                    {57'345, 65'536}, {65'536, 65'536}}) {
+        EXPECT_EQ(pool_block_bytes(static_cast<std::uint64_t>(asked), 4),
+                  static_cast<std::uint64_t>(got))
+            << asked;
+    }
+    EXPECT_EQ(pool_block_bytes(64 * kib + 1, 4), 68 * kib);
 }
 
 TEST(BlockBytes, OfWhatNoPoolServesAreWhatWasAskedFor) {

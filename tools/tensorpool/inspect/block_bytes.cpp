@@ -15,12 +15,23 @@ constexpr std::uint64_t most_bucket_alignment = 2048;
 // No pool serves more; rounded up, it would not fit into 64 bits.
 constexpr std::uint64_t beyond_all_pools = std::uint64_t{1} << 60;
 
+// What a pool asks for on behalf of malloc where it has finer sizes.
+constexpr unsigned malloc_alignment_log2 = 4;
+
+std::uint64_t round_up(std::uint64_t bytes, std::uint64_t step) noexcept {
+    return (bytes + step - 1) & ~(step - 1);
+}
+
+// Steps of 16 B up to 64 B, then four to each doubling.
+std::uint64_t finest_bytes(std::uint64_t bytes) noexcept {
+    return round_up(bytes, bytes <= 64 ? 16 : std::bit_floor(bytes - 1) / 4);
+}
+
 // Eight sizes to each doubling up to 1 MiB, thirty-two above.
 std::uint64_t round_pages(std::uint64_t pages) noexcept {
     if (pages <= 16) return pages;
     const auto digits = static_cast<unsigned>(std::bit_width(pages - 1)) - (pages <= 256 ? 4U : 6U);
-    const std::uint64_t step = std::uint64_t{1} << digits;
-    return (pages + step - 1) & ~(step - 1);
+    return round_up(pages, std::uint64_t{1} << digits);
 }
 
 }  // namespace
@@ -33,6 +44,8 @@ std::uint64_t pool_block_bytes(std::uint64_t bytes, unsigned alignment_log2) noe
     const bool aligned_in_bucket =
         alignment <= detail::smallest_block_bytes || wanted <= most_bucket_alignment;
     const unsigned bucket = detail::bucket_of(wanted);
+    if (alignment_log2 == malloc_alignment_log2 && bucket < detail::bucket_count)
+        return finest_bytes(bytes);
     if (aligned_in_bucket && bucket < detail::bucket_count) return detail::bucket_bytes(bucket);
     return round_pages((bytes + page_bytes - 1) / page_bytes) * page_bytes;
 }

@@ -1,0 +1,264 @@
+// The finer sizes of the pool behind `malloc`. One process a test: the global pool is set up once.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <latch>
+#include <thread>
+#include <vector>
+
+#include <tensorpool/detail/address_range.hpp>
+#include <tensorpool/memory_pool.hpp>
+#include <tensorpool/statistics_scope.hpp>
+
+#include "base/alignment.hpp"
+#include "base/block_sizes.hpp"
+#include "blocks/thread_registry.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool {
+namespace {
+
+using detail::GlobalPool;
+using testing::holds_in_child;
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+std::size_t finest(std::size_t bytes) {
+    const base::BlockSize size = base::finest_size(bytes);
+    return base::block_bytes(size.series, size.bucket);
+}
+
+/// Serves as malloc does.
+class FinerSizes : public ::testing::Test {
+protected:
+    FinerSizes() { GlobalPool::serve_malloc(1); }
+
+    static void* allocate(std::size_t bytes) {
+        return GlobalPool::try_allocate(bytes, base::finer_alignment).block;
+    }
+    static void free(void* p) { GlobalPool::deallocate(p); }
+
+    struct Block {
+        unsigned char* address;
+        std::size_t bytes;
+    };
+    static Block filled(std::size_t bytes, int with) {
+        void* const block = allocate(bytes);
+        std::memset(block, with, bytes);
+        return {static_cast<unsigned char*>(block), bytes};
+    }
+    static bool holds(const Block& block, int with) {
+        for (std::size_t i = 0; i != block.bytes; ++i) {
+            if (block.address[i] != static_cast<unsigned char>(with)) return false;
+        }
+        return true;
+    }
+
+    MemoryPool& pool_ = get_global_memory_pool();
+};
+
+TEST_F(FinerSizes, ServeEachRequestWithTheSmallestBlockThatHoldsIt) {
+    for (std::size_t bytes = 1; bytes <= detail::largest_block_bytes; bytes += bytes / 16 + 1) {
+        void* const block = allocate(bytes);
+        EXPECT_TRUE(base::is_aligned(block, base::finer_alignment));
+        EXPECT_EQ(pool_.usable_size(block), finest(bytes)) << bytes;
+        EXPECT_EQ(detail::bytes_of_block_in_use(block), finest(bytes)) << bytes;
+        EXPECT_TRUE(pool_.owns(block));
+        free(block);
+        EXPECT_FALSE(pool_.owns(block));
+    }
+}
+
+TEST_F(FinerSizes, NeverOverlap) {
+    std::vector<Block> blocks;
+    for (int round = 0; round < 3; ++round) {
+        for (std::size_t bytes = 1; bytes <= 9000; bytes += 7) {
+            blocks.push_back(filled(bytes, static_cast<int>(blocks.size())));
+        }
+        for (std::size_t i = 0; i < blocks.size(); i += 2) {
+            ASSERT_TRUE(holds(blocks[i], static_cast<int>(i)));
+            free(blocks[i].address);
+            blocks[i] = filled(blocks[i].bytes, static_cast<int>(i));
+        }
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        ASSERT_TRUE(holds(blocks[i], static_cast<int>(i))) << i;
+        free(blocks[i].address);
+    }
+    EXPECT_EQ(pool_.get_total_allocated(), 0U);
+}
+
+TEST_F(FinerSizes, AreCountedExactly) {
+    std::size_t bytes_in_use = 0;
+    std::size_t requested = 0;
+    std::vector<void*> blocks;
+    for (std::size_t bytes = 1; bytes <= detail::largest_block_bytes; bytes += 61) {
+        blocks.push_back(allocate(bytes));
+        bytes_in_use += finest(bytes);
+        requested += bytes;
+    }
+    PoolStatistics figures = pool_.statistics();
+    EXPECT_EQ(figures.in_use_bytes, bytes_in_use);
+    EXPECT_EQ(figures.requested_bytes, requested);
+    EXPECT_EQ(figures.allocated_bytes, bytes_in_use);
+    EXPECT_EQ(figures.allocations, blocks.size());
+    EXPECT_EQ(figures.threads, 1U);
+    EXPECT_EQ(figures.capacity_bytes, figures.in_use_bytes + figures.parked_bytes +
+                                          figures.depot_bytes + figures.span_bytes +
+                                          figures.cached_bytes + figures.free_bytes);
+    for (void* const block : blocks) free(block);
+    figures = pool_.statistics();
+    EXPECT_EQ(figures.in_use_bytes, 0U);
+    EXPECT_EQ(figures.deallocations, blocks.size());
+    pool_.trim();
+    figures = pool_.statistics();
+    EXPECT_EQ(figures.capacity_bytes, 0U);
+    EXPECT_EQ(figures.parked_bytes + figures.depot_bytes + figures.span_bytes, 0U);
+}
+
+TEST_F(FinerSizes, AreNotForThoseWhoCallThePool) {
+    void* const block = pool_.allocate(80);
+    EXPECT_EQ(pool_.usable_size(block), 128U);
+    EXPECT_TRUE(base::is_aligned(block, 64));
+    void* const another = pool_.try_allocate(80, 8);
+    EXPECT_EQ(pool_.usable_size(another), 128U);
+    pool_.deallocate(another, 80, 8);
+    pool_.deallocate(block, 80);
+    EXPECT_EQ(pool_.get_total_allocated(), 0U);
+}
+
+TEST_F(FinerSizes, MayBeReallocatedByThePool) {
+    Block block = filled(100, 7);
+    ASSERT_EQ(pool_.usable_size(block.address), 112U);
+    block.address = static_cast<unsigned char*>(pool_.reallocate(block.address, 100, 110));
+    EXPECT_EQ(pool_.usable_size(block.address), 128U);
+    EXPECT_TRUE(holds(block, 7));
+    pool_.deallocate(block.address, 110);
+    EXPECT_EQ(pool_.get_total_allocated(), 0U);
+}
+
+TEST_F(FinerSizes, OfAThreadThatEndedServeTheNextOne) {
+    for (int round = 0; round < 50; ++round) {
+        std::thread([] {
+            std::vector<void*> blocks;
+            for (std::size_t i = 0; i != 2000; ++i) blocks.push_back(allocate(i % 300 + 1));
+            for (void* const block : blocks) free(block);
+        }).join();
+    }
+    const PoolStatistics figures = pool_.statistics();
+    EXPECT_EQ(figures.in_use_bytes, 0U);
+    EXPECT_EQ(figures.parked_bytes, 0U);
+    EXPECT_EQ(figures.threads, 0U);
+    EXPECT_LE(figures.capacity_bytes, 16 * mib);
+}
+
+TEST_F(FinerSizes, FreedOnOtherThreadsAreCountedOnce) {
+    constexpr std::size_t count = 20'000;
+    std::vector<void*> blocks(count);
+    for (std::size_t i = 0; i != count; ++i) blocks[i] = allocate(i % 2000 + 1);
+    std::atomic<std::size_t> next = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+        threads.emplace_back([&] {
+            for (std::size_t i = next++; i < count; i = next++) {
+                free(blocks[i]);
+                free(allocate(i % 500 + 1));
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const PoolStatistics figures = pool_.statistics();
+    EXPECT_EQ(figures.in_use_bytes, 0U);
+    EXPECT_EQ(figures.allocations, 2 * count);
+    EXPECT_EQ(figures.deallocations, 2 * count);
+}
+
+// All series together stay below what one may park.
+TEST_F(FinerSizes, ThatThreadsParkAreTakenBack) {
+    if (!blocks::thread_registry().can_take_back()) GTEST_SKIP() << "no fences of other threads";
+    constexpr int count = 50;
+    std::latch parked(count + 1);
+    std::latch over(1);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < count; ++t) {
+        threads.emplace_back([&] {
+            std::vector<void*> blocks;
+            for (std::size_t bytes = 1; bytes <= detail::largest_block_bytes; bytes += bytes / 4 + 1) {
+                for (int i = 0; i < 4; ++i) blocks.push_back(allocate(bytes));
+            }
+            for (void* const block : blocks) free(block);
+            parked.count_down();
+            over.wait();
+        });
+    }
+    parked.arrive_and_wait();
+    const PoolStatistics figures = pool_.statistics();
+    const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
+    EXPECT_LE(figures.parked_bytes, processors * 4 * mib + (count + 1) * (mib / 16));
+    EXPECT_EQ(figures.threads, count);
+    pool_.trim();
+    EXPECT_EQ(pool_.get_total_capacity(), 0U);
+    over.count_down();
+    for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(FinerSizes, OfOneSizeMakeRoomForAnother) {
+    pool_.set_max_capacity(32 * mib);
+    for (const std::size_t bytes : {16, 48, 80, 320, 1280, 7168, 57344, 64}) {
+        std::vector<void*> blocks;
+        for (std::size_t all = 0; all < 24 * mib; all += bytes) {
+            blocks.push_back(allocate(bytes));
+            ASSERT_NE(blocks.back(), nullptr) << bytes;
+        }
+        for (void* const block : blocks) free(block);
+    }
+    void* const large = pool_.try_allocate(24 * mib);
+    EXPECT_NE(large, nullptr);
+    pool_.deallocate(large);
+}
+
+TEST_F(FinerSizes, OfAScopeAreCountedByTheirOwnBytes) {
+    void* block = nullptr;
+    free(allocate(40));
+    const StatisticsScope scope("finer");
+    block = allocate(40);
+    EXPECT_EQ(scope.growth().bytes, 48);
+    EXPECT_EQ(scope.growth().blocks[0], 1);
+    free(block);
+    EXPECT_EQ(scope.growth().bytes, 0);
+}
+
+TEST_F(FinerSizes, WorkInTheChildOfAForkBesideThreads) {
+    std::atomic<bool> is_over = false;
+    std::thread thread([&] {
+        while (!is_over) {
+            for (std::size_t bytes = 1; bytes < 1000; bytes += 13) free(allocate(bytes));
+        }
+    });
+    for (int round = 0; round < 20; ++round) {
+        Block block = filled(90, 5);
+        EXPECT_TRUE(holds_in_child([&] {
+            if (!holds(block, 5)) return false;
+            free(block.address);
+            for (std::size_t bytes = 1; bytes < 3000; ++bytes) free(filled(bytes, 1).address);
+            return true;
+        }));
+        free(block.address);
+    }
+    is_over = true;
+    thread.join();
+    EXPECT_EQ(pool_.get_total_allocated(), 0U);
+}
+
+// In the pool that programs without an interposed malloc have, and in one of their own.
+TEST(FinerSizesOfOthers, AreThoseOfBuckets) {
+    void* const block = GlobalPool::try_allocate(80, base::finer_alignment).block;
+    EXPECT_EQ(get_global_memory_pool().usable_size(block), 128U);
+    get_global_memory_pool().deallocate(block, 80);
+}
+
+}  // namespace
+}  // namespace tensorpool
