@@ -1,12 +1,61 @@
+#include "platform/memory/huge_pages_linux.hpp"
+
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
 
 #include "base/alignment.hpp"
-#include "platform/platform.hpp"
+#include "platform/files/line_reader_linux.hpp"
+#include "platform/files/path_linux.hpp"
 #include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
+namespace {
+
+/// Whether memory gets such pages where it asks for them.
+enum class Setting : std::uint8_t { missing, never, asked, inherit };
+
+/// The word in brackets: `always inherit [madvise] never`.
+Setting read_setting(const Path& path) noexcept {
+    LineReader lines(path.c_str());
+    std::string_view line;
+    if (!lines.next(line)) return Setting::missing;
+    if (line.find("[never]") != line.npos) return Setting::never;
+    return line.find("[inherit]") != line.npos ? Setting::inherit : Setting::asked;
+}
+
+Path setting_of_size(const Path& folder, std::size_t bytes) noexcept {
+    char digits[24];
+    const char* const end = std::to_chars(digits, digits + sizeof digits, bytes / 1024).ptr;
+    return folder / "/hugepages-" /
+           std::string_view(digits, static_cast<std::size_t>(end - digits)) / "kB/enabled";
+}
+
+}  // namespace
+
+FolioSizes read_folio_sizes(std::string_view text) noexcept {
+    const Path folder(text);
+    const Setting common = read_setting(folder / "/enabled");
+    const auto given = [&](Setting setting) {
+        return (setting == Setting::inherit ? common : setting) == Setting::asked;
+    };
+    FolioSizes sizes;
+    // Kernels before 6.8 have only the common setting.
+    const Setting huge = read_setting(setting_of_size(folder, huge_page_bytes));
+    sizes.huge = given(huge == Setting::missing ? common : huge);
+    for (std::size_t bytes = huge_page_bytes / 2; bytes > page_bytes(); bytes /= 2) {
+        if (!given(read_setting(setting_of_size(folder, bytes)))) continue;
+        sizes.medium = bytes;
+        break;
+    }
+    return sizes;
+}
+
+FolioSizes folio_sizes() noexcept {
+    return read_folio_sizes("/sys/kernel/mm/transparent_hugepage");
+}
 
 bool prefer_huge_pages(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
@@ -15,6 +64,23 @@ bool prefer_huge_pages(void* address, std::size_t bytes) noexcept {
     if (bytes < skipped + huge_page_bytes) return false;
     const std::size_t whole = base::align_down(bytes - skipped, huge_page_bytes);
     return madvise(static_cast<char*>(address) + skipped, whole, MADV_HUGEPAGE) == 0;
+}
+
+bool prefer_medium_pages(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    auto at = reinterpret_cast<std::uintptr_t>(address);
+    const std::uintptr_t end = at + bytes;
+    while (at < end) {
+        const std::uintptr_t piece_end =
+            std::min(base::align_down(at, huge_page_bytes) + huge_page_bytes, end);
+        if (base::is_aligned(at, huge_page_bytes)) at += page_bytes();
+        if (at < piece_end &&
+            madvise(reinterpret_cast<void*>(at), piece_end - at, MADV_HUGEPAGE) != 0) {
+            return false;
+        }
+        at = piece_end;
+    }
+    return true;
 }
 
 }  // namespace tensorpool::platform
