@@ -16,12 +16,12 @@ namespace tensorpool {
 namespace {
 
 // Relaxed: set before other threads are there to see it.
-constinit std::atomic<bool> serves_malloc = false;
+constinit std::atomic<bool> global_serves_malloc = false;
 
 PoolOptions global_options() {
     PoolOptions options;
     options.name = "global";
-    if (serves_malloc.load(std::memory_order_relaxed)) {
+    if (global_serves_malloc.load(std::memory_order_relaxed)) {
         options.max_allocation = std::numeric_limits<std::size_t>::max();
     }
     options = options_from_environment(options);
@@ -46,6 +46,11 @@ inline namespace abi_2 {
 
 constinit GlobalPool global_pool;
 static_assert(GlobalPool::number == blocks::ThreadRegistry::global_number);
+
+bool serves_malloc(unsigned pool_number) noexcept {
+    return pool_number == GlobalPool::number &&
+           global_serves_malloc.load(std::memory_order_relaxed);
+}
 
 Pool& GlobalPool::set_up() {
     // Both before the lock and the failure after it: what the C library does for them, with locks
@@ -77,7 +82,7 @@ Pool* GlobalPool::set_up_under_lock() {
 }
 
 void GlobalPool::serve_malloc() noexcept {
-    serves_malloc.store(true, std::memory_order_relaxed);
+    global_serves_malloc.store(true, std::memory_order_relaxed);
 }
 
 Pool* GlobalPool::try_set_up() noexcept {
