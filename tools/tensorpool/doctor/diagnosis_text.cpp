@@ -30,10 +30,11 @@ std::string diagnosis_text(const std::vector<Diagnosis>& diagnoses) {
     for (const Diagnosis& diagnosis : diagnoses) {
         text += fmt::format("{:<5} {}: {}\n", to_string(diagnosis.verdict), diagnosis.what,
                             diagnosis.found);
-        if (diagnosis.advice.empty()) continue;
         for (const std::string& line : wrap(diagnosis.advice, width - indent)) {
             text += std::string(indent, ' ') + line + '\n';
         }
+        if (diagnosis.command.empty()) continue;
+        text += std::string(indent, ' ') + diagnosis.command + '\n';
     }
     return text;
 }
@@ -42,7 +43,8 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
     const nlohmann::ordered_json json = {{"what", diagnosis.what},
                                          {"verdict", to_string(diagnosis.verdict)},
                                          {"found", diagnosis.found},
-                                         {"advice", diagnosis.advice}};
+                                         {"advice", diagnosis.advice},
+                                         {"command", diagnosis.command}};
     return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
