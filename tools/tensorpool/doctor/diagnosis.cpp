@@ -61,15 +61,17 @@ std::string settings_text(const std::vector<PageSizeSetting>& page_sizes, Sizes 
     return text + ".";
 }
 
-// A page of n times the size saves all but one of n faults, and none of the clearing. What is left
-// where nearly all faults are saved was measured on huge pages, unless these turned out dear.
+// A page of n times the size saves all but one of n faults. What is left where nearly all are saved
+// was measured on huge pages, unless these turned out dear; a smaller page is dearer to find, so
+// that is the least. (Estimated 142 ns at 64 KiB, and 290 measured: perf/results/fresh.md.)
 std::string gain_text(const Machine& machine, const PageSizeSetting& size) {
     const double times = static_cast<double>(size.bytes) / 4096;
     const std::string saved = fmt::format("one page fault in place of {:.0f}", times);
     const double rest = machine.huge_fault_ns;
     if (rest == 0 || rest >= machine.small_fault_ns) return saved;
-    return fmt::format("{}: by estimate {:.0f} ns for each 4 KiB, in place of {:.0f}", saved,
-                       rest + (machine.small_fault_ns - rest) / times, machine.small_fault_ns);
+    return fmt::format(
+        "{}, which is estimated at {:.0f} ns for each 4 KiB at best, in place of {:.0f}", saved,
+        rest + (machine.small_fault_ns - rest) / times, machine.small_fault_ns);
 }
 
 Diagnosis page_sizes(const Machine& machine, Sizes sizes) {
@@ -91,7 +93,7 @@ Diagnosis page_sizes(const Machine& machine, Sizes sizes) {
     if (!given.empty()) return {"page sizes", fine, given + " where pools ask", settings};
     return {"page sizes", note, "none of those below a huge page are given",
             fmt::format("{} Growing pools would ask for pages of {}, and for huge ones only while "
-                        "these are cheaper: {}. For that, until the next start of the machine:",
+                        "these are cheaper: {}. To set that until the machine is started again:",
                         settings, format_size(advised->bytes, sizes), gain_text(machine, *advised)),
             fmt::format("echo madvise | sudo tee {}/hugepages-{}kB/enabled", page_size_folder,
                         advised->bytes / 1024)};

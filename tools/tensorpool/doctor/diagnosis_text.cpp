@@ -30,6 +30,7 @@ std::string diagnosis_text(const std::vector<Diagnosis>& diagnoses) {
     for (const Diagnosis& diagnosis : diagnoses) {
         text += fmt::format("{:<5} {}: {}\n", to_string(diagnosis.verdict), diagnosis.what,
                             diagnosis.found);
+        if (diagnosis.advice.empty()) continue;
         for (const std::string& line : wrap(diagnosis.advice, width - indent)) {
             text += std::string(indent, ' ') + line + '\n';
         }

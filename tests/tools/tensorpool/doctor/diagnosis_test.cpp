@@ -124,7 +124,8 @@ TEST(Diagnosis, SizesBelowAHugePageThatAreNotGivenComeWithTheCommandAndAnEstimat
               std::string::npos)
         << text;
     // 60 ns for nearly no faults, and a sixteenth of the other 190.
-    EXPECT_NE(text.find("one page fault in place of 16: by estimate 72 ns for each 4 KiB, in place "
+    EXPECT_NE(text.find("one page fault in place of 16, which is estimated at 72 ns for each 4 KiB "
+                        "at best, in place "
                         "of 250"),
               std::string::npos)
         << text;
