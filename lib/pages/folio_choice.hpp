@@ -24,9 +24,9 @@ class FolioChoice {
 public:
     using Sizes = platform::FolioSizes (*)() noexcept;
 
-    // Pauses, in granules of 2 MiB. One dear huge page takes as long as some eight granules of
-    // small pages: of the first pause that is an eighth, of the longest nothing.
-    static constexpr std::uint32_t first_pause = 64;
+    // Pauses, in granules of 2 MiB. One dear huge page costs as much as some eight granules of small
+    // pages: a sixteenth of those in the first pause, and ever less in the next ones.
+    static constexpr std::uint32_t first_pause = 128;
     static constexpr std::uint32_t longest_pause = 4096;
     // Where huge pages are on, each granule of medium pages is a mapping of its own and so is the
     // gap before it: at most 1,000 mappings of the 65,530 that Linux allows.

@@ -45,7 +45,8 @@ FolioSizes read_folio_sizes(std::string_view text) noexcept {
     // Kernels before 6.8 have only the common setting.
     const Setting huge = read_setting(setting_of_size(folder, huge_page_bytes));
     sizes.huge = given(huge == Setting::missing ? common : huge);
-    for (std::size_t bytes = huge_page_bytes / 2; bytes > page_bytes(); bytes /= 2) {
+    // The kernel has none of two pages.
+    for (std::size_t bytes = huge_page_bytes / 2; bytes >= 4 * page_bytes(); bytes /= 2) {
         if (!given(read_setting(setting_of_size(folder, bytes)))) continue;
         sizes.medium = bytes;
         break;
