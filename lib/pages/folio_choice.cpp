@@ -13,14 +13,15 @@ FolioChoice& folio_choice() noexcept {
     return the_folio_choice;
 }
 
-Folio FolioChoice::for_granule() noexcept {
+Folio FolioChoice::for_granule(Wish wish) noexcept {
     if (!has(has_huge)) return for_part();
     const std::uint32_t left = paused_.load(std::memory_order_relaxed);
     if (left == 0) return Folio::huge;
     // Two threads at once may count one granule: the pause is that much longer.
     paused_.store(left - 1, std::memory_order_relaxed);
-    if (!has(has_medium) || split_.load(std::memory_order_relaxed) >= most_split)
-        return Folio::small;
+    if (!has(has_medium)) return Folio::small;
+    if (wish == Wish::passes) return Folio::medium;
+    if (split_.load(std::memory_order_relaxed) >= most_split) return Folio::small;
     split_.fetch_add(1, std::memory_order_relaxed);
     return Folio::medium;
 }

@@ -24,20 +24,23 @@ class FolioChoice {
 public:
     using Sizes = platform::FolioSizes (*)() noexcept;
 
-    // Pauses, in granules of 2 MiB. One dear huge page costs as much as some eight granules of small
-    // pages: a sixteenth of those in the first pause, and ever less in the next ones.
+    // Pauses, in granules of 2 MiB. One dear huge page costs as much as some eight granules of
+    // small pages: a sixteenth of those in the first pause, and ever less in the next ones.
     static constexpr std::uint32_t first_pause = 128;
     static constexpr std::uint32_t longest_pause = 4096;
     // Where huge pages are on, each granule of medium pages is a mapping of its own and so is the
-    // gap before it: at most 1,000 mappings of the 65,530 that Linux allows.
+    // page before it, until the pool ends or gives up the wish: at most 1,000 mappings of the
+    // 65,530 that Linux allows.
     static constexpr std::uint32_t most_split = 500;
     // What a granule of small pages is taken to cost until one was measured: 2 µs a page.
     static constexpr std::uint64_t usual_ns = 1'000'000;
 
     constexpr explicit FolioChoice(Sizes sizes) noexcept : sizes_of_system_(sizes) {}
 
+    /// How long a granule's wish for larger pages stays.
+    enum class Wish : bool { passes, stays };
     /// What a granule shall ask for that is about to be touched for the first time.
-    Folio for_granule() noexcept;
+    Folio for_granule(Wish wish = Wish::stays) noexcept;
     /// The same for less than a granule, which no huge page fits into.
     Folio for_part() noexcept;
     /// The nanoseconds that the thread ran while a granule was touched for the first time: the

@@ -65,18 +65,26 @@ void PageHeap::prefault(PageRun run) noexcept {
         return;
     }
     const PageNumber end = run.first + run.count;
+    Folio largest = Folio::small;
     for (PageNumber at = run.first; at != end;) {
         const PageNumber granule_end = at / granule_pages * granule_pages + granule_pages;
         const PageRun piece{at, std::min(granule_end, end) - at};
-        at += piece.count;
-        if (piece.count == granule_pages) {
-            const Folio folio = options_.folios->for_granule();
-            ask(folio, piece);
-            touch_fresh(folio, piece.first, piece.count * page_bytes);
+        const bool whole = piece.count == granule_pages;
+        const Folio folio = whole ? options_.folios->for_granule(FolioChoice::Wish::passes)
+                                  : options_.folios->for_part();
+        ask(folio, piece);
+        if (whole) {
+            touch_fresh(folio, at, platform::huge_page_bytes);
         } else {
-            ask(options_.folios->for_part(), piece);
-            platform::prefault(space_.address_of(piece.first), piece.count * page_bytes);
+            platform::prefault(space_.address_of(at), piece.count * page_bytes);
         }
+        largest = std::max(largest, folio);
+        at += piece.count;
+    }
+    // Given back, and in the next one's hands, it may never be touched whole. And neighbours that
+    // wish for the same are one mapping.
+    if (largest != Folio::small) {
+        platform::prefer_small_pages(space_.address_of(run.first), run.count * page_bytes);
     }
 }
 

@@ -99,6 +99,16 @@ TEST(FolioChoice, MappingsAreSplitForMediumPagesANumberOfTimesAtMost) {
     EXPECT_EQ(split, FolioChoice::most_split);
 }
 
+TEST(FolioChoice, WishesThatPassSplitNothingForLong) {
+    FolioChoice choice(both);
+    for (std::uint32_t i = 0; i < 8 * FolioChoice::most_split; ++i) {
+        const Folio folio = choice.for_granule(FolioChoice::Wish::passes);
+        ASSERT_NE(folio, Folio::small);
+        if (folio == Folio::huge) choice.note(Folio::huge, dear_ns);
+    }
+    EXPECT_EQ(choice.for_granule(), Folio::medium);
+}
+
 TEST(FolioChoice, WithoutHugePagesMediumOnesNeedNoSplit) {
     FolioChoice choice(only_medium);
     for (std::uint32_t i = 0; i < 2 * FolioChoice::most_split; ++i)

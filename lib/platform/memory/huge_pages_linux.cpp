@@ -14,8 +14,8 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Whether memory gets such pages where it asks for them.
-enum class Setting : std::uint8_t { missing, never, asked, inherit };
+/// Which memory gets such pages: none, that which asks for them, or all.
+enum class Setting : std::uint8_t { missing, never, asked, always, inherit };
 
 /// The word in brackets: `always inherit [madvise] never`.
 Setting read_setting(const Path& path) noexcept {
@@ -23,7 +23,8 @@ Setting read_setting(const Path& path) noexcept {
     std::string_view line;
     if (!lines.next(line)) return Setting::missing;
     if (line.find("[never]") != line.npos) return Setting::never;
-    return line.find("[inherit]") != line.npos ? Setting::inherit : Setting::asked;
+    if (line.find("[inherit]") != line.npos) return Setting::inherit;
+    return line.find("[always]") != line.npos ? Setting::always : Setting::asked;
 }
 
 Path setting_of_size(const Path& folder, std::size_t bytes) noexcept {
@@ -38,16 +39,17 @@ Path setting_of_size(const Path& folder, std::size_t bytes) noexcept {
 FolioSizes read_folio_sizes(std::string_view text) noexcept {
     const Path folder(text);
     const Setting common = read_setting(folder / "/enabled");
-    const auto given = [&](Setting setting) {
-        return (setting == Setting::inherit ? common : setting) == Setting::asked;
+    const auto effective = [&](Setting setting) {
+        return setting == Setting::inherit || setting == Setting::missing ? common : setting;
     };
-    FolioSizes sizes;
     // Kernels before 6.8 have only the common setting.
-    const Setting huge = read_setting(setting_of_size(folder, huge_page_bytes));
-    sizes.huge = given(huge == Setting::missing ? common : huge);
+    const Setting huge = effective(read_setting(setting_of_size(folder, huge_page_bytes)));
+    if (huge == Setting::always) return {};
+    FolioSizes sizes{.huge = huge == Setting::asked};
     // The kernel has none of two pages.
     for (std::size_t bytes = huge_page_bytes / 2; bytes >= 4 * page_bytes(); bytes /= 2) {
-        if (!given(read_setting(setting_of_size(folder, bytes)))) continue;
+        const Setting setting = read_setting(setting_of_size(folder, bytes));
+        if (setting == Setting::missing || effective(setting) != Setting::asked) continue;
         sizes.medium = bytes;
         break;
     }
@@ -82,6 +84,11 @@ bool prefer_medium_pages(void* address, std::size_t bytes) noexcept {
         at = piece_end;
     }
     return true;
+}
+
+bool prefer_small_pages(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    return madvise(address, bytes, MADV_NOHUGEPAGE) == 0;
 }
 
 }  // namespace tensorpool::platform

@@ -17,4 +17,8 @@ bool prefer_medium_pages(void*, std::size_t) noexcept {
     return false;
 }
 
+bool prefer_small_pages(void*, std::size_t) noexcept {
+    return false;
+}
+
 }  // namespace tensorpool::platform

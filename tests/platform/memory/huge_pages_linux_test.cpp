@@ -62,6 +62,13 @@ TEST_F(LinuxPreferHugePages, PartsOfAHugePageThatAskOneAfterAnotherForMediumPage
     EXPECT_EQ(is_mapping(begin + page_bytes(), huge_page_bytes - page_bytes()), known);
 }
 
+TEST_F(LinuxPreferHugePages, PartsThatGiveUpTheirWishesBecomeOneMappingAgain) {
+    const bool known = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
+    prefer_medium_pages(begin + huge_page_bytes, 2 * huge_page_bytes);
+    EXPECT_EQ(prefer_small_pages(begin + huge_page_bytes, 2 * huge_page_bytes), known);
+    EXPECT_EQ(is_mapping(begin + huge_page_bytes, 2 * huge_page_bytes), known);
+}
+
 /// The settings of a kernel with sizes of 16 KiB to 2 MiB.
 class LinuxFolioSizes : public ::testing::Test {
 protected:
@@ -97,7 +104,7 @@ TEST_F(LinuxFolioSizes, UnlessSomethingIsSetOnlyHugePagesAreGiven) {
 TEST_F(LinuxFolioSizes, TheLargestSizeThatIsGivenToWhatAsksCounts) {
     set(1024, "madvise");
     EXPECT_EQ(sizes().medium, 1024U << 10);
-    set(512, "always");
+    set(512, "madvise");
     EXPECT_EQ(sizes().medium, 1024U << 10);
     set(1024, "never");
     EXPECT_EQ(sizes().medium, 512U << 10);
@@ -117,6 +124,15 @@ TEST_F(LinuxFolioSizes, InheritedSettingIsTheCommonOne) {
     set_common("never");
     EXPECT_FALSE(sizes().huge);
     EXPECT_EQ(sizes().medium, 0U);
+}
+
+TEST_F(LinuxFolioSizes, WhatAllMemoryGetsNeedsNoWish) {
+    set(512, "madvise");
+    set(1024, "always");
+    EXPECT_EQ(sizes().medium, 512U << 10);
+    set_common("always");
+    EXPECT_FALSE(sizes().huge);
+    EXPECT_EQ(sizes().medium, 0U) << "a wish for less would take the huge pages away";
 }
 
 TEST_F(LinuxFolioSizes, HugePagesCanBeOffAlone) {
