@@ -1,8 +1,11 @@
 /// Question: what do 10,000 blocks of 1 KiB cost, each written at its first byte, then all given
 /// back: the first time in a process, when every page is still to come, and again and again after.
+/// And what do 256 MiB of such blocks cost in the same process, of which all but the first 10 MiB
+/// are new to it.
 
 #include <array>
 #include <cstring>
+#include <span>
 
 #include <benchmark/benchmark.h>
 
@@ -16,16 +19,18 @@ namespace {
 using perf::Subject;
 
 constexpr std::size_t count = 10'000;
-std::array<char*, count> blocks = {};
+constexpr std::size_t grown_count = 256 * 1024;
+std::array<char*, grown_count> all_blocks = {};
+constexpr std::span<char*> blocks(all_blocks.data(), count);
 
-void allocate_write_and_free() {
+void allocate_write_and_free(std::span<char*> these) {
     std::size_t bytes = 1024;
-    for (char*& block : blocks) {
+    for (char*& block : these) {
         perf::opaque(bytes);
         block = static_cast<char*>(Subject::allocate(bytes));
         *block = 1;
     }
-    for (char* block : blocks) {
+    for (char* block : these) {
         perf::opaque(bytes);
         Subject::deallocate(block, bytes);
     }
@@ -37,16 +42,34 @@ void report(benchmark::State& state) {
 }
 
 void fresh(benchmark::State& state) {
-    std::memset(blocks.data(), 1, sizeof(blocks));  // the array's own pages are not the question
-    for (auto _ : state) allocate_write_and_free();
+    // The array's own pages are not the question.
+    std::memset(blocks.data(), 1, blocks.size_bytes());
+    for (auto _ : state) allocate_write_and_free(blocks);
     report(state);
 }
 BENCHMARK(fresh)->Iterations(1);
 
 void fresh_again(benchmark::State& state) {
-    for (auto _ : state) allocate_write_and_free();
+    for (auto _ : state) allocate_write_and_free(blocks);
     report(state);
 }
 BENCHMARK(fresh_again);
+
+/// The floor holds fewer blocks.
+template <class Allocator>
+consteval bool holds(std::size_t blocks_at_once) {
+    if constexpr (requires { Allocator::most_blocks; }) {
+        return blocks_at_once <= Allocator::most_blocks;
+    }
+    return true;
+}
+
+void fresh_growth(benchmark::State& state) {
+    if (!holds<Subject>(grown_count)) return state.SkipWithError("it holds fewer blocks at once");
+    std::memset(all_blocks.data(), 1, sizeof(all_blocks));
+    for (auto _ : state) allocate_write_and_free(all_blocks);
+    report(state);
+}
+BENCHMARK(fresh_growth)->Iterations(1);
 
 }  // namespace

@@ -52,7 +52,8 @@ public:
     void* try_allocate(std::size_t bytes, std::size_t alignment = 64) noexcept;
     /// As `allocate(bytes)`, for who writes all of it: what of a block above 64 KiB comes fresh
     /// from the system is made resident by one call to it (madvise with MADV_POPULATE_WRITE on
-    /// Linux), which costs a tenth to a third less than page faults do.
+    /// Linux), which costs a tenth to a third less than page faults do, and a fifth to a
+    /// twentieth with larger pages, which it asks for as `HugePages::buckets` says.
     void* allocate_prefaulted(std::size_t bytes);
     /// As above, but returns nullptr instead of throwing.
     void* try_allocate_prefaulted(std::size_t bytes) noexcept;

@@ -17,9 +17,14 @@ namespace tensorpool {
 enum class HugePages : std::uint8_t {
     /// Never asks.
     never,
-    /// Asks where a bucket that has shown that it grows takes fresh memory. The default: measured
-    /// on a virtual machine, where 300 fresh huge pages cost more than their small ones (see
-    /// perf/README.md).
+    /// The default. Asks for fresh memory that is about to be touched: 2 MiB at a time, where a
+    /// bucket that has shown that it grows begins to use them, or where the pool itself touches a
+    /// large block (`allocate_prefaulted`). The pool measures what the first touch costs, by
+    /// touching a page as soon as a bucket begins to use it. After a dear huge page it asks for
+    /// none in the next 256 MiB, and for longer after each further one. Where the kernel gives
+    /// pages of 16 KiB to 1 MiB (Linux 6.8; `tensorpool doctor` prints the setting), it asks for
+    /// these first and in such pauses. What the process's `malloc` gets by the interposer is not
+    /// touched, so nothing is measured there. See perf/results/fresh.md.
     buckets,
     /// Asks where whole 2 MiB pieces will be touched anyway: growing buckets, and large blocks.
     /// `auto` in the environment. Worth a try where the kernel has huge pages at hand.

@@ -88,7 +88,7 @@ Span* PageHeap::take(const PageRequest& request, SlowPath& path) noexcept {
         if (!request.may_grow || !path.may_grow || !grow(request, path)) return nullptr;
         extent = find_hot(request);
     }
-    if (extent != nullptr && request.huge) ask_for_huge_pages(*extent);
+    if (extent != nullptr && request.huge) ask_for_span(*extent, request, path);
     Span* const span = extent == nullptr ? nullptr : cut(*extent, request);
     if (span == nullptr) path.refusal = no_records();
     count_free();

@@ -10,6 +10,7 @@
 #include "base/refusal.hpp"
 #include "pages/address_space.hpp"
 #include "pages/extent_bins.hpp"
+#include "pages/folio_choice.hpp"
 #include "pages/record_pool.hpp"
 #include "pages/retention.hpp"
 #include "statistics/commit_budget.hpp"
@@ -21,7 +22,7 @@ struct PageRequest {
     PageCount pages;
     PageCount alignment = 1;  // in pages, a power of two
     PageKind kind = PageKind::large_in_use;
-    bool huge = false;     // whole huge pages of it will be touched
+    bool huge = false;     // all of it will be touched, and of a bucket's what follows it
     bool may_grow = true;  // otherwise only from what is free
 };
 
@@ -42,6 +43,8 @@ struct SlowPath : Changes {
     /// Bytes that would have to be given back before the same growth can succeed; 0 if that would
     /// not help.
     std::size_t shortage = 0;
+    /// A granule that asked last for a huge page, and that nobody has touched yet.
+    PageRun untried = {};
 };
 
 /// The refusal where there is no memory for records.
@@ -56,6 +59,10 @@ struct HeapOptions {
     /// What was a span's record may be read until the heap ends.
     bool keep_records = false;
     std::uint64_t (*clock_ns)() noexcept = nullptr;
+    /// Chooses the pages that growing buckets, and `prefault`, ask for with `HugePages::buckets`;
+    /// nullptr: huge ones, and none.
+    FolioChoice* folios = nullptr;
+    std::uint64_t (*thread_time_ns)() noexcept = platform::thread_time_ns;
 };
 
 /// One pool's pages: what the address space lent it, cut into spans in use, hot extents (free and
@@ -88,6 +95,12 @@ public:
     /// Commits until capacity is at least `bytes`, and touches all that is free. False, and nothing
     /// changed, when that is refused. Others are served while it touches.
     bool reserve(std::size_t bytes, SlowPath& path) noexcept;
+    /// Touches pages that are in use, were committed lately and will all be written: in larger pages
+    /// where these are the cheapest. Refused, they are touched later.
+    void prefault(PageRun run) noexcept;
+    /// Touches the huge page that a bucket's new span asked for, if it did, and remembers what that
+    /// took. The caller has a block of the span, and no lock.
+    void try_huge_page(const SlowPath& path) noexcept;
     /// Gives back all that is free, and lends its addresses back; returns the bytes.
     std::size_t trim(Changes& changes) noexcept;
     /// Gives back up to so many free bytes, but none that `reserve` prepared.
@@ -165,8 +178,14 @@ private:
     bool commit_run(Span& cold, PageRun run) noexcept;
     bool commit_alone(Span& cold, PageRun run) noexcept;
     bool isolate(Span& cold, PageRun run) noexcept;
-    void ask_for_huge_pages(Span& extent) noexcept;
     void count_growth(std::size_t bytes) noexcept;
+
+    // page_heap_fresh.cpp: which pages fresh memory asks for. The lock is held, and need not be for
+    // the last.
+    void ask_for_huge_pages(Span& extent) noexcept;
+    void ask_for_span(Span& extent, const PageRequest& request, SlowPath& path) noexcept;
+    void ask(Folio folio, PageRun run) noexcept;
+    void touch_fresh(Folio folio, PageNumber first, std::size_t bytes) noexcept;
 
     // page_heap_lending.cpp: addresses. The lock is held, and need not be for the last.
     bool borrow(PageCount pages, PageCount alignment, Refusal& refusal) noexcept;

@@ -215,13 +215,6 @@ bool PageHeap::isolate(Span& cold, PageRun run) noexcept {
     return true;
 }
 
-// Of memory that nobody has touched yet, once.
-void PageHeap::ask_for_huge_pages(Span& extent) noexcept {
-    if (!extent.clean || extent.huge) return;
-    platform::prefer_huge_pages(space_.address_of(extent.first_page), extent.bytes());
-    extent.huge = true;
-}
-
 void PageHeap::count_growth(std::size_t bytes) noexcept {
     detail::add(totals_.capacity_bytes, bytes);
     detail::add(totals_.growths, 1);

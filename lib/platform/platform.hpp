@@ -54,6 +54,20 @@ bool prefault(void* address, std::size_t bytes) noexcept;
 /// Asks for huge pages in the whole huge pages inside [address, address + bytes). A wish: false
 /// where the system has none to give or does not know them. Any address and size.
 bool prefer_huge_pages(void* address, std::size_t bytes) noexcept;
+/// The larger pages that the system gives to memory which asks for them, and to no other.
+struct FolioSizes {
+    bool huge = false;       ///< huge pages
+    std::size_t medium = 0;  ///< the largest size between a page and a huge page; 0: none
+};
+/// Reads the system's settings, which takes tens of microseconds. None of them where all memory gets
+/// huge pages.
+FolioSizes folio_sizes() noexcept;
+/// Asks for medium pages, and for no huge page, in these whole pages: the first page of each huge
+/// page makes no wish, which splits the mapping there. False where the system refuses it.
+bool prefer_medium_pages(void* address, std::size_t bytes) noexcept;
+/// What is touched from now on in these whole pages shall come in usual ones. What is in memory stays
+/// as it is. False where the system refuses it.
+bool prefer_small_pages(void* address, std::size_t bytes) noexcept;
 
 /// Committed memory outside of any reservation, zeros, aligned to `alignment` (a power of two);
 /// nullptr on failure. `unmap` takes the same address and size.
@@ -191,6 +205,8 @@ ProcessorName processor_name() noexcept;
 std::uint64_t wall_clock_ns() noexcept;
 /// Nanoseconds of a clock that never goes back; its zero is anywhere.
 std::uint64_t monotonic_clock_ns() noexcept;
+/// Nanoseconds for which processors have run the calling thread. Takes a system call.
+std::uint64_t thread_time_ns() noexcept;
 /// The variable's value, or nullptr. It lives until the environment is changed.
 const char* environment_variable(const char* name) noexcept;
 /// Writes all of it to the standard error stream, unbuffered.

@@ -126,6 +126,10 @@ std::uint64_t wall_clock_ns() noexcept {
     return clock_ns(CLOCK_REALTIME);
 }
 
+std::uint64_t thread_time_ns() noexcept {
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 const char* environment_variable(const char* name) noexcept {
     return std::getenv(name);
 }

@@ -250,6 +250,15 @@ std::uint64_t wall_clock_ns() noexcept {
     return (ticks - until_1970) * 100;
 }
 
+std::uint64_t thread_time_ns() noexcept {
+    FILETIME created, ended, kernel, user;
+    if (GetThreadTimes(GetCurrentThread(), &created, &ended, &kernel, &user) == 0) return 0;
+    const auto ticks = [](FILETIME time) {
+        return std::uint64_t{time.dwHighDateTime} << 32 | time.dwLowDateTime;
+    };
+    return (ticks(kernel) + ticks(user)) * 100;
+}
+
 const char* environment_variable(const char* name) noexcept {
     return std::getenv(name);
 }

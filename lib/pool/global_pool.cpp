@@ -16,13 +16,13 @@ namespace tensorpool {
 namespace {
 
 // Relaxed: set before other threads are there to see it.
-constinit std::atomic<bool> serves_malloc = false;
-constinit std::atomic<bool> serves_small_malloc = false;
+constinit std::atomic<bool> global_serves_malloc = false;
+constinit std::atomic<bool> global_serves_small_malloc = false;
 
 PoolOptions global_options() {
     PoolOptions options;
     options.name = "global";
-    if (serves_malloc.load(std::memory_order_relaxed)) {
+    if (global_serves_malloc.load(std::memory_order_relaxed)) {
         options.max_allocation = std::numeric_limits<std::size_t>::max();
     }
     options = options_from_environment(options);
@@ -48,6 +48,11 @@ inline namespace abi_2 {
 constinit GlobalPool global_pool;
 static_assert(GlobalPool::number == blocks::ThreadRegistry::global_number);
 
+bool serves_malloc(unsigned pool_number) noexcept {
+    return pool_number == GlobalPool::number &&
+           global_serves_malloc.load(std::memory_order_relaxed);
+}
+
 Pool& GlobalPool::set_up() {
     // Both before the lock and the failure after it: what the C library does for them, with locks
     // of its own, may be a malloc that this pool serves.
@@ -64,7 +69,7 @@ Pool* GlobalPool::set_up_under_lock() {
     const std::lock_guard guard(blocks::thread_registry().set_up_mutex());
     if (Pool* const pool = global_pool.pool.pool_if_set_up()) return pool;
     const PoolOptions options = global_options();
-    const bool is_fine = serves_small_malloc.load(std::memory_order_relaxed);
+    const bool is_fine = global_serves_small_malloc.load(std::memory_order_relaxed);
     Pool* const pool =
         Pool::make(options, number, is_fine ? Pool::Sizes::finer : Pool::Sizes::of_buckets);
     if (pool == nullptr) return nullptr;
@@ -80,8 +85,8 @@ Pool* GlobalPool::set_up_under_lock() {
 }
 
 void GlobalPool::serve_malloc(std::size_t least_bytes) noexcept {
-    serves_small_malloc.store(least_bytes < largest_block_bytes, std::memory_order_relaxed);
-    serves_malloc.store(true, std::memory_order_relaxed);
+    global_serves_small_malloc.store(least_bytes < largest_block_bytes, std::memory_order_relaxed);
+    global_serves_malloc.store(true, std::memory_order_relaxed);
 }
 
 Pool* GlobalPool::try_set_up() noexcept {

@@ -50,7 +50,8 @@ pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
                             .retain = options.retain,
                             .huge_pages = options.huge_pages,
                             .numa = options.numa,
-                            .clock_ns = platform::monotonic_clock_ns};
+                            .clock_ns = platform::monotonic_clock_ns,
+                            .folios = &pages::folio_choice()};
     heap.keep_records = options.checks != Checks::off;
     if (options.retain.milliseconds == 0) heap.retain.bytes = 0;
     return heap;
@@ -188,6 +189,7 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
             }
         }
     }
+    if (path.untried.count != 0 && !serves_malloc(heap_.pool_number())) heap_.try_huge_page(path);
     end_slow_path(path);
     if (block == nullptr) count_failure(bytes, path.refusal);
     if (block != nullptr && first_touch == FirstTouch::by_pool) prefault(block, bytes, path);

@@ -21,6 +21,10 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
+/// Whether the pool of this number serves the `malloc` of the process, whose callers touch their
+/// pages themselves.
+bool serves_malloc(unsigned pool_number) noexcept;
+
 /// What stands behind a MemoryPool: wires pages, buckets and counters of one pool, and turns what
 /// they refuse into errors and events. Lies in memory from the system, not from malloc. Stands in
 /// every snapshot from when it is whole until it goes.

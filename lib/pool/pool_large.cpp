@@ -91,7 +91,9 @@ void Pool::prefault(void* block, std::size_t bytes, const Changes& changes) noex
     const std::uintptr_t from = std::max(begin, fresh);
     const std::uintptr_t to = std::min(base::align_up(begin + bytes, platform::page_bytes()),
                                        fresh + changes.fresh.count * pages::page_bytes);
-    if (from < to) platform::prefault(reinterpret_cast<void*>(from), to - from);
+    if (from >= to) return;
+    const pages::PageNumber first = heap_.space().map().page_of(reinterpret_cast<void*>(from));
+    heap_.prefault({first, static_cast<pages::PageCount>((to - from) / pages::page_bytes)});
 }
 
 void Pool::free_large(Span& span, Changes& changes) noexcept {

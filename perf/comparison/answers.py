@@ -73,6 +73,12 @@ class Answers:
             return Verdict(ours, row.floor)
         return Verdict(ratio(ours, self.time(row, who.FLOOR)), row.floor)
 
+    def slowest_against_rival(self, row):
+        """The slowest of our rounds against the best rival's median."""
+        rival = self.best(row)
+        other = self.results.get(row, rival) if rival else None
+        return Verdict(ratio(self.results.slowest(row, who.OURS), other), row.slowest)
+
     def cell(self, row, subject):
         text = figure(self.time(row, subject))
         return text + ("*" if subject == self.best(row) else " ")
@@ -102,7 +108,8 @@ class Answers:
         for row in self.question.rows:
             rival = "of glibc" if row.glibc is not None else "of best rival"
             floor = "of touching" if self.question.over_base else "of floor"
-            pairs = ((rival, self.against_rival(row)), (floor, self.against_floor(row)))
+            pairs = ((rival, self.against_rival(row)), (floor, self.against_floor(row)),
+                     ("of best rival, slowest round", self.slowest_against_rival(row)))
             yield from ((row, of, verdict) for of, verdict in pairs if verdict.met is not None)
             if self.question.count and self.count_met(row) is not None:
                 most = self.question.count.most

@@ -62,6 +62,9 @@ class Results:
         rounds = self._rounds.get((row.benchmark, subject.key, field))
         return statistics.median(rounds) if rounds else None
 
+    def slowest(self, row, subject):
+        return max(self._rounds.get((row.benchmark, subject.key, "seconds"), []), default=None)
+
     def spread(self, row, subject):
         """How far the middle half of the rounds lies apart, relative to the median."""
         rounds = self._rounds.get((row.benchmark, subject.key, "seconds"), [])

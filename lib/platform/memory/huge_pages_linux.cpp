@@ -1,12 +1,64 @@
+#include "platform/memory/huge_pages_linux.hpp"
+
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
 
 #include "base/alignment.hpp"
-#include "platform/platform.hpp"
+#include "platform/files/line_reader_linux.hpp"
+#include "platform/files/path_linux.hpp"
 #include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
+namespace {
+
+/// Which memory gets such pages: none, that which asks for them, or all.
+enum class Setting : std::uint8_t { missing, never, asked, always, inherit };
+
+/// The word in brackets: `always inherit [madvise] never`.
+Setting read_setting(const Path& path) noexcept {
+    LineReader lines(path.c_str());
+    std::string_view line;
+    if (!lines.next(line)) return Setting::missing;
+    if (line.find("[never]") != line.npos) return Setting::never;
+    if (line.find("[inherit]") != line.npos) return Setting::inherit;
+    return line.find("[always]") != line.npos ? Setting::always : Setting::asked;
+}
+
+Path setting_of_size(const Path& folder, std::size_t bytes) noexcept {
+    char digits[24];
+    const char* const end = std::to_chars(digits, digits + sizeof digits, bytes / 1024).ptr;
+    return folder / "/hugepages-" /
+           std::string_view(digits, static_cast<std::size_t>(end - digits)) / "kB/enabled";
+}
+
+}  // namespace
+
+FolioSizes read_folio_sizes(std::string_view text) noexcept {
+    const Path folder(text);
+    const Setting common = read_setting(folder / "/enabled");
+    const auto effective = [&](Setting setting) {
+        return setting == Setting::inherit || setting == Setting::missing ? common : setting;
+    };
+    // Kernels before 6.8 have only the common setting.
+    const Setting huge = effective(read_setting(setting_of_size(folder, huge_page_bytes)));
+    if (huge == Setting::always) return {};
+    FolioSizes sizes{.huge = huge == Setting::asked};
+    // The kernel has none of two pages.
+    for (std::size_t bytes = huge_page_bytes / 2; bytes >= 4 * page_bytes(); bytes /= 2) {
+        const Setting setting = read_setting(setting_of_size(folder, bytes));
+        if (setting == Setting::missing || effective(setting) != Setting::asked) continue;
+        sizes.medium = bytes;
+        break;
+    }
+    return sizes;
+}
+
+FolioSizes folio_sizes() noexcept {
+    return read_folio_sizes("/sys/kernel/mm/transparent_hugepage");
+}
 
 bool prefer_huge_pages(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
@@ -15,6 +67,28 @@ bool prefer_huge_pages(void* address, std::size_t bytes) noexcept {
     if (bytes < skipped + huge_page_bytes) return false;
     const std::size_t whole = base::align_down(bytes - skipped, huge_page_bytes);
     return madvise(static_cast<char*>(address) + skipped, whole, MADV_HUGEPAGE) == 0;
+}
+
+bool prefer_medium_pages(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    auto at = reinterpret_cast<std::uintptr_t>(address);
+    const std::uintptr_t end = at + bytes;
+    while (at < end) {
+        const std::uintptr_t piece_end =
+            std::min(base::align_down(at, huge_page_bytes) + huge_page_bytes, end);
+        if (base::is_aligned(at, huge_page_bytes)) at += page_bytes();
+        if (at < piece_end &&
+            madvise(reinterpret_cast<void*>(at), piece_end - at, MADV_HUGEPAGE) != 0) {
+            return false;
+        }
+        at = piece_end;
+    }
+    return true;
+}
+
+bool prefer_small_pages(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    return madvise(address, bytes, MADV_NOHUGEPAGE) == 0;
 }
 
 }  // namespace tensorpool::platform

@@ -9,4 +9,16 @@ bool prefer_huge_pages(void*, std::size_t) noexcept {
     return false;
 }
 
+FolioSizes folio_sizes() noexcept {
+    return {};
+}
+
+bool prefer_medium_pages(void*, std::size_t) noexcept {
+    return false;
+}
+
+bool prefer_small_pages(void*, std::size_t) noexcept {
+    return false;
+}
+
 }  // namespace tensorpool::platform

@@ -180,20 +180,36 @@ void apply_cgroups(const char* root, const CgroupVersion& version, MemoryLimits&
     }
 }
 
-std::size_t read_machine(const char* root, std::string_view key) noexcept {
-    const std::optional<std::size_t> kib = read_field(Path(root) / "/proc/meminfo", key);
-    return kib && *kib < no_limit / 1024 ? *kib * 1024 : no_limit;
+struct MachineMemory {
+    std::size_t total = no_limit;
+    std::size_t available = no_limit;
+    std::size_t free_swap = no_limit;
+};
+
+/// The kernel writes the text for each reader, so it is read once.
+MachineMemory read_machine(const char* root) noexcept {
+    MachineMemory memory;
+    LineReader lines((Path(root) / "/proc/meminfo").c_str());
+    std::string_view line;
+    while (memory.free_swap == no_limit && lines.next(line)) {
+        const std::string_view key = take_field(line, ' ');
+        const std::optional<std::size_t> kib = parse_number(line);
+        if (!kib || *kib >= no_limit / 1024) continue;
+        if (key == "MemTotal:") memory.total = *kib * 1024;
+        if (key == "MemAvailable:") memory.available = *kib * 1024;
+        if (key == "SwapFree:") memory.free_swap = *kib * 1024;
+    }
+    return memory;
 }
 
 }  // namespace
 
 MemoryLimits read_memory_limits(const char* root) noexcept {
     MemoryLimits limits;
-    limits.total = read_machine(root, "MemTotal:");
-    limits.available = read_machine(root, "MemAvailable:");
-    const std::size_t swap = read_machine(root, "SwapFree:");
-    limits.committable = limits.available;
-    if (swap < no_limit - limits.available) limits.committable += swap;
+    const MachineMemory machine = read_machine(root);
+    limits.total = machine.total;
+    limits.available = limits.committable = machine.available;
+    if (machine.free_swap < no_limit - limits.available) limits.committable += machine.free_swap;
     for (const CgroupVersion& version : cgroup_versions) apply_cgroups(root, version, limits);
     return limits;
 }

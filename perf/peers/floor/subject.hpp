@@ -39,6 +39,7 @@ inline void* fresh_pages(std::size_t bytes) {
 
 struct Subject {
     static constexpr bool any_size = true;
+    static constexpr std::size_t most_blocks = FreeList::most_blocks;
     static void* allocate(std::size_t bytes) {
         const unsigned bucket = bucket_of(bytes);
         FreeList& list = lists[bucket];

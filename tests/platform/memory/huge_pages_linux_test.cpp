@@ -1,3 +1,5 @@
+#include "platform/memory/huge_pages_linux.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -6,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "platform/platform.hpp"
+#include "support/file_tree.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -42,6 +44,110 @@ TEST_F(LinuxPreferHugePages, WholeHugePagesInsideTheRangeAreAskedFor) {
 TEST_F(LinuxPreferHugePages, OneByteShortOfAHugePageIsRefused) {
     EXPECT_FALSE(prefer_huge_pages(begin, huge_page_bytes - 1));
     EXPECT_FALSE(prefer_huge_pages(begin + 1, 2 * huge_page_bytes - 2));
+}
+
+TEST_F(LinuxPreferHugePages, MediumPagesAreAskedForInAllButTheFirstPageOfEachHugeOne) {
+    const bool known = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
+    const std::size_t page = page_bytes();
+    EXPECT_EQ(prefer_medium_pages(begin + page, 2 * huge_page_bytes - page), known);
+    EXPECT_EQ(is_mapping(begin + page, huge_page_bytes - page), known);
+    EXPECT_EQ(is_mapping(begin + huge_page_bytes + page, huge_page_bytes - page), known);
+}
+
+TEST_F(LinuxPreferHugePages, PartsOfAHugePageThatAskOneAfterAnotherForMediumPagesNeverMakeItWhole) {
+    const bool known = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
+    constexpr std::size_t half = huge_page_bytes / 2;
+    EXPECT_EQ(prefer_medium_pages(begin + half, half), known);
+    EXPECT_EQ(prefer_medium_pages(begin, half), known);
+    EXPECT_EQ(is_mapping(begin + page_bytes(), huge_page_bytes - page_bytes()), known);
+}
+
+TEST_F(LinuxPreferHugePages, PartsThatGiveUpTheirWishesBecomeOneMappingAgain) {
+    const bool known = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
+    prefer_medium_pages(begin + huge_page_bytes, 2 * huge_page_bytes);
+    EXPECT_EQ(prefer_small_pages(begin + huge_page_bytes, 2 * huge_page_bytes), known);
+    EXPECT_EQ(is_mapping(begin + huge_page_bytes, 2 * huge_page_bytes), known);
+}
+
+/// The settings of a kernel with sizes of 16 KiB to 2 MiB.
+class LinuxFolioSizes : public ::testing::Test {
+protected:
+    LinuxFolioSizes() {
+        set_common("madvise");
+        for (unsigned kib = 16; kib <= 1024; kib *= 2) set(kib, "never");
+        set(2048, "inherit");
+    }
+    void set_common(const std::string& word) const {
+        write("/enabled", "always madvise never", word);
+    }
+    void set(unsigned kib, const std::string& word) const {
+        write("/hugepages-" + std::to_string(kib) + "kB/enabled", "always inherit madvise never",
+              word);
+    }
+    FolioSizes sizes() const { return read_folio_sizes(tree_.root()); }
+
+private:
+    void write(const std::string& path, std::string words, const std::string& word) const {
+        words.insert(words.find(word) + word.size(), "]");
+        words.insert(words.find(word), "[");
+        tree_.write(path, words + "\n");
+    }
+
+    testing::FileTree tree_;
+};
+
+TEST_F(LinuxFolioSizes, UnlessSomethingIsSetOnlyHugePagesAreGiven) {
+    EXPECT_TRUE(sizes().huge);
+    EXPECT_EQ(sizes().medium, 0U);
+}
+
+TEST_F(LinuxFolioSizes, TheLargestSizeThatIsGivenToWhatAsksCounts) {
+    set(1024, "madvise");
+    EXPECT_EQ(sizes().medium, 1024U << 10);
+    set(512, "madvise");
+    EXPECT_EQ(sizes().medium, 1024U << 10);
+    set(1024, "never");
+    EXPECT_EQ(sizes().medium, 512U << 10);
+}
+
+TEST_F(LinuxFolioSizes, SizesOfAtMostAPageDoNotCount) {
+    const auto kib = static_cast<unsigned>(page_bytes() / 1024);
+    set(kib, "madvise");
+    EXPECT_EQ(sizes().medium, 0U);
+    set(4 * kib, "madvise");
+    EXPECT_EQ(sizes().medium, 4 * page_bytes());
+}
+
+TEST_F(LinuxFolioSizes, InheritedSettingIsTheCommonOne) {
+    set(256, "inherit");
+    EXPECT_EQ(sizes().medium, 256U << 10);
+    set_common("never");
+    EXPECT_FALSE(sizes().huge);
+    EXPECT_EQ(sizes().medium, 0U);
+}
+
+TEST_F(LinuxFolioSizes, WhatAllMemoryGetsNeedsNoWish) {
+    set(512, "madvise");
+    set(1024, "always");
+    EXPECT_EQ(sizes().medium, 512U << 10);
+    set_common("always");
+    EXPECT_FALSE(sizes().huge);
+    EXPECT_EQ(sizes().medium, 0U) << "a wish for less would take the huge pages away";
+}
+
+TEST_F(LinuxFolioSizes, HugePagesCanBeOffAlone) {
+    set(2048, "never");
+    set(256, "madvise");
+    EXPECT_FALSE(sizes().huge);
+    EXPECT_EQ(sizes().medium, 256U << 10);
+}
+
+TEST(LinuxFolioSizesOfOlderKernels, CommonSettingIsThatOfHugePages) {
+    const testing::FileTree tree;
+    EXPECT_FALSE(read_folio_sizes(tree.root()).huge);
+    tree.write("/enabled", "always [madvise] never\n");
+    EXPECT_TRUE(read_folio_sizes(tree.root()).huge);
+    EXPECT_EQ(read_folio_sizes(tree.root()).medium, 0U);
 }
 
 }  // namespace

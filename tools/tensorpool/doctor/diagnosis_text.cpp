@@ -34,6 +34,8 @@ std::string diagnosis_text(const std::vector<Diagnosis>& diagnoses) {
         for (const std::string& line : wrap(diagnosis.advice, width - indent)) {
             text += std::string(indent, ' ') + line + '\n';
         }
+        if (diagnosis.command.empty()) continue;
+        text += std::string(indent, ' ') + diagnosis.command + '\n';
     }
     return text;
 }
@@ -42,7 +44,8 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
     const nlohmann::ordered_json json = {{"what", diagnosis.what},
                                          {"verdict", to_string(diagnosis.verdict)},
                                          {"found", diagnosis.found},
-                                         {"advice", diagnosis.advice}};
+                                         {"advice", diagnosis.advice},
+                                         {"command", diagnosis.command}};
     return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

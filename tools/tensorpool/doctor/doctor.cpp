@@ -41,7 +41,8 @@ CLI::App* add_doctor(CLI::App& app, Settings& settings) {
     settings.details["doctor"] =
         "Limits are those of this command, which programs started from the same shell share; a "
         "service or a container may have others, so run it there. Looked at are the time of a "
-        "page fault, transparent huge pages, memory and the cgroup's limit, overcommit, the "
+        "page fault, transparent huge pages and their smaller sizes, memory and the cgroup's "
+        "limit, overcommit, the "
         "limits of address space and locked memory, memory nodes, what keeps figures from "
         "readers, and what each subcommand needs.\n";
     command->callback([&settings] { settings.run = [&settings] { return examine(settings); }; });

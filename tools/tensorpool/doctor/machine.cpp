@@ -5,73 +5,23 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
 #include <tensorpool/system_memory.hpp>
 
+#include "doctor/first_touch.hpp"
+
 namespace tensorpool::command {
 namespace {
-
-enum class PageSize { small, huge };
-
-/// Nanoseconds of processor time that a page of 4 KiB costs when it is touched for the first time:
-/// the median of several rounds. 0 where there is no memory to try it with.
-double measure_fault_ns(PageSize size);
-
-constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t huge_bytes = std::size_t{2} << 20;
-// Large enough for the clock, small enough for any machine: 1,024 pages.
-constexpr std::size_t tried_bytes = std::size_t{4} << 20;
-
-char* align_up(void* address) {
-    const auto number = reinterpret_cast<std::uintptr_t>(address);
-    return static_cast<char*>(address) + (huge_bytes - number % huge_bytes) % huge_bytes;
-}
-
-/// Of this thread alone: what others on a busy machine take is no cost of a fault.
-double processor_ns() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
-}
-
-double time_touches(char* memory) {
-    const double begin = processor_ns();
-    for (std::size_t i = 0; i < tried_bytes; i += page_bytes) {
-        *const_cast<volatile char*>(memory + i) = 1;
-    }
-    return (processor_ns() - begin) / (tried_bytes / page_bytes);
-}
-
-double try_once(PageSize size) {
-    void* const mapped = mmap(nullptr, tried_bytes + huge_bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return 0;
-    char* const memory = align_up(mapped);
-    // A kernel without huge pages refuses both, which leaves small ones.
-    madvise(memory, tried_bytes, size == PageSize::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    const double taken = time_touches(memory);
-    munmap(mapped, tried_bytes + huge_bytes);
-    return taken;
-}
-
-double measure_fault_ns(PageSize size) {
-    std::array<double, 9> rounds{};
-    for (double& round : rounds) round = try_once(size);
-    std::ranges::nth_element(rounds, rounds.begin() + rounds.size() / 2);
-    return rounds[rounds.size() / 2];
-}
 
 #if !defined(F_SEAL_FUTURE_WRITE)
 constexpr int F_SEAL_FUTURE_WRITE = 0x10;
@@ -81,16 +31,6 @@ int number_in(const char* path) {
     int number = -1;
     std::ifstream(path) >> number;
     return number;
-}
-
-/// The word in brackets: `always [madvise] never`.
-std::string chosen_word(const char* path) {
-    std::string line;
-    std::ifstream file(path);
-    std::getline(file, line);
-    const std::size_t begin = line.find('[');
-    const std::size_t end = line.find(']');
-    return begin == std::string::npos || end < begin ? "" : line.substr(begin + 1, end - begin - 1);
 }
 
 /// How many a list such as `0-3,8` names.
@@ -172,9 +112,11 @@ Machine examine_machine() {
     machine.memory_bytes = meminfo_bytes("MemTotal");
     machine.total_bytes = get_total_memory();
     machine.available_bytes = get_available_memory();
-    machine.small_fault_ns = measure_fault_ns(PageSize::small);
-    machine.huge_fault_ns = measure_fault_ns(PageSize::huge);
-    machine.huge_pages = chosen_word("/sys/kernel/mm/transparent_hugepage/enabled");
+    machine.small_fault_ns = measure_first_touch_ns(0);
+    machine.huge_fault_ns = measure_first_touch_ns(huge_page_bytes);
+    machine.huge_pages = chosen_word(std::filesystem::path(page_size_folder) / "enabled");
+    machine.page_sizes = read_page_sizes(page_size_folder);
+    measure_page_sizes(machine.page_sizes);
     machine.overcommit = number_in("/proc/sys/vm/overcommit_memory");
     machine.commit_bytes = meminfo_bytes("CommitLimit");
     machine.lock_bytes = limit_of(RLIMIT_MEMLOCK);

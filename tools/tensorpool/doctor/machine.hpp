@@ -10,6 +10,8 @@
 
 #include <tensorpool/statistics_reader.hpp>
 
+#include "doctor/page_sizes.hpp"
+
 namespace tensorpool::command {
 
 /// No limit.
@@ -24,8 +26,9 @@ struct Machine {
     double small_fault_ns = 0;          ///< to touch a page of 4 KiB for the first time
     double huge_fault_ns = 0;           ///< the same with huge pages asked for, for each 4 KiB
     std::string huge_pages;             ///< "always", "madvise" or "never"; "" where unknown
-    int overcommit = -1;                ///< 0, 1 or 2; -1 where unknown
-    std::uint64_t commit_bytes = 0;     ///< that may be committed with overcommit 2
+    std::vector<PageSizeSetting> page_sizes;  ///< larger than the usual one, smallest first
+    int overcommit = -1;                      ///< 0, 1 or 2; -1 where unknown
+    std::uint64_t commit_bytes = 0;           ///< that may be committed with overcommit 2
     std::uint64_t lock_bytes = unlimited;     ///< RLIMIT_MEMLOCK
     std::uint64_t address_bytes = unlimited;  ///< RLIMIT_AS
     bool memfd = false;                       ///< memory files without a path
@@ -44,7 +47,8 @@ struct Machine {
     std::vector<ObservedProcess> processes;
 };
 
-/// Takes some 20 ms, most of them for page faults.
+/// Takes some 20 ms, most of them for page faults, and up to 15 ms more where the kernel gives
+/// pages of 16 KiB to 1 MiB.
 Machine examine_machine();
 
 }  // namespace tensorpool::command
