@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "base/alignment.hpp"
 #include "pages/large_cache.hpp"
 #include "pages/page_heap.hpp"
 
@@ -24,7 +25,7 @@ public:
         bool from_cache = false;
     };
     /// The pages that a block of so many bytes gets, where it is not allocated tightly.
-    static PageCount pages_of(std::size_t bytes) noexcept;
+    static PageCount pages_of(std::size_t bytes) noexcept { return round_large(pages_for(bytes)); }
     /// `alignment` in bytes, a power of two. Before the heap grows, the cache is emptied into it.
     /// One that waits in the cache of all threads, or nullptr.
     Span* take_cached(PageCount pages) noexcept;
@@ -50,9 +51,17 @@ public:
 
     // Blocks that wait in a thread's cache. They count as kept where retention limits that.
     /// Not where retention allows no more, nor of a size that is no rounded one.
-    bool may_wait(const Span& span) const noexcept;
-    void begin_wait(Span& span) noexcept;
-    void end_wait(Span& span) noexcept;
+    bool may_wait(const Span& span) const noexcept {
+        return round_large(span.pages) == span.pages && heap_.may_keep_elsewhere(span.bytes());
+    }
+    void begin_wait(Span& span) noexcept {
+        heap_.note_kept_elsewhere(static_cast<std::ptrdiff_t>(span.bytes()));
+        wait_from_now(span);
+    }
+    void end_wait(Span& span) noexcept {
+        heap_.note_kept_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
+        mark(span, PageKind::large_in_use);
+    }
     void free_waiting(Span& span, Changes& changes) noexcept;
 
     /// Into the heap: everything, or what was not needed in the last whole period. Bytes moved.
@@ -62,7 +71,19 @@ public:
 private:
     PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept;
     std::size_t empty_cache_before(std::uint32_t period, Changes& changes) noexcept;
-    void mark(const Span& span, PageKind kind) noexcept;
+    static PageCount pages_for(std::size_t bytes) noexcept {
+        return static_cast<PageCount>(base::ceil_divide(bytes, page_bytes));
+    }
+    void wait_from_now(Span& span) noexcept {
+        span.period = heap_.period();
+        span.clean = false;
+        mark(span, PageKind::large_cached);
+    }
+    // The first page's entry tells a block that is in use from one that was freed.
+    void mark(const Span& span, PageKind kind) noexcept {
+        heap_.space().map().set_first(span.first_page,
+                                      PageEntry(&span, heap_.pool_number(), kind));
+    }
 
     PageHeap& heap_;
     statistics::PoolTotals& totals_;

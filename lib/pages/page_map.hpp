@@ -107,8 +107,11 @@ public:
     void set_all(const Span& span, PageEntry entry) noexcept;
     void set_ends(const Span& span, PageEntry entry) noexcept;
     void set_granules(const Span& span, PageEntry entry) noexcept;
-    /// The first page's entry only: tells whether a large block is in use.
-    void set_first(const Span& span, PageEntry entry) noexcept;
+    /// The first page's entry only: tells whether a large block is in use. Without the lock, by
+    /// the block's holder.
+    void set_first(PageNumber first, PageEntry entry) noexcept {
+        entries_[first].store(entry.word(), std::memory_order_release);
+    }
     /// The last page's entry, unless that is the first as well: the holder of a span in use may
     /// read the first one at any moment.
     void clear_last(const Span& span) noexcept;
