@@ -15,6 +15,14 @@ namespace tensorpool::blocks {
 
 class BucketSet;
 
+}  // namespace tensorpool::blocks
+
+namespace tensorpool::pages {
+class LargeBlocks;
+}  // namespace tensorpool::pages
+
+namespace tensorpool::blocks {
+
 /// Whose free blocks are brought home (ThreadRegistry::take_back).
 enum class TakeFrom : std::uint8_t { idle, enough, everyone };
 
@@ -46,12 +54,13 @@ public:
     /// behind.
     void abandon() noexcept;
 
-    /// Of large blocks: one of just so many pages that this thread keeps, or nullptr. Its pages are
+    // Of large blocks, of which `large` are the pool's (blocks/cache_large.hpp).
+    /// One of just so many pages that this thread keeps, or nullptr. Its pages are
     /// marked as in use then, and the pool counts them as held, as it did all the time.
-    pages::Span* take_large(pages::PageCount pages) noexcept;
+    pages::Span* take_large(pages::PageCount pages, pages::LargeBlocks& large) noexcept;
     /// Keeps a large block that its thread freed. False, and it is still the caller's, where there
     /// is no room. The pool goes on counting it as held.
-    bool keep_large(pages::Span& span) noexcept;
+    bool keep_large(pages::Span& span, pages::LargeBlocks& large) noexcept;
     /// Gives all of them to the page heap; the bytes.
     std::size_t give_back_large(pages::Changes& changes) noexcept;
     /// Those that were freed before the last whole period.
@@ -111,6 +120,7 @@ private:
     private:
         Cache& cache_;
     };
+    class LargeCall;
     void enter_slow_call() noexcept;
     void open_again(unsigned bucket) noexcept;
 

@@ -1,47 +1,30 @@
 // Large blocks that wait in a thread's cache.
 
+#include "blocks/cache_large.hpp"
+
 #include <utility>
 
 #include "blocks/bucket_set.hpp"
-#include "blocks/cache.hpp"
 #include "blocks/thread_registry.hpp"
 
 namespace tensorpool::blocks {
 
-pages::Span* Cache::take_large(pages::PageCount pages) noexcept {
-    const SlowCall call(*this);
-    pages::Span* const span = large_.take(pages);
-    if (span == nullptr) return nullptr;
-    count_large();
-    set_->large_blocks().end_wait(*span);
-    return span;
-}
-
-bool Cache::keep_large(pages::Span& span) noexcept {
-    const SlowCall call(*this);
-    if (!set_->large_blocks().may_wait(span) || !make_large_room(span)) return false;
-    set_->large_blocks().begin_wait(span);
-    large_.put(span);
-    count_large();
-    return true;
+void Cache::LargeCall::wait_for_take_back() noexcept {
+    thread_registry().wait_for_take_back();
 }
 
 // Room that a thread had once stays its own until what it keeps is taken back, so that blocks that
 // come and go cost no word that threads share.
+//
+// REQUIRES: it has no room for the span.
 bool Cache::make_large_room(const pages::Span& span) noexcept {
     if (large_.is_full() || span.bytes() > LargeMagazine::most_bytes) return false;
     const std::size_t needed = large_.bytes() + span.bytes();
-    if (needed <= large_.room) [[likely]]
-        return true;
     if (!thread_registry().can_take_back()) return false;
     if (!set_->large_parking_limit().take(needed - large_.room)) return false;
     large_.room = needed;
     may_park_large_bytes_.store(needed, std::memory_order_relaxed);
     return true;
-}
-
-void Cache::count_large() noexcept {
-    counters->large.parked_bytes.store(large_.bytes(), std::memory_order_relaxed);
 }
 
 std::size_t Cache::give_back_large(pages::Changes& changes) noexcept {

@@ -8,8 +8,9 @@
 namespace tensorpool::blocks {
 
 /// The large blocks that one thread freed last and keeps for itself: up to 24 of at most 8 MiB. A
-/// hit costs no atomic operation, but two where retention limits what is kept. What may lie in those of all threads is bounded by a
-/// ParkingLimit: `room` is what this one has of it. Not thread-safe: Cache's lock guards it.
+/// hit costs no atomic operation, but two where retention limits what is kept. A ParkingLimit
+/// bounds what lies in those of all threads: `room` is what this one has of it. Not thread-safe:
+/// Cache's lock guards it.
 class LargeMagazine {
 public:
     static constexpr unsigned most_blocks = 24;
@@ -29,6 +30,10 @@ public:
     }
 
     bool is_full() const noexcept { return count_ == most_blocks; }
+    /// Whether a block may be put in without more room of all threads'.
+    bool has_room_for(const pages::Span& span) const noexcept {
+        return !is_full() && span.bytes() <= most_bytes && bytes_ + span.bytes() <= room;
+    }
     bool empty() const noexcept { return count_ == 0; }
     /// REQUIRES: it is not full, and has room for the span's bytes.
     void put(pages::Span& span) noexcept {

@@ -57,9 +57,7 @@ MemoryPool::~MemoryPool() {
 }
 
 void* MemoryPool::allocate_slow(std::size_t bytes) {
-    detail::Pool& behind = pool();
-    void* const block = behind.take_parked(bytes);
-    return block != nullptr ? block : behind.allocate_or_throw(bytes, default_alignment);
+    return pool().allocate_rest(bytes);
 }
 
 void* MemoryPool::allocate(std::size_t bytes, std::size_t alignment) {

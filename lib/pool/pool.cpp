@@ -198,28 +198,19 @@ void* Pool::allocate_block(unsigned bucket, std::size_t bytes, SlowPath& path) n
 
 void Pool::deallocate(void* p) noexcept {
     if (checked()) return deallocate_checked(p, {});
-    tell_recorder_of_end(p);
-    Changes changes;
     const pages::PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
-    if (ours && entry.is_bucket() && may_begin_block(p, entry.bucket())) {
-        free_block(entry.bucket(), p, changes);
-    } else {
-        free_large(large_span_of(p), changes);
-    }
-    end_slow_path(changes);
+    if (!ours || !entry.is_bucket() || !may_begin_block(p, entry.bucket())) return free_pages(p);
+    tell_recorder_of_end(p);
+    free_block(entry.bucket(), p);
 }
 
 void Pool::deallocate(void* p, std::size_t bytes) noexcept {
     if (checked()) return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
+    const unsigned bucket = bucket_of(bytes);
+    if (bucket >= bucket_count) return free_pages(p);
     tell_recorder_of_end(p);
-    Changes changes;
-    if (const unsigned bucket = bucket_of(bytes); bucket < bucket_count) {
-        free_block(bucket, p, changes);
-    } else {
-        free_large(large_span_of(p), changes);
-    }
-    end_slow_path(changes);
+    free_block(bucket, p);
 }
 
 void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {

@@ -36,11 +36,14 @@ public:
 
     /// Who touches fresh pages of a block of whole pages first.
     enum class FirstTouch : bool { by_caller, by_pool };
-    /// What most calls find that pass by the inline path, a block that the thread's cache has: a large
-    /// one, or any of a pool with checks. nullptr where there is none.
-    void* take_parked(std::size_t bytes) noexcept {
-        if (bytes > largest_block_bytes) return take_parked_pages(bytes);
-        return checked() ? take_parked_block(bytes) : nullptr;
+    /// What the inline path does not serve: a block of whole pages, any of a pool with checks, and
+    /// those that a thread's loaded magazine has none of. Throws AllocationError where there is none.
+    void* allocate_rest(std::size_t bytes) {
+        if (bytes > largest_block_bytes) return allocate_pages(bytes);
+        if (checked()) {
+            if (void* const block = take_parked_block(bytes)) return block;
+        }
+        return allocate_or_throw(bytes, smallest_block_bytes);
     }
     /// A block, or nullptr; then `path.refusal` says why, and nothing is counted but the failure.
     void* allocate(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
@@ -103,12 +106,17 @@ private:
     void free_block(unsigned bucket, void* p, pages::Changes& changes) noexcept;
 
     // pool_large.cpp: blocks of whole pages
+    void* allocate_pages(std::size_t bytes);
     void* allocate_large(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     void prefault(void* block, std::size_t bytes, const pages::Changes& changes) noexcept;
-    enum class Source : std::uint8_t { magazine, cache, extents, system };
+    enum class Source : std::uint8_t { cache, extents, system };
     void* hand_out(blocks::Cache* cache, pages::Span& span, std::size_t bytes,
                    Source source) noexcept;
-    void free_large(pages::Span& span, pages::Changes& changes) noexcept;
+    void* hand_out_parked(blocks::Cache& cache, pages::Span& span, std::size_t bytes) noexcept;
+    void free_pages(void* p) noexcept;
+    void free_large(pages::Span& span) noexcept;
+    void free_large_slow(pages::Span& span) noexcept;
+    void look_after_free(const blocks::Cache& own) noexcept;
     void* extend(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     void* move(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     template <class Function>
@@ -153,7 +161,6 @@ private:
         }
     };
     void* take_parked_block(std::size_t bytes) noexcept;
-    void* take_parked_pages(std::size_t bytes) noexcept;
     void deallocate_checked(void* p, Said said) noexcept;
     void free_checked_pages(void* p, Said said) noexcept;
     void free_block(unsigned bucket, void* p) noexcept;

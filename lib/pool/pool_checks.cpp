@@ -125,9 +125,7 @@ void Pool::free_checked_pages(void* p, Said said) noexcept {
         !large_.end_use(p, entry, said.bytes, most_requested(said))) {
         stop_at(p, said);
     }
-    pages::Changes changes;
-    free_large(*entry.span(), changes);
-    end_slow_path(changes);
+    free_large(*entry.span());
 }
 
 // For how many bytes a block may have been asked that is freed so.

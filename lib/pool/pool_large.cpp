@@ -2,8 +2,10 @@
 #include <mutex>
 
 #include "base/alignment.hpp"
+#include "blocks/cache_large.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
+#include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
 #include "statistics/recorder_hooks.hpp"
 
@@ -17,14 +19,29 @@ using pages::Span;
 
 }  // namespace
 
-void* Pool::take_parked_pages(std::size_t bytes) noexcept {
-    if (bytes > std::min(blocks::LargeMagazine::most_bytes, options_.max_allocation))
-        return nullptr;
-    statistics::look_for_recorder();
-    blocks::Cache* const cache = blocks::own_cache(buckets_);
-    if (cache == nullptr || statistics::is_recording()) return nullptr;
-    Span* const span = cache->take_large(pages::LargeBlocks::pages_of(bytes));
-    return span == nullptr ? nullptr : hand_out(cache, *span, bytes, Source::magazine);
+// Whether a recorder is wanted is looked for by the rest, and by frees.
+void* Pool::allocate_pages(std::size_t bytes) {
+    if (bytes <= std::min(blocks::LargeMagazine::most_bytes, options_.max_allocation)) {
+        blocks::Cache* const cache = blocks::own_cache(buckets_);
+        if (cache != nullptr && !statistics::is_recording()) [[likely]] {
+            Span* const span = cache->take_large(pages::LargeBlocks::pages_of(bytes), large_);
+            if (span != nullptr) [[likely]]
+                return hand_out_parked(*cache, *span, bytes);
+        }
+    }
+    return allocate_or_throw(bytes, smallest_block_bytes);
+}
+
+// It was counted as held all the time.
+void* Pool::hand_out_parked(blocks::Cache& cache, Span& span, std::size_t bytes) noexcept {
+    span.requested_bytes.store(bytes, std::memory_order_release);
+    LargeCounters& counted = cache.counters->large;
+    add(counted.cache_hits, 1);
+    add(counted.requested_bytes, bytes);
+    add(counted.allocations, 1);
+    add(counted.allocated_bytes, span.bytes());
+    statistics::look_at_scopes();
+    return heap_.space().address_of(span.first_page);
 }
 
 void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
@@ -37,8 +54,8 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
     blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
     const pages::PageCount pages = pages::LargeBlocks::pages_of(bytes);
     if (cache != nullptr && alignment <= pages::page_bytes) [[likely]] {
-        if (Span* const span = cache->take_large(pages))
-            return hand_out(cache, *span, bytes, Source::magazine);
+        if (Span* const span = cache->take_large(pages, large_))
+            return hand_out_parked(*cache, *span, bytes);
     }
     if (cache != nullptr && pages > pages::LargeBlocks::join_above_pages) {
         if (alignment <= pages::page_bytes) {
@@ -70,9 +87,8 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
 void* Pool::hand_out(blocks::Cache* own, Span& span, std::size_t bytes, Source source) noexcept {
     span.requested_bytes.store(bytes, std::memory_order_release);
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
-        // What lay in the thread's magazine was counted as held all the time.
-        if (source != Source::magazine) hold(cache, span.bytes());
-        add(counted.cache_hits, source <= Source::cache ? 1 : 0);
+        hold(cache, span.bytes());
+        add(counted.cache_hits, source == Source::cache ? 1 : 0);
         add(counted.system_misses, source == Source::system ? 1 : 0);
         add(counted.requested_bytes, bytes);
         add(counted.allocations, 1);
@@ -94,11 +110,39 @@ void Pool::prefault(void* block, std::size_t bytes, const Changes& changes) noex
     if (from < to) platform::prefault(reinterpret_cast<void*>(from), to - from);
 }
 
-void Pool::free_large(Span& span, Changes& changes) noexcept {
+void Pool::free_pages(void* p) noexcept {
+    tell_recorder_of_end(p);
+    free_large(large_span_of(p));
+}
+
+void Pool::free_large(Span& span) noexcept {
     const std::size_t bytes = span.bytes();
-    blocks::Cache* own = blocks::own_cache(buckets_);
-    if (own == nullptr) own = blocks::thread_registry().attach(buckets_);
-    const bool kept = own != nullptr && own->keep_large(span);
+    blocks::Cache* const own = blocks::own_cache(buckets_);
+    if (own == nullptr || !own->keep_large(span, large_)) [[unlikely]]
+        return free_large_slow(span);
+    LargeCounters& counted = own->counters->large;
+    add_release(counted.deallocations, 1);
+    add_release(counted.deallocated_bytes, bytes);
+    statistics::look_at_scopes();
+    if (counted.deallocations.load(std::memory_order_relaxed) % 64 == 0 ||
+        options_.retain.background != BackgroundTrim::off) [[unlikely]] {
+        return look_after_free(*own);
+    }
+    background_trimmer().wake_if_asleep();
+}
+
+void Pool::look_after_free(const blocks::Cache& own) noexcept {
+    Changes changes;
+    if (own.counters->large.deallocations.load(std::memory_order_relaxed) % 64 == 0)
+        keep_to_retention(changes);
+    end_slow_path(changes);
+}
+
+// Of a thread without a cache, or whose cache has no room.
+void Pool::free_large_slow(Span& span) noexcept {
+    const std::size_t bytes = span.bytes();
+    blocks::Cache* const own = blocks::thread_registry().attach(buckets_);
+    const bool kept = own != nullptr && own->keep_large(span, large_);
     bool look = false;
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
         add_release(counted.deallocations, 1);
@@ -107,8 +151,10 @@ void Pool::free_large(Span& span, Changes& changes) noexcept {
         if (!kept) let_go(cache, bytes);
         if (cache == nullptr) statistics::count_shared_large_deallocation(bytes);
     });
+    Changes changes;
     if (!kept) large_.free(span, changes);
     if (look) keep_to_retention(changes);
+    end_slow_path(changes);
 }
 
 void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
