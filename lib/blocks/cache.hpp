@@ -61,6 +61,10 @@ public:
     /// Keeps a large block that its thread freed. False, and it is still the caller's, where there
     /// is no room. The pool goes on counting it as held.
     bool keep_large(pages::Span& span, pages::LargeBlocks& large) noexcept;
+    // Of these, what nearly every call comes to. They call nothing; where they do nothing, those above
+    // may.
+    pages::Span* take_large_at_once(pages::PageCount pages, pages::LargeBlocks& large) noexcept;
+    bool keep_large_at_once(pages::Span& span, pages::LargeBlocks& large) noexcept;
     /// Gives all of them to the page heap; the bytes.
     std::size_t give_back_large(pages::Changes& changes) noexcept;
     /// Those that were freed before the last whole period.
@@ -120,7 +124,6 @@ private:
     private:
         Cache& cache_;
     };
-    class LargeCall;
     void enter_slow_call() noexcept;
     void open_again(unsigned bucket) noexcept;
 

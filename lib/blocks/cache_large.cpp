@@ -9,17 +9,31 @@
 
 namespace tensorpool::blocks {
 
-void Cache::LargeCall::wait_for_take_back() noexcept {
-    thread_registry().wait_for_take_back();
+pages::Span* Cache::take_large(pages::PageCount pages, pages::LargeBlocks& large) noexcept {
+    const SlowCall call(*this);
+    pages::Span* const span = large_.take(pages);
+    if (span == nullptr) return nullptr;
+    count_large();
+    large.end_wait(*span);
+    return span;
+}
+
+bool Cache::keep_large(pages::Span& span, pages::LargeBlocks& large) noexcept {
+    const SlowCall call(*this);
+    if (!large.may_wait(span) || !make_large_room(span)) return false;
+    large.begin_wait(span);
+    large_.put(span);
+    count_large();
+    return true;
 }
 
 // Room that a thread had once stays its own until what it keeps is taken back, so that blocks that
 // come and go cost no word that threads share.
-//
-// REQUIRES: it has no room for the span.
 bool Cache::make_large_room(const pages::Span& span) noexcept {
     if (large_.is_full() || span.bytes() > LargeMagazine::most_bytes) return false;
     const std::size_t needed = large_.bytes() + span.bytes();
+    if (needed <= large_.room) [[likely]]
+        return true;
     if (!thread_registry().can_take_back()) return false;
     if (!set_->large_parking_limit().take(needed - large_.room)) return false;
     large_.room = needed;

@@ -1,51 +1,37 @@
 #pragma once
 
-// What a thread's cache does with large blocks in nearly every call: inline where the pool calls.
+// What a thread's cache does with large blocks in nearly every call, inline where the pool calls.
+// It uses no small blocks, so that those stay closed that others have closed.
 
 #include "blocks/cache.hpp"
 #include "pages/large_blocks.hpp"
 
 namespace tensorpool::blocks {
 
-/// A call of the thread itself that uses nothing here but large blocks: no other thread takes them
-/// back while it lives. Small blocks stay closed where they are.
-class Cache::LargeCall {
-public:
-    explicit LargeCall(Cache& cache) noexcept : cache_(cache) {
-        cache.lock_.lock([] { wait_for_take_back(); });
-    }
-    ~LargeCall() { cache_.lock_.unlock(); }
-    LargeCall(const LargeCall&) = delete;
-    LargeCall& operator=(const LargeCall&) = delete;
-
-private:
-    [[gnu::cold]] static void wait_for_take_back() noexcept;
-
-    Cache& cache_;
-};
-
-inline pages::Span* Cache::take_large(pages::PageCount pages, pages::LargeBlocks& large) noexcept {
-    pages::Span* span;
-    {
-        const LargeCall call(*this);
-        span = large_.take(pages);
-        if (span == nullptr) return nullptr;
+inline pages::Span* Cache::take_large_at_once(pages::PageCount pages,
+                                              pages::LargeBlocks& large) noexcept {
+    if (!lock_.try_lock()) [[unlikely]]
+        return nullptr;
+    pages::Span* const span = large_.take_last(pages);
+    if (span != nullptr) [[likely]]
         count_large();
-    }
-    large.end_wait(*span);
+    lock_.unlock();
+    if (span != nullptr) [[likely]]
+        large.end_wait(*span);
     return span;
 }
 
-inline bool Cache::keep_large(pages::Span& span, pages::LargeBlocks& large) noexcept {
-    const LargeCall call(*this);
-    if (!large.may_wait(span)) [[unlikely]]
+inline bool Cache::keep_large_at_once(pages::Span& span, pages::LargeBlocks& large) noexcept {
+    if (!large.may_wait_uncounted() || !lock_.try_lock()) [[unlikely]]
         return false;
-    if (!large_.has_room_for(span) && !make_large_room(span)) [[unlikely]]
-        return false;
-    large.begin_wait(span);
-    large_.put(span);
-    count_large();
-    return true;
+    // Marked only when it lies there: until the lock is given up no other thread looks into it.
+    const bool kept = large_.put_at_once(span);
+    if (kept) [[likely]] {
+        large.begin_wait_uncounted(span);
+        count_large();
+    }
+    lock_.unlock();
+    return kept;
 }
 
 inline void Cache::count_large() noexcept {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 
+#include "pages/large_sizes.hpp"
 #include "pages/span.hpp"
 
 namespace tensorpool::blocks {
@@ -17,38 +18,52 @@ public:
     static constexpr std::size_t most_bytes = std::size_t{8} << 20;  // of one block
     static constexpr std::size_t bytes_per_processor = std::size_t{32} << 20;
 
-    /// The one of just so many pages that was put in last; nullptr if there is none.
+    /// Of those with the pages that a request for this many gets, the one that was put in last;
+    /// nullptr if there is none.
     pages::Span* take(pages::PageCount pages) noexcept {
+        if (pages::Span* const span = take_last(pages)) return span;
         for (unsigned at = count_; at-- != 0;) {
-            if (pages_[at] != pages) continue;
+            if (!serves(at, pages)) continue;
             pages::Span* const span = spans_[at];
+            bytes_ -= bytes_of(pages_[at]);
             for (--count_; at != count_; ++at) move_down(at);
-            bytes_ -= span->bytes();
             return span;
         }
         return nullptr;
     }
+    /// The block that was put in last, if a request for this many pages gets as many as it has.
+    pages::Span* take_last(pages::PageCount pages) noexcept {
+        const unsigned last = count_ - 1;
+        if (count_ == 0 || !serves(last, pages)) return nullptr;
+        count_ = last;
+        bytes_ -= bytes_of(pages_[last]);
+        return spans_[last];
+    }
 
     bool is_full() const noexcept { return count_ == most_blocks; }
-    /// Whether a block may be put in without more room of all threads'.
-    bool has_room_for(const pages::Span& span) const noexcept {
-        return !is_full() && span.bytes() <= most_bytes && bytes_ + span.bytes() <= room;
-    }
     bool empty() const noexcept { return count_ == 0; }
-    /// REQUIRES: it is not full, and has room for the span's bytes.
+    /// REQUIRES: it is not full and has room for the span's bytes, whose pages are a rounded size.
     void put(pages::Span& span) noexcept {
-        spans_[count_] = &span;
         pages_[count_] = span.pages;
-        ++count_;
-        bytes_ += span.bytes();
+        steps_[count_] = pages::large_step(span.pages);
+        put_again(span, span.pages);
+    }
+    /// Puts in a block where the last block that lay in its place had as many pages, so that nothing
+    /// has to be found out about its size. False, and nothing done, if that had others, or there is
+    /// no room.
+    bool put_at_once(pages::Span& span) noexcept {
+        const pages::PageCount pages = span.pages;
+        if (is_full() || pages_[count_] != pages || bytes_ + bytes_of(pages) > room) return false;
+        put_again(span, pages);
+        return true;
     }
     /// The one that has been here longest.
     /// REQUIRES: it is not empty.
     pages::Span& take_oldest() noexcept {
         pages::Span& span = *spans_[0];
+        bytes_ -= bytes_of(pages_[0]);
         --count_;
         for (unsigned at = 0; at != count_; ++at) move_down(at);
-        bytes_ -= span.bytes();
         return span;
     }
 
@@ -62,12 +77,26 @@ public:
     std::size_t room = 0;
 
 private:
+    static std::size_t bytes_of(pages::PageCount pages) noexcept {
+        return std::size_t{pages} << pages::page_shift;
+    }
+    bool serves(unsigned at, pages::PageCount pages) const noexcept {
+        return pages_[at] - pages < steps_[at];
+    }
+    void put_again(pages::Span& span, pages::PageCount pages) noexcept {
+        spans_[count_] = &span;
+        ++count_;
+        bytes_ += bytes_of(pages);
+    }
     void move_down(unsigned at) noexcept {
         spans_[at] = spans_[at + 1];
         pages_[at] = pages_[at + 1];
+        steps_[at] = steps_[at + 1];
     }
 
+    // Beyond `count_` of the block that lay there last; 0 where there was none.
     std::array<pages::PageCount, most_blocks> pages_ = {};
+    std::array<pages::PageCount, most_blocks> steps_ = {};  // to the next smaller size
     std::array<pages::Span*, most_blocks> spans_ = {};
     unsigned count_ = 0;
     std::size_t bytes_ = 0;

@@ -43,7 +43,7 @@ Span* LargeBlocks::allocate_tightly(std::size_t bytes, std::size_t alignment,
 
 void LargeBlocks::free(Span& span, Changes& changes) noexcept {
     if (may_wait(span)) {
-        wait_from_now(span);
+        begin_wait_uncounted(span);
         if (cache_.keep(span)) return;
     }
     heap_.free(span, changes);

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 
-#include "base/alignment.hpp"
 #include "pages/large_cache.hpp"
 #include "pages/page_heap.hpp"
 
@@ -26,6 +25,9 @@ public:
     };
     /// The pages that a block of so many bytes gets, where it is not allocated tightly.
     static PageCount pages_of(std::size_t bytes) noexcept { return round_large(pages_for(bytes)); }
+    static PageCount pages_for(std::size_t bytes) noexcept {
+        return static_cast<PageCount>((bytes + page_bytes - 1) >> page_shift);
+    }
     /// `alignment` in bytes, a power of two. Before the heap grows, the cache is emptied into it.
     /// One that waits in the cache of all threads, or nullptr.
     Span* take_cached(PageCount pages) noexcept;
@@ -33,6 +35,14 @@ public:
     /// A block with no more pages than the bytes need: when a limit is near.
     Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
     void free(Span& span, Changes& changes) noexcept;
+    /// The block in use that begins at `p`, or nullptr. Without a lock.
+    Span* find_in_use(const void* p) const noexcept {
+        const PageEntry entry = heap_.space().map().at(p);
+        Span* const span = entry.span();
+        const PageEntry wanted(span, heap_.pool_number(), PageKind::large_in_use);
+        if (entry.word() != wanted.word()) return nullptr;
+        return heap_.space().address_of(span->first_page) == p ? span : nullptr;
+    }
     /// With checks: true once for each use, which has ended then. False, where nothing but a stop
     /// is left, when `p`, with this entry in the page map, does not begin a block in use of
     /// `least_bytes`, or more than `most_requested` was asked for.
@@ -56,7 +66,14 @@ public:
     }
     void begin_wait(Span& span) noexcept {
         heap_.note_kept_elsewhere(static_cast<std::ptrdiff_t>(span.bytes()));
-        wait_from_now(span);
+        begin_wait_uncounted(span);
+    }
+    /// Whether retention limits nothing, and what waits is not counted.
+    bool may_wait_uncounted() const noexcept { return heap_.options().retain.bytes == SIZE_MAX; }
+    void begin_wait_uncounted(Span& span) noexcept {
+        span.period = heap_.period();
+        span.clean = false;
+        mark(span, PageKind::large_cached);
     }
     void end_wait(Span& span) noexcept {
         heap_.note_kept_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
@@ -71,14 +88,6 @@ public:
 private:
     PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept;
     std::size_t empty_cache_before(std::uint32_t period, Changes& changes) noexcept;
-    static PageCount pages_for(std::size_t bytes) noexcept {
-        return static_cast<PageCount>(base::ceil_divide(bytes, page_bytes));
-    }
-    void wait_from_now(Span& span) noexcept {
-        span.period = heap_.period();
-        span.clean = false;
-        mark(span, PageKind::large_cached);
-    }
     // The first page's entry tells a block that is in use from one that was freed.
     void mark(const Span& span, PageKind kind) noexcept {
         heap_.space().map().set_first(span.first_page,

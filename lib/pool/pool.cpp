@@ -114,6 +114,7 @@ void Pool::destroy(Pool& pool) noexcept {
 Pool::Pool(PoolOptions&& options, unsigned number,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : options_(std::move(options)),
+      most_parked_bytes_(std::min(blocks::LargeMagazine::most_bytes, options_.max_allocation)),
       record_(std::move(record)),
       heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
             record_->totals),
@@ -206,9 +207,10 @@ void Pool::deallocate(void* p) noexcept {
 }
 
 void Pool::deallocate(void* p, std::size_t bytes) noexcept {
-    if (checked()) return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
-    const unsigned bucket = bucket_of(bytes);
-    if (bucket >= bucket_count) return free_pages(p);
+    const unsigned bucket = std::min(bucket_of(bytes), bucket_count);
+    if (checked()) [[unlikely]]
+        return deallocate_checked(p, {bytes, bucket});
+    if (bucket == bucket_count) return free_pages(p);
     tell_recorder_of_end(p);
     free_block(bucket, p);
 }

@@ -13,6 +13,7 @@
 #include "pages/large_blocks.hpp"
 #include "pages/page_heap.hpp"
 #include "pages/record_arena.hpp"
+#include "pool/background_trimmer.hpp"
 #include "pool/pool_list.hpp"
 #include "statistics/segment/counter_slots.hpp"
 #include "statistics/segment/owned_record.hpp"
@@ -116,7 +117,8 @@ private:
     void free_pages(void* p) noexcept;
     void free_large(pages::Span& span) noexcept;
     void free_large_slow(pages::Span& span) noexcept;
-    void look_after_free(const blocks::Cache& own) noexcept;
+    void free_watched_pages(void* p) noexcept;
+    void look_after_free(bool is_time) noexcept;
     void* extend(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     void* move(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     template <class Function>
@@ -137,6 +139,10 @@ private:
 
     // pool_background.cpp: while no call does it
     void end_slow_path(const pages::Changes& changes) noexcept;
+    bool may_skip_end() const noexcept {
+        return options_.retain.background == BackgroundTrim::off &&
+               !background_trimmer().is_asleep();
+    }
     bool wants_background_trimmer() const noexcept;
 
     // pool_checks.cpp: what a pointer is
@@ -149,7 +155,12 @@ private:
     };
     Finding find(const void* p) noexcept;
     Finding find_pages(const void* p) noexcept;
-    pages::Span& large_span_of(void* p) noexcept;
+    // For blocks of whole pages the look-up tells everything, so every free is checked.
+    pages::Span& large_span_of(void* p) noexcept {
+        if (pages::Span* const span = large_.find_in_use(p)) [[likely]]
+            return *span;
+        misused(p, find(p));
+    }
     /// What a caller says of the block that it frees.
     struct Said {
         static constexpr unsigned nothing = ~0U;
@@ -175,6 +186,7 @@ private:
     bool checked() const noexcept { return options_.checks != Checks::off; }
 
     PoolOptions options_;
+    const std::size_t most_parked_bytes_;  // of one large block
     statistics::OwnedRecord<statistics::PoolRecord> record_;
     statistics::CounterSlots slots_{record_};
     pages::RecordArena records_;

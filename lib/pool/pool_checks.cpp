@@ -73,17 +73,6 @@ std::size_t Pool::usable_size(const void* p) noexcept {
     return finding.what == Finding::What::block ? finding.usable : 0;
 }
 
-// For blocks of whole pages the look-up tells everything, so every free is checked.
-Span& Pool::large_span_of(void* p) noexcept {
-    const PageEntry entry = heap_.space().map().at(p);
-    if (entry.kind() == PageKind::large_in_use && entry.pool_number() == heap_.pool_number()) {
-        Span& span = *entry.span();
-        if (heap_.space().address_of(span.first_page) == p) [[likely]]
-            return span;
-    }
-    misused(p, find(p));
-}
-
 void* Pool::take_parked_block(std::size_t bytes) noexcept {
     const unsigned bucket = bucket_of(bytes);
     if (bucket >= bucket_count || bytes > options_.max_allocation) return nullptr;

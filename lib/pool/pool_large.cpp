@@ -5,7 +5,6 @@
 #include "blocks/cache_large.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
-#include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
 #include "statistics/recorder_hooks.hpp"
 
@@ -19,28 +18,28 @@ using pages::Span;
 
 }  // namespace
 
-// Whether a recorder is wanted is looked for by the rest, and by frees.
+// A hit calls nothing. Whether a recorder is wanted is looked for by the rest, and by frees.
 void* Pool::allocate_pages(std::size_t bytes) {
-    if (bytes <= std::min(blocks::LargeMagazine::most_bytes, options_.max_allocation)) {
-        blocks::Cache* const cache = blocks::own_cache(buckets_);
-        if (cache != nullptr && !statistics::is_recording()) [[likely]] {
-            Span* const span = cache->take_large(pages::LargeBlocks::pages_of(bytes), large_);
-            if (span != nullptr) [[likely]]
-                return hand_out_parked(*cache, *span, bytes);
+    if (bytes <= most_parked_bytes_) {
+        blocks::Cache* const own = blocks::own_cache(buckets_);
+        const bool is_watched = statistics::is_recording() || statistics::has_open_scope();
+        if (own != nullptr && !is_watched) [[likely]] {
+            const pages::PageCount pages = pages::LargeBlocks::pages_for(bytes);
+            if (Span* const span = own->take_large_at_once(pages, large_)) [[likely]]
+                return hand_out_parked(*own, *span, bytes);
         }
     }
     return allocate_or_throw(bytes, smallest_block_bytes);
 }
 
 // It was counted as held all the time.
-void* Pool::hand_out_parked(blocks::Cache& cache, Span& span, std::size_t bytes) noexcept {
+inline void* Pool::hand_out_parked(blocks::Cache& cache, Span& span, std::size_t bytes) noexcept {
     span.requested_bytes.store(bytes, std::memory_order_release);
     LargeCounters& counted = cache.counters->large;
     add(counted.cache_hits, 1);
     add(counted.requested_bytes, bytes);
     add(counted.allocations, 1);
     add(counted.allocated_bytes, span.bytes());
-    statistics::look_at_scopes();
     return heap_.space().address_of(span.first_page);
 }
 
@@ -54,8 +53,11 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
     blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
     const pages::PageCount pages = pages::LargeBlocks::pages_of(bytes);
     if (cache != nullptr && alignment <= pages::page_bytes) [[likely]] {
-        if (Span* const span = cache->take_large(pages, large_))
-            return hand_out_parked(*cache, *span, bytes);
+        if (Span* const span = cache->take_large(pages, large_)) {
+            void* const block = hand_out_parked(*cache, *span, bytes);
+            statistics::look_at_scopes();
+            return block;
+        }
     }
     if (cache != nullptr && pages > pages::LargeBlocks::join_above_pages) {
         if (alignment <= pages::page_bytes) {
@@ -111,34 +113,38 @@ void Pool::prefault(void* block, std::size_t bytes, const Changes& changes) noex
 }
 
 void Pool::free_pages(void* p) noexcept {
+    if (statistics::is_answer_due() || statistics::is_recording()) [[unlikely]]
+        return free_watched_pages(p);
+    free_large(large_span_of(p));
+}
+
+void Pool::free_watched_pages(void* p) noexcept {
     tell_recorder_of_end(p);
     free_large(large_span_of(p));
 }
 
+// Where the thread's cache takes it, this calls nothing but now and then.
 void Pool::free_large(Span& span) noexcept {
     const std::size_t bytes = span.bytes();
     blocks::Cache* const own = blocks::own_cache(buckets_);
-    if (own == nullptr || !own->keep_large(span, large_)) [[unlikely]]
+    const bool kept = own != nullptr && !statistics::has_open_scope() &&
+                      own->keep_large_at_once(span, large_);
+    if (!kept) [[unlikely]]
         return free_large_slow(span);
     LargeCounters& counted = own->counters->large;
     add_release(counted.deallocations, 1);
     add_release(counted.deallocated_bytes, bytes);
-    statistics::look_at_scopes();
-    if (counted.deallocations.load(std::memory_order_relaxed) % 64 == 0 ||
-        options_.retain.background != BackgroundTrim::off) [[unlikely]] {
-        return look_after_free(*own);
-    }
-    background_trimmer().wake_if_asleep();
+    const bool is_time_to_look = counted.deallocations.load(std::memory_order_relaxed) % 64 == 0;
+    if (is_time_to_look || !may_skip_end()) [[unlikely]]
+        look_after_free(is_time_to_look);
 }
 
-void Pool::look_after_free(const blocks::Cache& own) noexcept {
+void Pool::look_after_free(bool is_time) noexcept {
     Changes changes;
-    if (own.counters->large.deallocations.load(std::memory_order_relaxed) % 64 == 0)
-        keep_to_retention(changes);
+    if (is_time) keep_to_retention(changes);
     end_slow_path(changes);
 }
 
-// Of a thread without a cache, or whose cache has no room.
 void Pool::free_large_slow(Span& span) noexcept {
     const std::size_t bytes = span.bytes();
     blocks::Cache* const own = blocks::thread_registry().attach(buckets_);
