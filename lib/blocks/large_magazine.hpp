@@ -34,9 +34,11 @@ public:
     /// The block that was put in last, if a request for this many pages gets as many as it has.
     pages::Span* take_last(pages::PageCount pages) noexcept {
         const unsigned last = count_ - 1;
-        if (count_ == 0 || !serves(last, pages)) return nullptr;
+        if (count_ == 0) return nullptr;
+        const pages::PageCount pages_of_last = pages_[last];
+        if (pages_of_last - pages >= steps_[last]) return nullptr;
         count_ = last;
-        bytes_ -= bytes_of(pages_[last]);
+        bytes_ -= bytes_of(pages_of_last);
         return spans_[last];
     }
 

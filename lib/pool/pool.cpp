@@ -202,17 +202,14 @@ void Pool::deallocate(void* p) noexcept {
     const pages::PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
     if (!ours || !entry.is_bucket() || !may_begin_block(p, entry.bucket())) return free_pages(p);
-    tell_recorder_of_end(p);
-    free_block(entry.bucket(), p);
+    free_unchecked_block(entry.bucket(), p);
 }
 
 void Pool::deallocate(void* p, std::size_t bytes) noexcept {
-    const unsigned bucket = std::min(bucket_of(bytes), bucket_count);
-    if (checked()) [[unlikely]]
-        return deallocate_checked(p, {bytes, bucket});
-    if (bucket == bucket_count) return free_pages(p);
-    tell_recorder_of_end(p);
-    free_block(bucket, p);
+    if (checked()) return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
+    const unsigned bucket = bucket_of(bytes);
+    if (bucket >= bucket_count) return free_pages(p);
+    free_unchecked_block(bucket, p);
 }
 
 void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
@@ -224,6 +221,11 @@ void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcep
     } else {
         deallocate(p);
     }
+}
+
+void Pool::free_unchecked_block(unsigned bucket, void* p) noexcept {
+    tell_recorder_of_end(p);
+    free_block(bucket, p);
 }
 
 // Before the block can be another's.

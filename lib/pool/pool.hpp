@@ -104,6 +104,7 @@ private:
     void* allocate_block(unsigned bucket, std::size_t bytes, pages::SlowPath& path) noexcept;
     void tell_recorder_of_end(void* p) noexcept;
     void record_end(void* p) noexcept;
+    [[gnu::noinline]] void free_unchecked_block(unsigned bucket, void* p) noexcept;
     void free_block(unsigned bucket, void* p, pages::Changes& changes) noexcept;
 
     // pool_large.cpp: blocks of whole pages
@@ -117,8 +118,9 @@ private:
     void free_pages(void* p) noexcept;
     void free_large(pages::Span& span) noexcept;
     void free_large_slow(pages::Span& span) noexcept;
-    void free_watched_pages(void* p) noexcept;
-    void look_after_free(bool is_time) noexcept;
+    // Of their own, so that `free_pages` and `free_large` save no registers for them.
+    [[gnu::noinline]] void free_watched_pages(void* p) noexcept;
+    [[gnu::noinline]] void look_after_free(bool is_time) noexcept;
     void* extend(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     void* move(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     template <class Function>
@@ -159,7 +161,7 @@ private:
     pages::Span& large_span_of(void* p) noexcept {
         if (pages::Span* const span = large_.find_in_use(p)) [[likely]]
             return *span;
-        misused(p, find(p));
+        stop_at(p);
     }
     /// What a caller says of the block that it frees.
     struct Said {
@@ -176,6 +178,7 @@ private:
     void free_checked_pages(void* p, Said said) noexcept;
     void free_block(unsigned bucket, void* p) noexcept;
     std::size_t most_requested(Said said) const noexcept;
+    [[noreturn]] void stop_at(void* p) noexcept;
     [[noreturn]] void stop_at(void* p, Said said) noexcept;
     void check(const void* p, const Finding& finding, Said said) noexcept;
     void check_all_home() const noexcept;

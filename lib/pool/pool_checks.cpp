@@ -123,6 +123,10 @@ std::size_t Pool::most_requested(Said said) const noexcept {
     return knows ? said.bytes : SIZE_MAX;
 }
 
+void Pool::stop_at(void* p) noexcept {
+    misused(p, find(p));
+}
+
 void Pool::stop_at(void* p, Said said) noexcept {
     Finding finding = find(p);
     if (finding.what == Finding::What::block) check(p, finding, said);
