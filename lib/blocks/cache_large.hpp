@@ -13,11 +13,13 @@ inline pages::Span* Cache::take_large_at_once(pages::PageCount pages,
     if (!lock_.try_lock()) [[unlikely]]
         return nullptr;
     pages::Span* const span = large_.take_last(pages);
-    if (span != nullptr) [[likely]]
-        count_large();
+    if (span == nullptr) [[unlikely]] {
+        lock_.unlock();
+        return nullptr;
+    }
+    count_large();
     lock_.unlock();
-    if (span != nullptr) [[likely]]
-        large.end_wait(*span);
+    large.end_wait(*span);
     return span;
 }
 

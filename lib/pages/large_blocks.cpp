@@ -14,7 +14,7 @@ constexpr std::size_t least_moved_bytes = std::size_t{1} << 20;
 
 Span* LargeBlocks::take_cached(PageCount pages) noexcept {
     Span* const span = cache_.take(pages);
-    if (span != nullptr) mark(*span, PageKind::large_in_use);
+    if (span != nullptr) mark(*span, in_use_);
     return span;
 }
 

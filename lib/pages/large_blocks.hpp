@@ -11,7 +11,12 @@ namespace tensorpool::pages {
 class LargeBlocks {
 public:
     LargeBlocks(PageHeap& heap, statistics::PoolTotals& totals) noexcept
-        : heap_(heap), totals_(totals), cache_(totals) {}
+        : heap_(heap),
+          map_(heap.space().map()),
+          in_use_(PageEntry(nullptr, heap.pool_number(), PageKind::large_in_use)),
+          cached_(PageEntry(nullptr, heap.pool_number(), PageKind::large_cached)),
+          totals_(totals),
+          cache_(totals) {}
 
     // Beside touching such a block the search costs nothing: free runs are joined before one is
     // split. In tools/photos a quarter less memory is committed than where only a growth empties the
@@ -37,12 +42,12 @@ public:
     void free(Span& span, Changes& changes) noexcept;
     /// The block in use that begins at `p`, or nullptr. Without a lock.
     Span* find_in_use(const void* p) const noexcept {
-        const PageEntry entry = heap_.space().map().at(p);
+        const PageEntry entry = map_.at(p);
         Span* const span = entry.span();
-        const PageEntry wanted(span, heap_.pool_number(), PageKind::large_in_use);
-        if (entry.word() != wanted.word()) return nullptr;
-        return heap_.space().address_of(span->first_page) == p ? span : nullptr;
+        if (entry.word() != in_use_.with(*span).word()) return nullptr;
+        return address_of(*span) == p ? span : nullptr;
     }
+    void* address_of(const Span& span) const noexcept { return map_.address_of(span.first_page); }
     /// With checks: true once for each use, which has ended then. False, where nothing but a stop
     /// is left, when `p`, with this entry in the page map, does not begin a block in use of
     /// `least_bytes`, or more than `most_requested` was asked for.
@@ -73,11 +78,11 @@ public:
     void begin_wait_uncounted(Span& span) noexcept {
         span.period = heap_.period();
         span.clean = false;
-        mark(span, PageKind::large_cached);
+        mark(span, cached_);
     }
     void end_wait(Span& span) noexcept {
         heap_.note_kept_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
-        mark(span, PageKind::large_in_use);
+        mark(span, in_use_);
     }
     void free_waiting(Span& span, Changes& changes) noexcept;
 
@@ -89,12 +94,15 @@ private:
     PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept;
     std::size_t empty_cache_before(std::uint32_t period, Changes& changes) noexcept;
     // The first page's entry tells a block that is in use from one that was freed.
-    void mark(const Span& span, PageKind kind) noexcept {
-        heap_.space().map().set_first(span.first_page,
-                                      PageEntry(&span, heap_.pool_number(), kind));
+    void mark(const Span& span, PageEntry kind) noexcept {
+        map_.set_first(span.first_page, kind.with(span));
     }
 
     PageHeap& heap_;
+    PageMap& map_;
+    // The pool's entries of no span.
+    const PageEntry in_use_;
+    const PageEntry cached_;
     statistics::PoolTotals& totals_;
     LargeCache cache_;
 };

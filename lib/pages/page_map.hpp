@@ -50,6 +50,11 @@ public:
         : word_(reinterpret_cast<std::uint64_t>(span) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(kind)) {}
 
+    /// The same entry of this span, where it is one of no span.
+    PageEntry with(const Span& span) const noexcept {
+        return PageEntry(word_ | reinterpret_cast<std::uint64_t>(&span));
+    }
+
     std::uint64_t word() const noexcept { return word_; }
     Span* span() const noexcept {
         return reinterpret_cast<Span*>(word_ & ((std::uint64_t{1} << 48) - 64));

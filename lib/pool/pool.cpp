@@ -115,6 +115,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : options_(std::move(options)),
       most_parked_bytes_(std::min(blocks::LargeMagazine::most_bytes, options_.max_allocation)),
+      place_(std::min(number, cached_pool_count)),
       record_(std::move(record)),
       heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
             record_->totals),

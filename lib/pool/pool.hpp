@@ -9,6 +9,7 @@
 #include <tensorpool/statistics.hpp>
 
 #include "blocks/bucket_set.hpp"
+#include "blocks/thread_caches.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/large_blocks.hpp"
 #include "pages/page_heap.hpp"
@@ -190,6 +191,7 @@ private:
 
     PoolOptions options_;
     const std::size_t most_parked_bytes_;  // of one large block
+    const blocks::OwnPlace place_;
     statistics::OwnedRecord<statistics::PoolRecord> record_;
     statistics::CounterSlots slots_{record_};
     pages::RecordArena records_;

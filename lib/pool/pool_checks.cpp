@@ -77,7 +77,7 @@ void* Pool::take_parked_block(std::size_t bytes) noexcept {
     const unsigned bucket = bucket_of(bytes);
     if (bucket >= bucket_count || bytes > options_.max_allocation) return nullptr;
     statistics::look_for_recorder();
-    blocks::Cache* const cache = blocks::own_cache(buckets_);
+    blocks::Cache* const cache = blocks::own_cache(place_);
     if (cache == nullptr || statistics::is_recording()) return nullptr;
     void* const block = cache->pop(bucket, bytes);
     if (block != nullptr) buckets_[bucket].begin_use(block, bytes);
@@ -97,7 +97,7 @@ void Pool::deallocate_checked(void* p, Said said) noexcept {
         said.agrees(bucket) && buckets_[bucket].end_use(p, entry, most_requested(said));
     if (!ends) [[unlikely]]
         stop_at(p, said);
-    blocks::Cache* const cache = blocks::own_cache(buckets_);
+    blocks::Cache* const cache = blocks::own_cache(place_);
     if (cache == nullptr || !cache->push(bucket, p)) free_block(bucket, p);
 }
 

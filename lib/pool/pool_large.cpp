@@ -21,7 +21,7 @@ using pages::Span;
 // A hit calls nothing. Whether a recorder is wanted is looked for by the rest, and by frees.
 void* Pool::allocate_pages(std::size_t bytes) {
     if (bytes <= most_parked_bytes_) {
-        blocks::Cache* const own = blocks::own_cache(buckets_);
+        blocks::Cache* const own = blocks::own_cache(place_);
         const bool is_watched = statistics::is_recording() || statistics::has_open_scope();
         if (own != nullptr && !is_watched) [[likely]] {
             const pages::PageCount pages = pages::LargeBlocks::pages_for(bytes);
@@ -40,7 +40,7 @@ inline void* Pool::hand_out_parked(blocks::Cache& cache, Span& span, std::size_t
     add(counted.requested_bytes, bytes);
     add(counted.allocations, 1);
     add(counted.allocated_bytes, span.bytes());
-    return heap_.space().address_of(span.first_page);
+    return large_.address_of(span);
 }
 
 void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
@@ -126,7 +126,7 @@ void Pool::free_watched_pages(void* p) noexcept {
 // Where the thread's cache takes it, this calls nothing but now and then.
 void Pool::free_large(Span& span) noexcept {
     const std::size_t bytes = span.bytes();
-    blocks::Cache* const own = blocks::own_cache(buckets_);
+    blocks::Cache* const own = blocks::own_cache(place_);
     const bool kept = own != nullptr && !statistics::has_open_scope() &&
                       own->keep_large_at_once(span, large_);
     if (!kept) [[unlikely]]
