@@ -50,12 +50,16 @@ public:
         steps_[count_] = pages::large_step(span.pages);
         put_again(span, span.pages);
     }
-    /// Puts in a block where the last block that lay in its place had as many pages, so that nothing
-    /// has to be found out about its size. False, and nothing done, if that had others, or there is
-    /// no room.
+    /// False, and nothing done, if there is no room, or the block's pages are no rounded size.
     bool put_at_once(pages::Span& span) noexcept {
         const pages::PageCount pages = span.pages;
-        if (is_full() || pages_[count_] != pages || bytes_ + bytes_of(pages) > room) return false;
+        if (is_full() || bytes_ + bytes_of(pages) > room) return false;
+        // Mostly the last block that lay in this place had as many, and then that is known.
+        if (pages_[count_] != pages) [[unlikely]] {
+            if (!pages::is_rounded_large(pages) || bytes_of(pages) > most_bytes) return false;
+            pages_[count_] = pages;
+            steps_[count_] = pages::large_step(pages);
+        }
         put_again(span, pages);
         return true;
     }

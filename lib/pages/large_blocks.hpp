@@ -67,7 +67,7 @@ public:
     // Blocks that wait in a thread's cache. They count as kept where retention limits that.
     /// Not where retention allows no more, nor of a size that is no rounded one.
     bool may_wait(const Span& span) const noexcept {
-        return round_large(span.pages) == span.pages && heap_.may_keep_elsewhere(span.bytes());
+        return is_rounded_large(span.pages) && heap_.may_keep_elsewhere(span.bytes());
     }
     void begin_wait(Span& span) noexcept {
         heap_.note_kept_elsewhere(static_cast<std::ptrdiff_t>(span.bytes()));

@@ -29,6 +29,10 @@ constexpr PageCount round_large(PageCount pages) noexcept {
     return (pages + step - 1) & ~(step - 1);
 }
 
+constexpr bool is_rounded_large(PageCount pages) noexcept {
+    return (pages & (large_step(pages) - 1)) == 0;
+}
+
 /// A number for each of these sizes, in order and without gaps.
 constexpr unsigned large_class_of(PageCount rounded_pages) noexcept {
     const unsigned shift = large_step_shift(rounded_pages);
@@ -57,6 +61,7 @@ consteval bool rounding_wastes_at_most_an_eighth_and_classes_have_no_gaps() {
         const PageCount parts = pages > finer_above_pages ? 32 : 8;
         if (rounded < pages || (rounded - pages) * parts > pages) return false;
         if (round_large(rounded) != rounded) return false;
+        if (is_rounded_large(pages) != (rounded == pages)) return false;
         const PageCount smaller = rounded - large_step(rounded);
         if (rounded - pages >= large_step(rounded) || round_large(smaller) != smaller) return false;
         const unsigned large_class = large_class_of(rounded);

@@ -110,6 +110,7 @@ private:
 
     // pool_large.cpp: blocks of whole pages
     void* allocate_pages(std::size_t bytes);
+    [[gnu::noinline]] void* allocate_other_pages(std::size_t bytes);
     void* allocate_large(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     void prefault(void* block, std::size_t bytes, const pages::Changes& changes) noexcept;
     enum class Source : std::uint8_t { cache, extents, system };

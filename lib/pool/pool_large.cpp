@@ -29,6 +29,25 @@ void* Pool::allocate_pages(std::size_t bytes) {
                 return hand_out_parked(*own, *span, bytes);
         }
     }
+    return allocate_other_pages(bytes);
+}
+
+// One of another size than that which was freed last, or from the cache of all threads.
+void* Pool::allocate_other_pages(std::size_t bytes) {
+    blocks::Cache* const own = blocks::own_cache(place_);
+    if (own != nullptr && bytes <= std::min(options_.max_allocation, pages::most_large_bytes) &&
+        !statistics::is_recording()) {
+        if (bytes <= blocks::LargeMagazine::most_bytes) {
+            Span* const span = own->take_large(pages::LargeBlocks::pages_for(bytes), large_);
+            if (span != nullptr) {
+                void* const block = hand_out_parked(*own, *span, bytes);
+                statistics::look_at_scopes();
+                return block;
+            }
+        } else if (Span* const span = large_.take_cached(pages::LargeBlocks::pages_of(bytes))) {
+            return hand_out(own, *span, bytes, Source::cache);
+        }
+    }
     return allocate_or_throw(bytes, smallest_block_bytes);
 }
 
@@ -59,7 +78,8 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
             return block;
         }
     }
-    if (cache != nullptr && pages > pages::LargeBlocks::join_above_pages) {
+    if (cache != nullptr && pages > pages::LargeBlocks::join_above_pages &&
+        cache->may_park_large_bytes() != 0) {
         if (alignment <= pages::page_bytes) {
             Span* const span = large_.take_cached(pages);
             if (span != nullptr) return hand_out(cache, *span, bytes, Source::cache);
@@ -147,8 +167,10 @@ void Pool::look_after_free(bool is_time) noexcept {
 
 void Pool::free_large_slow(Span& span) noexcept {
     const std::size_t bytes = span.bytes();
-    blocks::Cache* const own = blocks::thread_registry().attach(buckets_);
-    const bool kept = own != nullptr && own->keep_large(span, large_);
+    blocks::Cache* own = blocks::own_cache(place_);
+    if (own == nullptr) own = blocks::thread_registry().attach(buckets_);
+    const bool kept = own != nullptr && bytes <= blocks::LargeMagazine::most_bytes &&
+                      own->keep_large(span, large_);
     bool look = false;
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
         add_release(counted.deallocations, 1);

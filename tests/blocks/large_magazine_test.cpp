@@ -45,19 +45,25 @@ TEST_F(LargeMagazineTest, ServesJustTheRequestsThatAreRoundedToItsSizes) {
     }
 }
 
-TEST_F(LargeMagazineTest, TakesAtOnceOnlyWhatHasTheSizeOfTheLastBlockInItsPlace) {
+TEST_F(LargeMagazineTest, TakesAtOnceWhatItHasRoomFor) {
     magazine_.room = 60 * pages::page_bytes;
-    EXPECT_FALSE(magazine_.put_at_once(span(0, 20)));
-    magazine_.put(span(0, 20));
-    magazine_.put(span(1, 30));
+    EXPECT_TRUE(magazine_.put_at_once(span(0, 20)));
+    EXPECT_TRUE(magazine_.put_at_once(span(1, 30)));
     EXPECT_EQ(magazine_.take(20), &span(0, 20));
-    EXPECT_FALSE(magazine_.put_at_once(span(0, 20))) << "the place is that of the block of 30";
-    EXPECT_TRUE(magazine_.put_at_once(span(2, 30)));
+    EXPECT_TRUE(magazine_.put_at_once(span(2, 30))) << "in the place where it was";
     EXPECT_EQ(magazine_.bytes(), 60 * pages::page_bytes);
     EXPECT_EQ(magazine_.take(30), &span(2, 30));
     magazine_.room = 59 * pages::page_bytes;
     EXPECT_FALSE(magazine_.put_at_once(span(2, 30))) << "no room";
     EXPECT_EQ(magazine_.take(30), &span(1, 30));
+}
+
+TEST_F(LargeMagazineTest, TakesAtOnceOnlyRoundedSizesOfAtMost8Mib) {
+    magazine_.room = 100 * LargeMagazine::most_bytes;
+    EXPECT_TRUE(magazine_.put_at_once(span(0, 2048)));
+    EXPECT_FALSE(magazine_.put_at_once(span(1, 2048 + 64)));
+    EXPECT_FALSE(magazine_.put_at_once(span(1, 2047)));
+    EXPECT_EQ(magazine_.bytes(), LargeMagazine::most_bytes);
 }
 
 TEST_F(LargeMagazineTest, CountsWhatItHolds) {
