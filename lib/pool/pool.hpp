@@ -47,6 +47,9 @@ public:
         }
         return allocate_or_throw(bytes, smallest_block_bytes);
     }
+    /// A free block of whole pages of just this size, or nullptr where none is at hand. `bytes` is
+    /// more than the largest bucket's.
+    void* take_free_pages(std::size_t bytes) noexcept;
     /// A block, or nullptr; then `path.refusal` says why, and nothing is counted but the failure.
     void* allocate(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                    FirstTouch first_touch = FirstTouch::by_caller) noexcept;
@@ -111,6 +114,9 @@ private:
     // pool_large.cpp: blocks of whole pages
     void* allocate_pages(std::size_t bytes);
     [[gnu::noinline]] void* allocate_other_pages(std::size_t bytes);
+    // What was freed last; one of another size, or from the cache of all threads.
+    void* take_last_pages(std::size_t bytes) noexcept;
+    [[gnu::noinline]] void* take_other_pages(std::size_t bytes) noexcept;
     void* allocate_large(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     void prefault(void* block, std::size_t bytes, const pages::Changes& changes) noexcept;
     enum class Source : std::uint8_t { cache, extents, system };

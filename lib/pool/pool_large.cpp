@@ -20,35 +20,48 @@ using pages::Span;
 
 // A hit calls nothing. Whether a recorder is wanted is looked for by the rest, and by frees.
 void* Pool::allocate_pages(std::size_t bytes) {
-    if (bytes <= most_parked_bytes_) {
-        blocks::Cache* const own = blocks::own_cache(place_);
-        const bool is_watched = statistics::is_recording() || statistics::has_open_scope();
-        if (own != nullptr && !is_watched) [[likely]] {
-            const pages::PageCount pages = pages::LargeBlocks::pages_for(bytes);
-            if (Span* const span = own->take_large_at_once(pages, large_)) [[likely]]
-                return hand_out_parked(*own, *span, bytes);
-        }
-    }
+    if (void* const block = take_last_pages(bytes)) [[likely]]
+        return block;
     return allocate_other_pages(bytes);
 }
 
-// One of another size than that which was freed last, or from the cache of all threads.
+void* Pool::take_free_pages(std::size_t bytes) noexcept {
+    if (void* const block = take_last_pages(bytes)) [[likely]]
+        return block;
+    return take_other_pages(bytes);
+}
+
 void* Pool::allocate_other_pages(std::size_t bytes) {
+    void* const block = take_other_pages(bytes);
+    return block != nullptr ? block : allocate_or_throw(bytes, smallest_block_bytes);
+}
+
+inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
+    if (bytes > most_parked_bytes_) return nullptr;
     blocks::Cache* const own = blocks::own_cache(place_);
-    if (own != nullptr && bytes <= std::min(options_.max_allocation, pages::most_large_bytes) &&
-        !statistics::is_recording()) {
-        if (bytes <= blocks::LargeMagazine::most_bytes) {
-            Span* const span = own->take_large(pages::LargeBlocks::pages_for(bytes), large_);
-            if (span != nullptr) {
-                void* const block = hand_out_parked(*own, *span, bytes);
-                statistics::look_at_scopes();
-                return block;
-            }
-        } else if (Span* const span = large_.take_cached(pages::LargeBlocks::pages_of(bytes))) {
-            return hand_out(own, *span, bytes, Source::cache);
-        }
+    const bool is_watched = statistics::is_recording() || statistics::has_open_scope();
+    if (own == nullptr || is_watched) [[unlikely]]
+        return nullptr;
+    const pages::PageCount pages = pages::LargeBlocks::pages_for(bytes);
+    Span* const span = own->take_large_at_once(pages, large_);
+    if (span == nullptr) [[unlikely]]
+        return nullptr;
+    return hand_out_parked(*own, *span, bytes);
+}
+
+void* Pool::take_other_pages(std::size_t bytes) noexcept {
+    blocks::Cache* const own = blocks::own_cache(place_);
+    const std::size_t most = std::min(options_.max_allocation, pages::most_large_bytes);
+    if (own == nullptr || bytes > most || statistics::is_recording()) return nullptr;
+    if (bytes > blocks::LargeMagazine::most_bytes) {
+        Span* const span = large_.take_cached(pages::LargeBlocks::pages_of(bytes));
+        return span == nullptr ? nullptr : hand_out(own, *span, bytes, Source::cache);
     }
-    return allocate_or_throw(bytes, smallest_block_bytes);
+    Span* const span = own->take_large(pages::LargeBlocks::pages_for(bytes), large_);
+    if (span == nullptr) return nullptr;
+    void* const block = hand_out_parked(*own, *span, bytes);
+    statistics::look_at_scopes();
+    return block;
 }
 
 // It was counted as held all the time.
