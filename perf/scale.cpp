@@ -121,12 +121,12 @@ void print_contention(const perf::Options& options, perf::Report& report) {
                                 [&] { return ns_of_a_locked_operation(processors, options); }});
     const double alone = measured.median(0);
     const double contended = measured.median(1);
-    std::vector<perf::Cells> rows = {{"call", "locked operations", "alone, ns",
-                                      "all on words that " + std::to_string(processors) +
-                                          " processors write, ns"}};
+    std::vector<perf::Cells> rows = {
+        {"call", "locked operations", "alone, ns",
+         "all on words that " + std::to_string(processors) + " processors write, ns"}};
     const auto add = [&](const char* name, unsigned locked) {
-        rows.push_back({name, std::to_string(locked), text(locked * alone, 0),
-                        text(locked * contended, 0)});
+        rows.push_back(
+            {name, std::to_string(locked), text(locked * alone, 0), text(locked * contended, 0)});
     };
     add("one locked operation", 1);
 

@@ -61,8 +61,8 @@ public:
     /// Keeps a large block that its thread freed. False, and it is still the caller's, where there
     /// is no room. The pool goes on counting it as held.
     bool keep_large(pages::Span& span, pages::LargeBlocks& large) noexcept;
-    // Of these, what nearly every call comes to. They call nothing; where they do nothing, those above
-    // may.
+    // Of these, what nearly every call comes to. They call nothing; where they do nothing, those
+    // above may.
     pages::Span* take_large_at_once(pages::PageCount pages, pages::LargeBlocks& large) noexcept;
     bool keep_large_at_once(pages::Span& span, pages::LargeBlocks& large) noexcept;
     /// Gives all of them to the page heap; the bytes.

@@ -73,7 +73,9 @@ private:
 };
 
 extern constinit base::NeverDestroyed<BackgroundTrimmer> the_background_trimmer;
-inline BackgroundTrimmer& background_trimmer() noexcept { return the_background_trimmer.get(); }
+inline BackgroundTrimmer& background_trimmer() noexcept {
+    return the_background_trimmer.get();
+}
 
 }  // namespace abi_2
 }  // namespace tensorpool::detail

@@ -120,8 +120,8 @@ Pool::Pool(PoolOptions&& options, unsigned number,
       heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
             record_->totals),
       large_(heap_, record_->totals),
-      buckets_(options_.name.c_str(), states_for(options_.checks), heap_, large_, records_,
-               slots_, record_->totals) {
+      buckets_(options_.name.c_str(), states_for(options_.checks), heap_, large_, records_, slots_,
+               record_->totals) {
     records_.count_in(record_->totals.record_bytes);
     blocks::thread_registry().enter(buckets_);
     statistics::snapshot_sources().enter(*this);

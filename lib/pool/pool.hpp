@@ -39,7 +39,8 @@ public:
     /// Who touches fresh pages of a block of whole pages first.
     enum class FirstTouch : bool { by_caller, by_pool };
     /// What the inline path does not serve: a block of whole pages, any of a pool with checks, and
-    /// those that a thread's loaded magazine has none of. Throws AllocationError where there is none.
+    /// those that a thread's loaded magazine has none of. Throws AllocationError where there is
+    /// none.
     void* allocate_rest(std::size_t bytes) {
         if (bytes > largest_block_bytes) return allocate_pages(bytes);
         if (checked()) {

@@ -16,9 +16,14 @@ using pages::Changes;
 using pages::SlowPath;
 using pages::Span;
 
+// Whether calls are recorded, or shall be, or something else is asked for.
+bool is_recorder_due() noexcept {
+    return statistics::is_answer_due() || statistics::is_recording();
+}
+
 }  // namespace
 
-// A hit calls nothing. Whether a recorder is wanted is looked for by the rest, and by frees.
+// A hit calls nothing.
 void* Pool::allocate_pages(std::size_t bytes) {
     if (void* const block = take_last_pages(bytes)) [[likely]]
         return block;
@@ -39,8 +44,7 @@ void* Pool::allocate_other_pages(std::size_t bytes) {
 inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
     if (bytes > most_parked_bytes_) return nullptr;
     blocks::Cache* const own = blocks::own_cache(place_);
-    const bool is_watched = statistics::is_recording() || statistics::has_open_scope();
-    if (own == nullptr || is_watched) [[unlikely]]
+    if (own == nullptr || is_recorder_due() || statistics::has_open_scope()) [[unlikely]]
         return nullptr;
     const pages::PageCount pages = pages::LargeBlocks::pages_for(bytes);
     Span* const span = own->take_large_at_once(pages, large_);
@@ -52,7 +56,7 @@ inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
 void* Pool::take_other_pages(std::size_t bytes) noexcept {
     blocks::Cache* const own = blocks::own_cache(place_);
     const std::size_t most = std::min(options_.max_allocation, pages::most_large_bytes);
-    if (own == nullptr || bytes > most || statistics::is_recording()) return nullptr;
+    if (own == nullptr || bytes > most || is_recorder_due()) return nullptr;
     if (bytes > blocks::LargeMagazine::most_bytes) {
         Span* const span = large_.take_cached(pages::LargeBlocks::pages_of(bytes));
         return span == nullptr ? nullptr : hand_out(own, *span, bytes, Source::cache);
@@ -146,7 +150,7 @@ void Pool::prefault(void* block, std::size_t bytes, const Changes& changes) noex
 }
 
 void Pool::free_pages(void* p) noexcept {
-    if (statistics::is_answer_due() || statistics::is_recording()) [[unlikely]]
+    if (is_recorder_due()) [[unlikely]]
         return free_watched_pages(p);
     free_large(large_span_of(p));
 }
@@ -160,8 +164,8 @@ void Pool::free_watched_pages(void* p) noexcept {
 void Pool::free_large(Span& span) noexcept {
     const std::size_t bytes = span.bytes();
     blocks::Cache* const own = blocks::own_cache(place_);
-    const bool kept = own != nullptr && !statistics::has_open_scope() &&
-                      own->keep_large_at_once(span, large_);
+    const bool kept =
+        own != nullptr && !statistics::has_open_scope() && own->keep_large_at_once(span, large_);
     if (!kept) [[unlikely]]
         return free_large_slow(span);
     LargeCounters& counted = own->counters->large;

@@ -343,7 +343,7 @@ private:
 };
 
 // `a` for an allocation, `f` for a free, `l` for either of a large block.
-constexpr const char* scripts[] = {"aaaa", "affa", "fafa", "ffaa",  "faaf",
+constexpr const char* scripts[] = {"aaaa",  "affa", "fafa", "ffaa",  "faaf",
                                    "fffaa", "ll",   "lall", "alfla", "llll"};
 
 bool is_found(Fault fault) {
