@@ -1,15 +1,25 @@
-/// Question: what do a thread's start and end, and a look at the statistics, cost where thousands
-/// of threads that used the pool are alive?
+/// Two questions. What do a thread's start and end, and a look at the statistics, cost where
+/// thousands of threads that used the pool are alive? And what could contention add to a call: how
+/// many locked operations does it take (counted, instruction by instruction), times what one costs
+/// on a word that all processors write?
 
 #include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <functional>
 #include <latch>
 #include <thread>
 #include <vector>
 
 #include <tensorpool/memory_pool.hpp>
 
+#include "support/cores.hpp"
 #include "support/program.hpp"
 #include "support/turns.hpp"
+
+#ifdef __x86_64__
+#include "../tests/support/counted_call_linux.hpp"
+#endif
 
 namespace {
 
@@ -72,6 +82,100 @@ perf::Cells beside(std::size_t threads, const perf::Options& options, perf::Repo
             report.judge(measured.median(2), 1000.0, 0)};
 }
 
+/// Nanoseconds from one locked addition of a thread to its next one, while `threads`, each on a
+/// core of its own, add to one word.
+double ns_of_a_locked_operation(unsigned threads, const perf::Options& options) {
+    const int count = options.quick ? 10'000 : 2'000'000;
+    std::atomic<std::uint64_t> word = 0;
+    std::barrier<> begin(threads + 1);
+    std::vector<std::thread> others;
+    std::vector<double> seconds(threads);
+    for (unsigned i = 0; i < threads; ++i) {
+        others.emplace_back([&, i] {
+            perf::stay_on_core(i);
+            begin.arrive_and_wait();
+            seconds[i] = perf::cpu_seconds_of([&] {
+                for (int done = 0; done < count; ++done) word.fetch_add(1);
+            });
+        });
+    }
+    begin.arrive_and_wait();
+    for (std::thread& thread : others) thread.join();
+    return *std::max_element(seconds.begin(), seconds.end()) * 1e9 / count;
+}
+
+#ifdef __x86_64__
+/// The most that one of the calls takes. What `before` returns is handed to `call`.
+unsigned locked_operations(const std::function<void*()>& before,
+                           const std::function<void(void*)>& call, int calls) {
+    unsigned most = 0;
+    for (int i = 0; i < calls; ++i) {
+        void* const block = before();
+        most = std::max(most, tensorpool::testing::count_call([&] { call(block); }).locked);
+    }
+    return most;
+}
+
+void print_contention(const perf::Options& options, perf::Report& report) {
+    const unsigned processors = std::max(2U, std::thread::hardware_concurrency());
+    const perf::Turns measured(options.rounds,
+                               {[&] { return ns_of_a_locked_operation(1, options); },
+                                [&] { return ns_of_a_locked_operation(processors, options); }});
+    const double alone = measured.median(0);
+    // Rounds in which the threads did not run at the same time show less.
+    const double contended = perf::quantile(measured.of(1), 0.9);
+    std::vector<perf::Cells> rows = {
+        {"call", "locked operations", "alone, ns",
+         "all on words that " + std::to_string(processors) + " processors write, ns"}};
+    const auto add = [&](const char* name, unsigned locked) {
+        rows.push_back(
+            {name, std::to_string(locked), text(locked * alone, 0), text(locked * contended, 0)});
+    };
+    add("one locked operation", 1);
+
+    // Another thread is there: the C library locks nothing in a process of one.
+    std::latch over(1);
+    std::thread second([&] { over.wait(); });
+    MemoryPool pool({.retain = {.milliseconds = 1'000'000'000}});
+    const auto nothing = [] { return static_cast<void*>(nullptr); };
+    const auto count = [&](std::size_t bytes, int held, const char* allocation, const char* free) {
+        std::vector<void*> blocks;
+        const auto allocate = [&](void*) { blocks.push_back(pool.allocate(bytes)); };
+        const auto last = [&] {
+            void* const block = blocks.back();
+            blocks.pop_back();
+            return block;
+        };
+        for (int round = 0; round < 3; ++round) {
+            for (int i = 0; i < held; ++i) allocate(nullptr);
+            while (!blocks.empty()) pool.deallocate(last(), bytes);
+        }
+        add(allocation, locked_operations(nothing, allocate, held));
+        add(free, locked_operations(
+                      last, [&](void* block) { pool.deallocate(block, bytes); }, held));
+    };
+    constexpr std::size_t MiB = std::size_t{1} << 20;
+    count(1024, 1, "1 KiB, from a magazine", "1 KiB, into one");
+    count(1024, 2000, "1 KiB, where the depot is needed", "the same, freed");
+    count(MiB, 1, "1 MiB, from a magazine", "1 MiB, into one");
+    count(16 * MiB, 1, "16 MiB, from the cache of all threads", "16 MiB, into it");
+    count(MiB, 40, "1 MiB, 40 at once: from the heap", "the same, freed");
+    void* const block = pool.allocate(1000);
+    std::thread([&] {
+        pool.deallocate(pool.allocate(1000), 1000);
+        pool.allocate(1000);
+        add("1 KiB of another thread's, into a magazine",
+            locked_operations([&] { return block; },
+                              [&](void* freed) { pool.deallocate(freed, 1000); }, 1));
+    }).join();
+    over.count_down();
+    second.join();
+    report.print("scale: what contention could add to a call", rows);
+}
+#else
+void print_contention(const perf::Options&, perf::Report&) {}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -84,5 +188,6 @@ int main(int argc, char** argv) {
             beside(options.quick ? std::min<std::size_t>(threads, 50) : threads, options, report));
     }
     report.print("scale: beside threads that used the pool", rows);
+    print_contention(options, report);
     return report.status();
 }

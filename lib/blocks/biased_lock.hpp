@@ -13,15 +13,17 @@ public:
     /// The owner's. Where another has claimed it, `wait` is called until it has not.
     template <class Wait>
     void lock(Wait wait) noexcept {
-        while (true) {
-            owned_.store(true, std::memory_order_relaxed);
-            // The fence is the compiler's: who claims makes the processor pass one.
-            std::atomic_signal_fence(std::memory_order_seq_cst);
-            if (!claimed_.load(std::memory_order_acquire)) [[likely]]
-                return;
-            unlock();
-            wait();
-        }
+        while (!try_lock()) wait();
+    }
+    /// The owner's. False where another has claimed it.
+    bool try_lock() noexcept {
+        owned_.store(true, std::memory_order_relaxed);
+        // The fence is the compiler's: who claims makes the processor pass one.
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        if (!claimed_.load(std::memory_order_acquire)) [[likely]]
+            return true;
+        unlock();
+        return false;
     }
     void unlock() noexcept { owned_.store(false, std::memory_order_release); }
 

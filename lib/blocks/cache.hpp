@@ -15,6 +15,14 @@ namespace tensorpool::blocks {
 
 class BucketSet;
 
+}  // namespace tensorpool::blocks
+
+namespace tensorpool::pages {
+class LargeBlocks;
+}  // namespace tensorpool::pages
+
+namespace tensorpool::blocks {
+
 /// Whose free blocks are brought home (ThreadRegistry::take_back).
 enum class TakeFrom : std::uint8_t { idle, enough, everyone };
 
@@ -48,12 +56,21 @@ public:
     /// behind.
     void abandon() noexcept;
 
-    /// Of large blocks: one of just so many pages that this thread keeps, or nullptr. Its pages are
-    /// marked as in use then, and the pool counts them as held, as it did all the time.
-    pages::Span* take_large(pages::PageCount pages) noexcept;
+    // Of large blocks, of which `large` are the pool's (blocks/cache_large.hpp).
+    /// Takes a block that this thread keeps and that a request for `pages` pages gets; nullptr if
+    /// there is none. It is marked as in use then, and the pool counts it as held, as it did
+    /// before.
+    pages::Span* take_large(pages::PageCount pages, pages::LargeBlocks& large) noexcept;
     /// Keeps a large block that its thread freed. False, and it is still the caller's, where there
     /// is no room. The pool goes on counting it as held.
-    bool keep_large(pages::Span& span) noexcept;
+    bool keep_large(pages::Span& span, pages::LargeBlocks& large) noexcept;
+    /// Does what `take_large` does if the block that was put in last fits; otherwise, and where
+    /// another thread takes back what lies here, returns nullptr. Inline, without a call.
+    pages::Span* take_large_at_once(pages::PageCount pages, pages::LargeBlocks& large) noexcept;
+    /// Does what `keep_large` does if this thread's room suffices and retention limits nothing;
+    /// otherwise, and where another thread takes back what lies here, returns false. Inline,
+    /// without a call.
+    bool keep_large_at_once(pages::Span& span, pages::LargeBlocks& large) noexcept;
     /// Gives all of them to the page heap; the bytes.
     std::size_t give_back_large(pages::Changes& changes) noexcept;
     /// Those that were freed before the last whole period.

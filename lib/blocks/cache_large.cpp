@@ -1,26 +1,27 @@
 // Large blocks that wait in a thread's cache.
 
+#include "blocks/cache_large.hpp"
+
 #include <utility>
 
 #include "blocks/bucket_set.hpp"
-#include "blocks/cache.hpp"
 #include "blocks/thread_registry.hpp"
 
 namespace tensorpool::blocks {
 
-pages::Span* Cache::take_large(pages::PageCount pages) noexcept {
+pages::Span* Cache::take_large(pages::PageCount pages, pages::LargeBlocks& large) noexcept {
     const SlowCall call(*this);
     pages::Span* const span = large_.take(pages);
     if (span == nullptr) return nullptr;
     count_large();
-    set_->large_blocks().end_wait(*span);
+    large.end_wait(*span);
     return span;
 }
 
-bool Cache::keep_large(pages::Span& span) noexcept {
+bool Cache::keep_large(pages::Span& span, pages::LargeBlocks& large) noexcept {
     const SlowCall call(*this);
-    if (!set_->large_blocks().may_wait(span) || !make_large_room(span)) return false;
-    set_->large_blocks().begin_wait(span);
+    if (!large.may_wait(span) || !make_large_room(span)) return false;
+    large.begin_wait(span);
     large_.put(span);
     count_large();
     return true;
@@ -38,10 +39,6 @@ bool Cache::make_large_room(const pages::Span& span) noexcept {
     large_.room = needed;
     may_park_large_bytes_.store(needed, std::memory_order_relaxed);
     return true;
-}
-
-void Cache::count_large() noexcept {
-    counters->large.parked_bytes.store(large_.bytes(), std::memory_order_relaxed);
 }
 
 std::size_t Cache::give_back_large(pages::Changes& changes) noexcept {

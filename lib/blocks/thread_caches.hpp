@@ -34,6 +34,16 @@ struct OwnLeaf {
     OwnLeaf* next_free = nullptr;
 };
 
+/// Where a pool's cache is among those of every thread.
+struct OwnPlace {
+    /// `number` is the pool's, or `cached_pool_count` for all pools that have no caches.
+    explicit constexpr OwnPlace(unsigned number) noexcept
+        : leaf(number / detail::ThreadLeaf::size), index(number % detail::ThreadLeaf::size) {}
+
+    unsigned leaf;
+    unsigned index;
+};
+
 /// A thread's caches: those that it has, and, as the table that it begins with, what its inline
 /// paths see of them: the empty one for pools whose every call is to be seen, and for all while
 /// they are hidden. Under the registry's lock; its thread reads without it, and alone changes the
@@ -45,6 +55,7 @@ struct ThreadCaches : detail::ThreadTable {
 
     OwnCaches& own_leaf(unsigned number) noexcept { return *own_[number / leaf_size]; }
     Cache*& own(unsigned number) noexcept { return own_leaf(number)[number % leaf_size]; }
+    Cache* own(OwnPlace place) const noexcept { return (*own_[place.leaf])[place.index]; }
     void set_view(unsigned number, detail::ThreadCache& cache) noexcept {
         detail::ThreadLeaf& leaf = *leaves[number / leaf_size].load(std::memory_order_relaxed);
         leaf.caches[number % leaf_size].store(&cache, std::memory_order_relaxed);
@@ -81,7 +92,7 @@ private:
     }
 
     OwnCaches first_own_ = {};
-    std::array<OwnCaches*, leaf_count> own_ = {};
+    std::array<OwnCaches*, leaf_count + 1> own_ = {};  // the last: of pools that have no caches
     std::array<OwnLeaf*, leaf_count> more_ = {};
 };
 
@@ -95,6 +106,10 @@ inline ThreadCaches& own_caches() noexcept {
 /// The calling thread's cache for this pool, or nullptr when it has none.
 inline Cache* own_cache(const BucketSet& set) noexcept {
     return set.may_cache() ? own_caches().own(set.number()) : nullptr;
+}
+
+inline Cache* own_cache(OwnPlace place) noexcept {
+    return own_caches().own(place);
 }
 
 }  // namespace tensorpool::blocks

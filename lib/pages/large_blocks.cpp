@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/alignment.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::pages {
@@ -11,19 +10,11 @@ namespace {
 // A smaller block is copied sooner than the system moves its pages.
 constexpr std::size_t least_moved_bytes = std::size_t{1} << 20;
 
-PageCount pages_for(std::size_t bytes) noexcept {
-    return static_cast<PageCount>(base::ceil_divide(bytes, page_bytes));
-}
-
 }  // namespace
-
-PageCount LargeBlocks::pages_of(std::size_t bytes) noexcept {
-    return round_large(pages_for(bytes));
-}
 
 Span* LargeBlocks::take_cached(PageCount pages) noexcept {
     Span* const span = cache_.take(pages);
-    if (span != nullptr) mark(*span, PageKind::large_in_use);
+    if (span != nullptr) mark(*span, in_use_);
     return span;
 }
 
@@ -52,28 +43,10 @@ Span* LargeBlocks::allocate_tightly(std::size_t bytes, std::size_t alignment,
 
 void LargeBlocks::free(Span& span, Changes& changes) noexcept {
     if (may_wait(span)) {
-        span.period = heap_.period();
-        span.clean = false;
-        mark(span, PageKind::large_cached);
+        begin_wait_uncounted(span);
         if (cache_.keep(span)) return;
     }
     heap_.free(span, changes);
-}
-
-bool LargeBlocks::may_wait(const Span& span) const noexcept {
-    return round_large(span.pages) == span.pages && heap_.may_keep_elsewhere(span.bytes());
-}
-
-void LargeBlocks::begin_wait(Span& span) noexcept {
-    heap_.note_kept_elsewhere(static_cast<std::ptrdiff_t>(span.bytes()));
-    span.period = heap_.period();
-    span.clean = false;
-    mark(span, PageKind::large_cached);
-}
-
-void LargeBlocks::end_wait(Span& span) noexcept {
-    heap_.note_kept_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
-    mark(span, PageKind::large_in_use);
 }
 
 void LargeBlocks::free_waiting(Span& span, Changes& changes) noexcept {
@@ -137,11 +110,6 @@ PageRequest LargeBlocks::request_for(PageCount pages, std::size_t alignment) con
             .alignment = static_cast<PageCount>(std::max(alignment, page_bytes) / page_bytes),
             .huge = bytes >= platform::huge_page_bytes &&
                     heap_.options().huge_pages >= HugePages::automatic};
-}
-
-// The first page's entry tells a block that is in use from one that was freed.
-void LargeBlocks::mark(const Span& span, PageKind kind) noexcept {
-    heap_.space().map().set_first(span, PageEntry(&span, heap_.pool_number(), kind));
 }
 
 }  // namespace tensorpool::pages

@@ -17,10 +17,20 @@ constexpr unsigned large_step_shift(PageCount pages) noexcept {
     return static_cast<unsigned>(std::bit_width(pages - 1)) - (pages <= finer_above_pages ? 4 : 6);
 }
 
+/// Of one of these sizes: by how many pages the next smaller one is smaller. So a request for `n`
+/// pages gets `pages` just if `pages - n`, unsigned, is less.
+constexpr PageCount large_step(PageCount pages) noexcept {
+    return PageCount{1} << large_step_shift(pages);
+}
+
 /// Pages rounded up to the next of these sizes.
 constexpr PageCount round_large(PageCount pages) noexcept {
-    const PageCount step = PageCount{1} << large_step_shift(pages);
+    const PageCount step = large_step(pages);
     return (pages + step - 1) & ~(step - 1);
+}
+
+constexpr bool is_rounded_large(PageCount pages) noexcept {
+    return (pages & (large_step(pages) - 1)) == 0;
 }
 
 /// A number for each of these sizes, in order and without gaps.
@@ -51,6 +61,9 @@ consteval bool rounding_wastes_at_most_an_eighth_and_classes_have_no_gaps() {
         const PageCount parts = pages > finer_above_pages ? 32 : 8;
         if (rounded < pages || (rounded - pages) * parts > pages) return false;
         if (round_large(rounded) != rounded) return false;
+        if (is_rounded_large(pages) != (rounded == pages)) return false;
+        const PageCount smaller = rounded - large_step(rounded);
+        if (rounded - pages >= large_step(rounded) || round_large(smaller) != smaller) return false;
         const unsigned large_class = large_class_of(rounded);
         if (large_class != last && large_class != last + 1) return false;
         if (pages_of_large_class(large_class) != rounded) return false;

@@ -52,10 +52,6 @@ void PageMap::set_granules(const Span& span, PageEntry entry) noexcept {
     }
 }
 
-void PageMap::set_first(const Span& span, PageEntry entry) noexcept {
-    store(entries_[span.first_page], entry);
-}
-
 void PageMap::clear_last(const Span& span) noexcept {
     if (span.pages > 1) store(entries_[span.end_page() - 1], PageEntry());
 }

@@ -53,6 +53,11 @@ public:
         : word_(reinterpret_cast<std::uint64_t>(span) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(kind)) {}
 
+    /// The same entry of this span, where it is one of no span.
+    PageEntry with(const Span& span) const noexcept {
+        return PageEntry(word_ | reinterpret_cast<std::uint64_t>(&span));
+    }
+
     std::uint64_t word() const noexcept { return word_; }
     Span* span() const noexcept {
         return reinterpret_cast<Span*>(word_ & ((std::uint64_t{1} << 48) - 64));
@@ -115,8 +120,11 @@ public:
     void set_all(const Span& span, PageEntry entry) noexcept;
     void set_ends(const Span& span, PageEntry entry) noexcept;
     void set_granules(const Span& span, PageEntry entry) noexcept;
-    /// The first page's entry only: tells whether a large block is in use.
-    void set_first(const Span& span, PageEntry entry) noexcept;
+    /// The first page's entry only: tells whether a large block is in use. Without the lock, by
+    /// the block's holder.
+    void set_first(PageNumber first, PageEntry entry) noexcept {
+        entries_[first].store(entry.word(), std::memory_order_release);
+    }
     /// The last page's entry, unless that is the first as well: the holder of a span in use may
     /// read the first one at any moment.
     void clear_last(const Span& span) noexcept;

@@ -6,7 +6,6 @@
 #include <tensorpool/export.hpp>
 #include <tensorpool/memory_pool.hpp>
 
-#include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "pool/pool.hpp"
@@ -16,9 +15,10 @@
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
-namespace {
 
-constinit base::NeverDestroyed<BackgroundTrimmer> the_trimmer;
+constinit base::NeverDestroyed<BackgroundTrimmer> the_background_trimmer;
+
+namespace {
 
 // While the library is loaded, before there are threads.
 [[maybe_unused]] const bool watches_forks_from_the_start =
@@ -35,10 +35,6 @@ enum class Role : std::uint8_t { other, trimmer, former_trimmer };
 constinit thread_local Role role TENSORPOOL_INITIAL_EXEC = Role::other;
 
 }  // namespace
-
-BackgroundTrimmer& background_trimmer() noexcept {
-    return the_trimmer.get();
-}
 
 void BackgroundTrimmer::start() noexcept {
     State none = State::none;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "base/never_destroyed.hpp"
 #include "platform/process/own_thread.hpp"
 
 namespace tensorpool::detail {
@@ -31,10 +32,13 @@ public:
 
     /// For the ends of slow paths: the thread looks at the pools again. One load while it is awake.
     void wake_if_asleep() noexcept {
+        if (is_asleep()) [[unlikely]]
+            wake();
+    }
+    bool is_asleep() const noexcept {
         // What the slow path stored comes first: the thread's fence of all threads does the rest.
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        if (sleeps_.load(std::memory_order_relaxed)) [[unlikely]]
-            wake();
+        return sleeps_.load(std::memory_order_relaxed);
     }
 
     /// One look at all pools, `now_ns` by the monotonic clock. Returns the nanoseconds after which
@@ -68,7 +72,10 @@ private:
     std::mutex look_mutex_;  // held while a pool gives back, so that a fork comes before or after
 };
 
-BackgroundTrimmer& background_trimmer() noexcept;
+extern constinit base::NeverDestroyed<BackgroundTrimmer> the_background_trimmer;
+inline BackgroundTrimmer& background_trimmer() noexcept {
+    return the_background_trimmer.get();
+}
 
 }  // namespace abi_2
 }  // namespace tensorpool::detail

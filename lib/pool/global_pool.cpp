@@ -100,6 +100,9 @@ Pool* GlobalPool::try_set_up() noexcept {
 GlobalPool::Answer GlobalPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
     Pool* const pool = try_set_up();
     if (pool == nullptr) return {};
+    if (bytes > largest_block_bytes && alignment <= pages::page_bytes) {
+        if (void* const block = pool->take_free_pages(bytes)) return {.block = block};
+    }
     pages::SlowPath path;
     void* const block = pool->allocate(bytes, alignment, path);
     return answer(block, path.refusal);

@@ -58,9 +58,9 @@ MemoryPool::~MemoryPool() {
 }
 
 void* MemoryPool::allocate_slow(std::size_t bytes) {
-    detail::Pool& behind = pool();
-    void* const block = behind.take_parked(bytes);
-    return block != nullptr ? block : behind.allocate_or_throw(bytes, default_alignment);
+    if (detail::Pool* const pool = pool_if_set_up()) [[likely]]
+        return pool->allocate_rest(bytes);
+    return detail::GlobalPool::set_up().allocate_rest(bytes);
 }
 
 void* MemoryPool::allocate(std::size_t bytes, std::size_t alignment) {
@@ -124,7 +124,10 @@ void MemoryPool::deallocate(void* p) noexcept {
 }
 
 void MemoryPool::deallocate_slow(void* p, std::size_t bytes) noexcept {
-    if (p != nullptr) pool().deallocate(p, bytes);
+    if (p == nullptr) return;
+    if (detail::Pool* const pool = pool_if_set_up()) [[likely]]
+        return pool->deallocate(p, bytes);
+    detail::GlobalPool::set_up().deallocate(p, bytes);  // and stops: no pool handed it out
 }
 
 void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {

@@ -118,12 +118,14 @@ void Pool::destroy(Pool& pool) noexcept {
 Pool::Pool(PoolOptions&& options, unsigned number, Sizes sizes,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : options_(std::move(options)),
+      most_parked_bytes_(std::min(blocks::LargeMagazine::most_bytes, options_.max_allocation)),
+      place_(std::min(number, cached_pool_count)),
       record_(std::move(record)),
       heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
             record_->totals),
       large_(heap_, record_->totals),
-      buckets_(options_.name.c_str(), states_for(options_.checks), heap_, large_, records_,
-               slots_, record_->totals) {
+      buckets_(options_.name.c_str(), states_for(options_.checks), heap_, large_, records_, slots_,
+               record_->totals) {
     records_.count_in(record_->totals.record_bytes);
     blocks::thread_registry().enter(buckets_);
     if (sizes == Sizes::finer) offer_finer_sizes();
@@ -232,28 +234,17 @@ void* Pool::allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t 
 
 void Pool::deallocate(void* p) noexcept {
     if (checked()) return deallocate_checked(p, {});
-    tell_recorder_of_end(p);
-    Changes changes;
     const pages::PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
-    if (ours && entry.is_bucket() && may_begin_block(p, entry)) {
-        free_block(series(entry.series()), entry.bucket(), p, changes);
-    } else {
-        free_large(large_span_of(p), changes);
-    }
-    end_slow_path(changes);
+    if (!ours || !entry.is_bucket() || !may_begin_block(p, entry)) return free_pages(p);
+    free_unchecked_block(series(entry.series()), entry.bucket(), p);
 }
 
 void Pool::deallocate(void* p, std::size_t bytes) noexcept {
     if (checked()) return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
-    tell_recorder_of_end(p);
-    Changes changes;
-    if (const unsigned bucket = bucket_of(bytes); bucket < bucket_count) {
-        free_block(buckets_, bucket, p, changes);
-    } else {
-        free_large(large_span_of(p), changes);
-    }
-    end_slow_path(changes);
+    const unsigned bucket = bucket_of(bytes);
+    if (bucket >= bucket_count) return free_pages(p);
+    free_unchecked_block(buckets_, bucket, p);
 }
 
 void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
@@ -265,6 +256,11 @@ void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcep
     } else {
         deallocate(p);
     }
+}
+
+void Pool::free_unchecked_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept {
+    tell_recorder_of_end(p);
+    free_block(set, bucket, p);
 }
 
 // Before the block can be another's.

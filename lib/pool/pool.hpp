@@ -9,10 +9,12 @@
 #include <tensorpool/statistics.hpp>
 
 #include "blocks/bucket_set.hpp"
+#include "blocks/thread_caches.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/large_blocks.hpp"
 #include "pages/page_heap.hpp"
 #include "pages/record_arena.hpp"
+#include "pool/background_trimmer.hpp"
 #include "pool/pool_list.hpp"
 #include "statistics/segment/counter_slots.hpp"
 #include "statistics/segment/owned_record.hpp"
@@ -44,12 +46,19 @@ public:
 
     /// Who touches fresh pages of a block of whole pages first.
     enum class FirstTouch : bool { by_caller, by_pool };
-    /// What most calls find that pass by the inline path, a block that the thread's cache has: a large
-    /// one, or any of a pool with checks. nullptr where there is none.
-    void* take_parked(std::size_t bytes) noexcept {
-        if (bytes > largest_block_bytes) return take_parked_pages(bytes);
-        return checked() ? take_parked_block(bytes) : nullptr;
+    /// What the inline path does not serve: a block of whole pages, any of a pool with checks, and
+    /// those that a thread's loaded magazine has none of. Throws AllocationError where there is
+    /// none.
+    void* allocate_rest(std::size_t bytes) {
+        if (bytes > largest_block_bytes) return allocate_pages(bytes);
+        if (checked()) {
+            if (void* const block = take_parked_block(bytes)) return block;
+        }
+        return allocate_or_throw(bytes, smallest_block_bytes);
     }
+    /// A free block of whole pages of just this size, or nullptr where none is at hand. `bytes` is
+    /// more than the largest bucket's.
+    void* take_free_pages(std::size_t bytes) noexcept;
     /// A block, or nullptr; then `path.refusal` says why, and nothing is counted but the failure.
     void* allocate(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                    FirstTouch first_touch = FirstTouch::by_caller) noexcept;
@@ -115,16 +124,29 @@ private:
     }
     void tell_recorder_of_end(void* p) noexcept;
     void record_end(void* p) noexcept;
+    [[gnu::noinline]] void free_unchecked_block(blocks::BucketSet& set, unsigned bucket,
+                                                void* p) noexcept;
     void free_block(blocks::BucketSet& set, unsigned bucket, void* p,
                     pages::Changes& changes) noexcept;
 
     // pool_large.cpp: blocks of whole pages
+    void* allocate_pages(std::size_t bytes);
+    [[gnu::noinline]] void* allocate_other_pages(std::size_t bytes);
+    // What was freed last; one of another size, or from the cache of all threads.
+    void* take_last_pages(std::size_t bytes) noexcept;
+    [[gnu::noinline]] void* take_other_pages(std::size_t bytes) noexcept;
     void* allocate_large(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     void prefault(void* block, std::size_t bytes, const pages::Changes& changes) noexcept;
-    enum class Source : std::uint8_t { magazine, cache, extents, system };
+    enum class Source : std::uint8_t { cache, extents, system };
     void* hand_out(blocks::Cache* cache, pages::Span& span, std::size_t bytes,
                    Source source) noexcept;
-    void free_large(pages::Span& span, pages::Changes& changes) noexcept;
+    void* hand_out_parked(blocks::Cache& cache, pages::Span& span, std::size_t bytes) noexcept;
+    void free_pages(void* p) noexcept;
+    void free_large(pages::Span& span) noexcept;
+    void free_large_slow(pages::Span& span) noexcept;
+    // Of their own, so that `free_pages` and `free_large` save no registers for them.
+    [[gnu::noinline]] void free_watched_pages(void* p) noexcept;
+    [[gnu::noinline]] void look_after_free(bool is_time) noexcept;
     void* extend(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     void* move(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     template <class Function>
@@ -145,6 +167,10 @@ private:
 
     // pool_background.cpp: while no call does it
     void end_slow_path(const pages::Changes& changes) noexcept;
+    bool may_skip_end() const noexcept {
+        return options_.retain.background == BackgroundTrim::off &&
+               !background_trimmer().is_asleep();
+    }
     bool wants_background_trimmer() const noexcept;
 
     // pool_checks.cpp: what a pointer is
@@ -157,7 +183,12 @@ private:
     };
     Finding find(const void* p) noexcept;
     Finding find_pages(const void* p) noexcept;
-    pages::Span& large_span_of(void* p) noexcept;
+    // For blocks of whole pages the look-up tells everything, so every free is checked.
+    pages::Span& large_span_of(void* p) noexcept {
+        if (pages::Span* const span = large_.find_in_use(p)) [[likely]]
+            return *span;
+        stop_at(p);
+    }
     /// What a caller says of the block that it frees.
     struct Said {
         static constexpr unsigned nothing = ~0U;
@@ -169,11 +200,11 @@ private:
         }
     };
     void* take_parked_block(std::size_t bytes) noexcept;
-    void* take_parked_pages(std::size_t bytes) noexcept;
     void deallocate_checked(void* p, Said said) noexcept;
     void free_checked_pages(void* p, Said said) noexcept;
-    void free_block(unsigned bucket, void* p) noexcept;
+    void free_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept;
     std::size_t most_requested(Said said) const noexcept;
+    [[noreturn]] void stop_at(void* p) noexcept;
     [[noreturn]] void stop_at(void* p, Said said) noexcept;
     void check(const void* p, const Finding& finding, Said said) noexcept;
     void check_all_home() const noexcept;
@@ -184,6 +215,8 @@ private:
     bool checked() const noexcept { return options_.checks != Checks::off; }
 
     PoolOptions options_;
+    const std::size_t most_parked_bytes_;  // of one large block
+    const blocks::OwnPlace place_;
     statistics::OwnedRecord<statistics::PoolRecord> record_;
     statistics::CounterSlots slots_{record_};
     pages::RecordArena records_;

@@ -75,22 +75,11 @@ std::size_t Pool::usable_size(const void* p) noexcept {
     return finding.what == Finding::What::block ? finding.usable : 0;
 }
 
-// For blocks of whole pages the look-up tells everything, so every free is checked.
-Span& Pool::large_span_of(void* p) noexcept {
-    const PageEntry entry = heap_.space().map().at(p);
-    if (entry.kind() == PageKind::large_in_use && entry.pool_number() == heap_.pool_number()) {
-        Span& span = *entry.span();
-        if (heap_.space().address_of(span.first_page) == p) [[likely]]
-            return span;
-    }
-    misused(p, find(p));
-}
-
 void* Pool::take_parked_block(std::size_t bytes) noexcept {
     const unsigned bucket = bucket_of(bytes);
     if (bucket >= bucket_count || bytes > options_.max_allocation) return nullptr;
     statistics::look_for_recorder();
-    blocks::Cache* const cache = blocks::own_cache(buckets_);
+    blocks::Cache* const cache = blocks::own_cache(place_);
     if (cache == nullptr || statistics::is_recording()) return nullptr;
     void* const block = cache->pop(bucket, bytes);
     if (block != nullptr) buckets_[bucket].begin_use(block, bytes);
@@ -110,13 +99,13 @@ void Pool::deallocate_checked(void* p, Said said) noexcept {
         said.agrees(bucket) && buckets_[bucket].end_use(p, entry, most_requested(said));
     if (!ends) [[unlikely]]
         stop_at(p, said);
-    blocks::Cache* const cache = blocks::own_cache(buckets_);
-    if (cache == nullptr || !cache->push(bucket, p)) free_block(bucket, p);
+    blocks::Cache* const cache = blocks::own_cache(place_);
+    if (cache == nullptr || !cache->push(bucket, p)) free_block(buckets_, bucket, p);
 }
 
-void Pool::free_block(unsigned bucket, void* p) noexcept {
+void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept {
     pages::Changes changes;
-    free_block(buckets_, bucket, p, changes);
+    free_block(set, bucket, p, changes);
     end_slow_path(changes);
 }
 
@@ -127,15 +116,17 @@ void Pool::free_checked_pages(void* p, Said said) noexcept {
         !large_.end_use(p, entry, said.bytes, most_requested(said))) {
         stop_at(p, said);
     }
-    pages::Changes changes;
-    free_large(*entry.span(), changes);
-    end_slow_path(changes);
+    free_large(*entry.span());
 }
 
 // For how many bytes a block may have been asked that is freed so.
 std::size_t Pool::most_requested(Said said) const noexcept {
     const bool knows = options_.checks == Checks::full && said.bucket != Said::nothing;
     return knows ? said.bytes : SIZE_MAX;
+}
+
+void Pool::stop_at(void* p) noexcept {
+    misused(p, find(p));
 }
 
 void Pool::stop_at(void* p, Said said) noexcept {

@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "base/alignment.hpp"
+#include "blocks/cache_large.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
 #include "pool/pool.hpp"
@@ -15,16 +16,67 @@ using pages::Changes;
 using pages::SlowPath;
 using pages::Span;
 
+// Whether calls are recorded, or shall be, or something else is asked for.
+bool is_recorder_due() noexcept {
+    return statistics::is_answer_due() || statistics::is_recording();
+}
+
 }  // namespace
 
-void* Pool::take_parked_pages(std::size_t bytes) noexcept {
-    if (bytes > std::min(blocks::LargeMagazine::most_bytes, options_.max_allocation))
+// A hit calls nothing.
+void* Pool::allocate_pages(std::size_t bytes) {
+    if (void* const block = take_last_pages(bytes)) [[likely]]
+        return block;
+    return allocate_other_pages(bytes);
+}
+
+void* Pool::take_free_pages(std::size_t bytes) noexcept {
+    if (void* const block = take_last_pages(bytes)) [[likely]]
+        return block;
+    return take_other_pages(bytes);
+}
+
+void* Pool::allocate_other_pages(std::size_t bytes) {
+    void* const block = take_other_pages(bytes);
+    return block != nullptr ? block : allocate_or_throw(bytes, smallest_block_bytes);
+}
+
+inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
+    if (bytes > most_parked_bytes_) return nullptr;
+    blocks::Cache* const own = blocks::own_cache(place_);
+    if (own == nullptr || is_recorder_due() || statistics::has_open_scope()) [[unlikely]]
         return nullptr;
-    statistics::look_for_recorder();
-    blocks::Cache* const cache = blocks::own_cache(buckets_);
-    if (cache == nullptr || statistics::is_recording()) return nullptr;
-    Span* const span = cache->take_large(pages::LargeBlocks::pages_of(bytes));
-    return span == nullptr ? nullptr : hand_out(cache, *span, bytes, Source::magazine);
+    const pages::PageCount pages = pages::LargeBlocks::pages_for(bytes);
+    Span* const span = own->take_large_at_once(pages, large_);
+    if (span == nullptr) [[unlikely]]
+        return nullptr;
+    return hand_out_parked(*own, *span, bytes);
+}
+
+void* Pool::take_other_pages(std::size_t bytes) noexcept {
+    blocks::Cache* const own = blocks::own_cache(place_);
+    const std::size_t most = std::min(options_.max_allocation, pages::most_large_bytes);
+    if (own == nullptr || bytes > most || is_recorder_due()) return nullptr;
+    if (bytes > blocks::LargeMagazine::most_bytes) {
+        Span* const span = large_.take_cached(pages::LargeBlocks::pages_of(bytes));
+        return span == nullptr ? nullptr : hand_out(own, *span, bytes, Source::cache);
+    }
+    Span* const span = own->take_large(pages::LargeBlocks::pages_for(bytes), large_);
+    if (span == nullptr) return nullptr;
+    void* const block = hand_out_parked(*own, *span, bytes);
+    statistics::look_at_scopes();
+    return block;
+}
+
+// It was counted as held all the time.
+inline void* Pool::hand_out_parked(blocks::Cache& cache, Span& span, std::size_t bytes) noexcept {
+    span.requested_bytes.store(bytes, std::memory_order_release);
+    LargeCounters& counted = cache.counters->large;
+    add(counted.cache_hits, 1);
+    add(counted.requested_bytes, bytes);
+    add(counted.allocations, 1);
+    add(counted.allocated_bytes, span.bytes());
+    return large_.address_of(span);
 }
 
 void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
@@ -37,10 +89,14 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
     blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
     const pages::PageCount pages = pages::LargeBlocks::pages_of(bytes);
     if (cache != nullptr && alignment <= pages::page_bytes) [[likely]] {
-        if (Span* const span = cache->take_large(pages))
-            return hand_out(cache, *span, bytes, Source::magazine);
+        if (Span* const span = cache->take_large(pages, large_)) {
+            void* const block = hand_out_parked(*cache, *span, bytes);
+            statistics::look_at_scopes();
+            return block;
+        }
     }
-    if (cache != nullptr && pages > pages::LargeBlocks::join_above_pages) {
+    if (cache != nullptr && pages > pages::LargeBlocks::join_above_pages &&
+        cache->may_park_large_bytes() != 0) {
         if (alignment <= pages::page_bytes) {
             Span* const span = large_.take_cached(pages);
             if (span != nullptr) return hand_out(cache, *span, bytes, Source::cache);
@@ -70,9 +126,8 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
 void* Pool::hand_out(blocks::Cache* own, Span& span, std::size_t bytes, Source source) noexcept {
     span.requested_bytes.store(bytes, std::memory_order_release);
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
-        // What lay in the thread's magazine was counted as held all the time.
-        if (source != Source::magazine) hold(cache, span.bytes());
-        add(counted.cache_hits, source <= Source::cache ? 1 : 0);
+        hold(cache, span.bytes());
+        add(counted.cache_hits, source == Source::cache ? 1 : 0);
         add(counted.system_misses, source == Source::system ? 1 : 0);
         add(counted.requested_bytes, bytes);
         add(counted.allocations, 1);
@@ -96,11 +151,45 @@ void Pool::prefault(void* block, std::size_t bytes, const Changes& changes) noex
     heap_.prefault({first, static_cast<pages::PageCount>((to - from) / pages::page_bytes)});
 }
 
-void Pool::free_large(Span& span, Changes& changes) noexcept {
+void Pool::free_pages(void* p) noexcept {
+    if (is_recorder_due()) [[unlikely]]
+        return free_watched_pages(p);
+    free_large(large_span_of(p));
+}
+
+void Pool::free_watched_pages(void* p) noexcept {
+    tell_recorder_of_end(p);
+    free_large(large_span_of(p));
+}
+
+// Where the thread's cache takes it, this calls nothing but now and then.
+void Pool::free_large(Span& span) noexcept {
     const std::size_t bytes = span.bytes();
-    blocks::Cache* own = blocks::own_cache(buckets_);
+    blocks::Cache* const own = blocks::own_cache(place_);
+    const bool kept =
+        own != nullptr && !statistics::has_open_scope() && own->keep_large_at_once(span, large_);
+    if (!kept) [[unlikely]]
+        return free_large_slow(span);
+    LargeCounters& counted = own->counters->large;
+    add_release(counted.deallocations, 1);
+    add_release(counted.deallocated_bytes, bytes);
+    const bool is_time_to_look = counted.deallocations.load(std::memory_order_relaxed) % 64 == 0;
+    if (is_time_to_look || !may_skip_end()) [[unlikely]]
+        look_after_free(is_time_to_look);
+}
+
+void Pool::look_after_free(bool is_time) noexcept {
+    Changes changes;
+    if (is_time) keep_to_retention(changes);
+    end_slow_path(changes);
+}
+
+void Pool::free_large_slow(Span& span) noexcept {
+    const std::size_t bytes = span.bytes();
+    blocks::Cache* own = blocks::own_cache(place_);
     if (own == nullptr) own = blocks::thread_registry().attach(buckets_);
-    const bool kept = own != nullptr && own->keep_large(span);
+    const bool kept = own != nullptr && bytes <= blocks::LargeMagazine::most_bytes &&
+                      own->keep_large(span, large_);
     bool look = false;
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
         add_release(counted.deallocations, 1);
@@ -109,8 +198,10 @@ void Pool::free_large(Span& span, Changes& changes) noexcept {
         if (!kept) let_go(cache, bytes);
         if (cache == nullptr) statistics::count_shared_large_deallocation(bytes);
     });
+    Changes changes;
     if (!kept) large_.free(span, changes);
     if (look) keep_to_retention(changes);
+    end_slow_path(changes);
 }
 
 void* Pool::lengthen(void* p, std::size_t bytes) noexcept {

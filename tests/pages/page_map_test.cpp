@@ -152,7 +152,7 @@ TEST_F(PageMapTest, ClearingASpanLeavesNoWord) {
 
 TEST_F(PageMapTest, TheFirstEntryAloneTellsWhetherABlockIsInUse) {
     put_large(one, 5, 20);
-    map.set_first(one, PageEntry(&one, pool_number, PageKind::large_cached));
+    map.set_first(one.first_page, PageEntry(&one, pool_number, PageKind::large_cached));
     EXPECT_EQ(map.at(PageNumber{5}).kind(), PageKind::large_cached);
     EXPECT_EQ(map.at(PageNumber{24}).kind(), PageKind::large_in_use);
     EXPECT_EQ(holder_of(15), &one);

@@ -1,0 +1,43 @@
+#pragma once
+
+// What a thread's cache does with large blocks in nearly every call, inline where the pool calls.
+// It uses no small blocks, so that those stay closed that others have closed.
+
+#include "blocks/cache.hpp"
+#include "pages/large_blocks.hpp"
+
+namespace tensorpool::blocks {
+
+inline pages::Span* Cache::take_large_at_once(pages::PageCount pages,
+                                              pages::LargeBlocks& large) noexcept {
+    if (!lock_.try_lock()) [[unlikely]]
+        return nullptr;
+    pages::Span* const span = large_.take_last(pages);
+    if (span == nullptr) [[unlikely]] {
+        lock_.unlock();
+        return nullptr;
+    }
+    count_large();
+    lock_.unlock();
+    large.end_wait(*span);
+    return span;
+}
+
+inline bool Cache::keep_large_at_once(pages::Span& span, pages::LargeBlocks& large) noexcept {
+    if (!large.may_wait_uncounted() || !lock_.try_lock()) [[unlikely]]
+        return false;
+    // Marked only when it lies there: until the lock is given up no other thread looks into it.
+    const bool kept = large_.put_at_once(span);
+    if (kept) [[likely]] {
+        large.begin_wait_uncounted(span);
+        count_large();
+    }
+    lock_.unlock();
+    return kept;
+}
+
+inline void Cache::count_large() noexcept {
+    counters->large.parked_bytes.store(large_.bytes(), std::memory_order_relaxed);
+}
+
+}  // namespace tensorpool::blocks

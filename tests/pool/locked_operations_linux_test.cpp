@@ -1,0 +1,265 @@
+// How many locked operations a call takes: of those one costs some nanoseconds on a line of one's
+// own, and many times that on a line that other processors write. The numbers here are exact for
+// hits and upper bounds for misses; perf/scale.cpp multiplies them by what one costs.
+
+#include <tensorpool/memory_pool.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <latch>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+#include "support/counted_call_linux.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::count_call;
+using testing::CountedCall;
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+
+/// The largest of the calls of one kind.
+class Most {
+public:
+    explicit Most(std::string what) : what_(std::move(what)) {}
+    ~Most() {
+        std::printf("  %-50s %3u locked, %5u instructions, %u system calls, of %u calls\n",
+                    what_.c_str(), most_.locked, most_.instructions, most_.system_calls, calls_);
+    }
+    Most(const Most&) = delete;
+    Most& operator=(const Most&) = delete;
+
+    void add(const CountedCall& call) {
+        ++calls_;
+        if (call.locked != 0) ++calls_with_any_;
+        most_.locked = std::max(most_.locked, call.locked);
+        most_.instructions = std::max(most_.instructions, call.instructions);
+        most_.system_calls = std::max(most_.system_calls, call.system_calls);
+    }
+    unsigned locked() const { return most_.locked; }
+    unsigned calls() const { return calls_; }
+    unsigned calls_with_any() const { return calls_with_any_; }
+    unsigned system_calls() const { return most_.system_calls; }
+
+private:
+    std::string what_;
+    CountedCall most_;
+    unsigned calls_ = 0;
+    unsigned calls_with_any_ = 0;
+};
+
+/// No period of retention ends while calls are counted.
+PoolOptions options_for_counting() {
+    return {.retain = {.milliseconds = 1'000'000'000}};
+}
+
+CountedCall count_allocation(MemoryPool& pool, std::size_t bytes, void*& block) {
+    return count_call([&] { block = pool.allocate(bytes); });
+}
+
+CountedCall count_free(MemoryPool& pool, std::size_t bytes, void* block) {
+    return count_call([&] { pool.deallocate(block, bytes); });
+}
+
+/// Pairs of one size after some that nobody counts.
+void count_pairs(MemoryPool& pool, std::size_t bytes, Most& allocations, Most& frees) {
+    for (int i = 0; i < 3; ++i) pool.deallocate(pool.allocate(bytes), bytes);
+    for (int i = 0; i < 10; ++i) {
+        void* block = nullptr;
+        allocations.add(count_allocation(pool, bytes, block));
+        frees.add(count_free(pool, bytes, block));
+    }
+}
+
+/// A second thread is there all the time: the C library locks nothing in a process of one.
+class CountedCalls : public ::testing::Test {
+protected:
+    CountedCalls() : second_([this] { over_.wait(); }) {}
+    ~CountedCalls() override {
+        over_.count_down();
+        second_.join();
+    }
+    void SetUp() override {
+#ifndef __OPTIMIZE__
+        GTEST_SKIP() << "without optimisation each store of an atomic is an exchange";
+#endif
+    }
+
+private:
+    std::latch over_{1};
+    std::thread second_;
+};
+class LockedOperations : public CountedCalls {};
+
+TEST_F(CountedCalls, FindsWhatIsLockedAndNothingElse) {
+    std::atomic<unsigned> word = 0;
+    std::mutex mutex;
+    unsigned other = 0;
+    const auto locked = [](auto call) {
+        call();
+        return count_call(call).locked;
+    };
+    EXPECT_EQ(locked([&] { word.fetch_add(1, std::memory_order_relaxed); }), 1U);
+    EXPECT_EQ(locked([&] { other = word.exchange(7, std::memory_order_relaxed); }), 1U);
+    EXPECT_EQ(locked([&] { word.compare_exchange_strong(other, 8); }), 1U);
+    EXPECT_EQ(locked([&] { word.store(9); }), 1U);
+    EXPECT_EQ(locked([&] { const std::lock_guard guard(mutex); }), 2U);
+    EXPECT_EQ(locked([&] { word.store(word.load() + 1, std::memory_order_release); }), 0U);
+    EXPECT_EQ(locked([&] { other = word.load(); }), 0U);
+}
+
+TEST_F(LockedOperations, HitOfASmallBlockTakesNone) {
+    MemoryPool pool(options_for_counting());
+    for (std::size_t bytes = 64; bytes <= 64 * kib; bytes *= 2) {
+        Most allocations("allocation of " + std::to_string(bytes) + " B, hit");
+        Most frees("free of " + std::to_string(bytes) + " B, hit");
+        count_pairs(pool, bytes, allocations, frees);
+        EXPECT_EQ(allocations.locked(), 0U) << bytes;
+        EXPECT_EQ(frees.locked(), 0U) << bytes;
+    }
+}
+
+TEST_F(LockedOperations, MissOfASmallBlockTakesFewWhereTheDepotServesIt) {
+    MemoryPool pool(options_for_counting());
+    for (const std::size_t bytes : {std::size_t{64}, 4 * kib, 64 * kib}) {
+        std::vector<void*> blocks(std::min<std::size_t>(8 * mib / bytes, 1000));
+        const auto exchange_all = [&] {
+            for (void*& block : blocks) block = pool.allocate(bytes);
+            for (void* const block : blocks) pool.deallocate(block, bytes);
+        };
+        for (int i = 0; i < 3; ++i) exchange_all();
+        const auto bucket = [&] { return pool.statistics().buckets[detail::bucket_of(bytes)]; };
+        Most hits("allocation of " + std::to_string(bytes) + " B, magazines");
+        Most depot_hits("allocation of " + std::to_string(bytes) + " B, depot");
+        Most frees("free of " + std::to_string(bytes) + " B");
+        for (void*& block : blocks) {
+            const BucketStatistics before = bucket();
+            const CountedCall call = count_allocation(pool, bytes, block);
+            const BucketStatistics after = bucket();
+            if (after.cache_misses == before.cache_misses) hits.add(call);
+            if (after.depot_hits != before.depot_hits) depot_hits.add(call);
+        }
+        for (void* const block : blocks) frees.add(count_free(pool, bytes, block));
+        // One in 16 that go beyond the loaded magazine looks whether a period ended, under a lock.
+        EXPECT_LE(hits.locked(), 2U) << bytes;
+        EXPECT_LE(hits.calls_with_any(), hits.calls() / 16) << bytes;
+        EXPECT_GT(depot_hits.calls(), 0U) << bytes;
+        EXPECT_LE(depot_hits.locked(), 9U) << bytes;
+        EXPECT_LE(frees.locked(), 7U) << bytes;
+        EXPECT_EQ(depot_hits.system_calls(), 0U) << bytes;
+    }
+}
+
+TEST_F(LockedOperations, HitOfALargeBlockTakesNone) {
+    for (const Checks checks : {Checks::off, Checks::full}) {
+        for (const std::size_t bytes : {65 * kib, 128 * kib, mib, 8 * mib}) {
+            PoolOptions options = options_for_counting();
+            options.checks = checks;
+            MemoryPool pool(options);
+            Most allocations("allocation of " + std::to_string(bytes / kib) + " KiB, hit");
+            Most frees("free of " + std::to_string(bytes / kib) + " KiB, hit");
+            count_pairs(pool, bytes, allocations, frees);
+            EXPECT_EQ(allocations.locked(), 0U) << bytes;
+            // With checks a free ends the block's use by an exchange.
+            EXPECT_EQ(frees.locked(), checks == Checks::off ? 0U : 1U) << bytes;
+            EXPECT_EQ(allocations.system_calls() + frees.system_calls(), 0U) << bytes;
+        }
+    }
+}
+
+TEST_F(LockedOperations, HitOfALargeBlockOfAnotherSizeThanTheLastTakesNone) {
+    MemoryPool pool(options_for_counting());
+    const std::size_t sizes[] = {128 * kib, 256 * kib, 512 * kib};
+    Most allocations("allocation of large blocks of sizes in turn, hit");
+    Most frees("free of large blocks of sizes in turn, hit");
+    void* blocks[3];
+    for (int round = 0; round < 10; ++round) {
+        for (int i = 0; i < 3; ++i) {
+            const CountedCall call = count_allocation(pool, sizes[i], blocks[i]);
+            if (round != 0) allocations.add(call);
+        }
+        for (int i = 0; i < 3; ++i) {
+            const CountedCall call = count_free(pool, sizes[i], blocks[i]);
+            if (round != 0) frees.add(call);
+        }
+    }
+    EXPECT_EQ(allocations.locked(), 0U);
+    EXPECT_EQ(frees.locked(), 0U);
+}
+
+TEST_F(LockedOperations, HitOfALargeBlockTakesOneEachWhereRetentionIsLimited) {
+    PoolOptions options = options_for_counting();
+    options.retain.bytes = 64 * mib;
+    MemoryPool pool(options);
+    Most allocations("allocation of 1 MiB with a limit of retention, hit");
+    Most frees("free of 1 MiB with a limit of retention, hit");
+    count_pairs(pool, mib, allocations, frees);
+    EXPECT_EQ(allocations.locked(), 1U);
+    EXPECT_EQ(frees.locked(), 1U);
+}
+
+TEST_F(LockedOperations, MissOfALargeBlockTakesFewWhereTheCacheOfAllThreadsServesIt) {
+    MemoryPool pool(options_for_counting());
+    Most allocations("allocation of 16 MiB, cache of all threads");
+    Most frees("free of 16 MiB, cache of all threads");
+    count_pairs(pool, 16 * mib, allocations, frees);
+    EXPECT_LE(allocations.locked(), 3U);
+    EXPECT_LE(frees.locked(), 3U);
+    EXPECT_EQ(allocations.system_calls() + frees.system_calls(), 0U);
+}
+
+TEST_F(LockedOperations, MissOfALargeBlockTakesFewWhereAFreeExtentServesIt) {
+    MemoryPool pool(options_for_counting());
+    pool.reserve(64 * mib);
+    Most allocations("allocation of 1 MiB, free extent");
+    std::vector<void*> blocks(20);
+    for (void*& block : blocks) {
+        const CountedCall call = count_allocation(pool, mib, block);
+        if (&block != &blocks.front()) allocations.add(call);
+    }
+    EXPECT_LE(allocations.locked(), 7U);
+    EXPECT_EQ(allocations.system_calls(), 0U);
+    for (void* const block : blocks) pool.deallocate(block, mib);
+}
+
+TEST_F(LockedOperations, FreeOfALargeBlockLooksOneTimeIn64WhetherAPeriodEnded) {
+    MemoryPool pool(options_for_counting());
+    Most frees("free of 1 MiB, hit, 128 in a row");
+    for (int i = 0; i < 3; ++i) pool.deallocate(pool.allocate(mib), mib);
+    for (int i = 0; i < 128; ++i) frees.add(count_free(pool, mib, pool.allocate(mib)));
+    EXPECT_EQ(frees.calls_with_any(), 2U);
+    EXPECT_LE(frees.locked(), 2U);
+}
+
+TEST_F(LockedOperations, BlocksThatAnotherThreadFreesTakeNoneInItsMagazine) {
+    MemoryPool pool(options_for_counting());
+    for (const std::size_t bytes : {kib, mib}) {
+        Most frees("free of " + std::to_string(bytes) + " B of another thread's, hit");
+        std::vector<void*> blocks(4);
+        for (void*& block : blocks) block = pool.allocate(bytes);
+        std::thread([&] {
+            void* own[6];
+            for (void*& block : own) block = pool.allocate(bytes);
+            for (void* const block : own) pool.deallocate(block, bytes);
+            for (void*& block : own) block = pool.allocate(bytes);
+            for (void* const block : blocks) frees.add(count_free(pool, bytes, block));
+            for (void* const block : own) pool.deallocate(block, bytes);
+        }).join();
+        EXPECT_EQ(frees.locked(), 0U) << bytes;
+    }
+}
+
+}  // namespace
+}  // namespace tensorpool
+
+#endif
