@@ -69,8 +69,8 @@ public:
     /// Gives a block back, whatever its alignment; nullptr is ignored. A pointer that is not a
     /// block of this pool stops the program with a line on stderr that says what it is.
     void deallocate(void* p) noexcept;
-    /// The faster one, for blocks of default alignment: `bytes` is anything from what was asked for
-    /// to `usable_size(p)`.
+    /// The faster one, for blocks of default alignment that this pool's functions gave, not `malloc`:
+    /// `bytes` is anything from what was asked for to `usable_size(p)`.
     void deallocate(void* p, std::size_t bytes) noexcept;
     /// For blocks made with this alignment.
     void deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept;

@@ -60,6 +60,12 @@ public:
         std::size_t requested = 0;  // with states of requests, of a block in use
     };
     Finding find(const void* p) noexcept;
+    /// Whether a block begins at `p`, whose page has this entry, one of this bucket. Without a lock:
+    /// means something only of blocks in use.
+    bool begins_block(const void* p, pages::PageEntry entry) const noexcept {
+        const pages::Span& span = *entry.span();
+        return block_at(span, index_in(span, p)) == p;
+    }
 
     // States of blocks, where they are kept (bucket_states.hpp), without a lock -------------------
 

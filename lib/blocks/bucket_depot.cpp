@@ -19,7 +19,9 @@ constexpr std::size_t least_idle_bytes = std::size_t{2} << 20;
 
 bool Bucket::may_keep(unsigned blocks) const noexcept {
     const std::size_t out = block_bytes() * out_.load(std::memory_order_relaxed);
-    return capacity() <= 2 * out + least_idle_bytes &&
+    // The three finer sizes of a row share about what the bucket may keep.
+    const std::size_t idle = sources_.series == 0 ? least_idle_bytes : least_idle_bytes / 4;
+    return capacity() <= 2 * out + idle &&
            sources_.heap.may_keep_elsewhere(blocks * block_bytes());
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -41,8 +42,8 @@ constexpr unsigned blocks_in(std::size_t bytes, std::size_t stride) noexcept {
     return static_cast<unsigned>(bytes / stride);
 }
 
-/// The smallest span of 64 KiB or more that holds eight blocks or more and leaves no more than a
-/// fiftieth over; less of blocks so small that it would hold more than a span can tell apart.
+/// The smallest span of 64 KiB or more that holds eight blocks or more and leaves at most 2 % over.
+/// Smaller where 64 KiB would hold more than `Span::most_blocks`.
 consteval BucketLayout layout_of(unsigned series, unsigned bucket) {
     const std::size_t bytes = base::block_bytes(series, bucket);
     BucketLayout layout;
@@ -79,6 +80,33 @@ consteval std::array<SeriesLayouts, base::series_count> all_layouts() {
 inline constexpr auto series_layouts = all_layouts();
 /// Of the powers of two.
 inline constexpr const SeriesLayouts& bucket_layouts = series_layouts[0];
+
+/// Of the addresses of all blocks of a size these bits are 0: spans begin with a page.
+constexpr std::size_t zero_bits_of(unsigned series, unsigned bucket) noexcept {
+    const std::size_t stride = series_layouts[series][bucket].stride;
+    return std::min(stride & (~stride + 1), pages::page_bytes) - 1;
+}
+
+inline constexpr unsigned kind_count = base::series_count * pages::kinds_of_series;
+/// The same by the kind of a page; for kinds that are no buckets all bits, which no address has.
+inline constexpr auto zero_bits_of_kinds = [] {
+    std::array<std::uint16_t, kind_count> bits;
+    bits.fill(UINT16_MAX);
+    for (unsigned series = 0; series < base::series_count; ++series) {
+        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+            bits[static_cast<unsigned>(pages::kind_of_bucket(bucket, series))] =
+                static_cast<std::uint16_t>(zero_bits_of(series, bucket));
+        }
+    }
+    return bits;
+}();
+
+/// What costs little to see: false where no block of a bucket begins at `p`, whose page has this
+/// entry. True of some places inside of blocks too.
+inline bool may_begin_block(const void* p, pages::PageEntry entry) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(p);
+    return (address & zero_bits_of_kinds[static_cast<unsigned>(entry.kind())]) == 0;
+}
 
 namespace laws {
 consteval bool layouts_keep_blocks_apart_and_aligned(unsigned series) {

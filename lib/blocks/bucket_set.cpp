@@ -3,7 +3,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <utility>
 
 namespace tensorpool::blocks {
 
@@ -27,11 +26,12 @@ BucketSet::BucketSet(BucketSet& first, unsigned series) noexcept
       sources_{first.name(), first.heap(), first.records(), magazines_, first.totals(),
                States::none, series} {
     make_buckets();
-    coarser_ = std::exchange(first.finest_, this);
+    coarser_ = first.finest_.load(std::memory_order_relaxed);
+    first.finest_.store(this, std::memory_order_release);
 }
 
 BucketSet::~BucketSet() {
-    first_.finest_ = coarser_;
+    first_.finest_.store(coarser_, std::memory_order_relaxed);
     std::destroy_n(buckets_, detail::bucket_count);
 }
 

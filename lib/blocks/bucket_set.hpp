@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 
@@ -23,7 +24,7 @@ public:
               pages::RecordArena& records, statistics::CounterSlots& slots,
               statistics::PoolTotals& totals) noexcept;
     /// A finer series beside the first, for as long as that lives. There are shared counters for it
-    /// already, and no call on the pool is under way.
+    /// already.
     BucketSet(BucketSet& first, unsigned series) noexcept;
     BucketSet(const BucketSet&) = delete;
     BucketSet& operator=(const BucketSet&) = delete;
@@ -40,10 +41,10 @@ public:
     /// first at last.
     template <class Function>
     void for_each_series(Function function) noexcept {
-        for (BucketSet* set = first_.finest_; set != nullptr;) {
-            BucketSet* const next = set->coarser_;
+        for (BucketSet* set = first_.finest_.load(std::memory_order_acquire); set != nullptr;) {
+            BucketSet* const coarser = set->coarser_;
             function(*set);
-            set = next;
+            set = coarser;
         }
     }
 
@@ -97,7 +98,8 @@ private:
     void make_buckets() noexcept;
 
     BucketSet& first_;
-    BucketSet* finest_ = this;  // of the first: where the list of series begins
+    // Of the first: where the list of series begins. Released when the series is whole.
+    std::atomic<BucketSet*> finest_ = this;
     BucketSet* coarser_ = nullptr;
     const bool may_cache_;
     statistics::CounterSlots& slots_;

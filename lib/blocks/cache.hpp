@@ -48,9 +48,9 @@ public:
 
     /// Whether a block of this bucket lies in one of its two magazines.
     bool parks(unsigned bucket, const void* block) noexcept;
-    /// Gives all blocks and magazines to the depots.
+    /// Gives all blocks of buckets, and magazines, to the depots.
     void give_back_blocks() noexcept;
-    /// And large blocks to the page heap.
+    /// Gives all blocks of buckets, and magazines, to the depots, and large blocks to the page heap.
     void give_back_all(pages::Changes& changes) noexcept;
     /// Parks nothing any more, and what it held counts as lost: for a thread that a fork left
     /// behind.

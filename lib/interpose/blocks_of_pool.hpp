@@ -6,8 +6,8 @@
 #include <tensorpool/detail/thread_cache.hpp>
 #include <tensorpool/memory_pool.hpp>
 
-#include "base/alignment.hpp"
 #include "base/block_sizes.hpp"
+#include "blocks/bucket_layout.hpp"
 #include "interpose/visit.hpp"
 #include "pages/page_map.hpp"
 
@@ -58,8 +58,7 @@ inline void* allocate_in_pool(std::size_t bytes) noexcept {
 inline void free_in_pool(void* p) noexcept {
     const pages::PageEntry entry(detail::pool_addresses.page_word(p));
     const bool may_be_pushed = entry.pool_number() == detail::GlobalPool::number &&
-                               entry.is_bucket() && base::is_aligned(p, base::finer_alignment) &&
-                               !is_inside_pool();
+                               blocks::may_begin_block(p, entry) && !is_inside_pool();
     if (!may_be_pushed || !thread_cache(entry.series()).push(entry.bucket(), p)) [[unlikely]]
         free_slowly(p);
 }

@@ -69,10 +69,9 @@ Pool* GlobalPool::set_up_under_lock() {
     const std::lock_guard guard(blocks::thread_registry().set_up_mutex());
     if (Pool* const pool = global_pool.pool.pool_if_set_up()) return pool;
     const PoolOptions options = global_options();
-    const bool is_fine = global_serves_small_malloc.load(std::memory_order_relaxed);
-    Pool* const pool =
-        Pool::make(options, number, is_fine ? Pool::Sizes::finer : Pool::Sizes::of_buckets);
+    Pool* const pool = Pool::make(options, number);
     if (pool == nullptr) return nullptr;
+    if (global_serves_small_malloc.load(std::memory_order_relaxed)) pool->offer_finer_sizes();
     pages::SlowPath path;
     if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, path)) {
         platform::say(
@@ -85,8 +84,13 @@ Pool* GlobalPool::set_up_under_lock() {
 }
 
 void GlobalPool::serve_malloc(std::size_t least_bytes) noexcept {
-    global_serves_small_malloc.store(least_bytes < largest_block_bytes, std::memory_order_relaxed);
+    const bool has_small = least_bytes < largest_block_bytes;
+    global_serves_small_malloc.store(has_small, std::memory_order_relaxed);
     global_serves_malloc.store(true, std::memory_order_relaxed);
+    // A library that started earlier may have set the pool up.
+    const std::lock_guard guard(blocks::thread_registry().set_up_mutex());
+    Pool* const pool = global_pool.pool.pool_if_set_up();
+    if (has_small && pool != nullptr) pool->offer_finer_sizes();
 }
 
 Pool* GlobalPool::try_set_up() noexcept {

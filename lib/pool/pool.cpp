@@ -36,14 +36,6 @@ unsigned bucket_for(std::size_t bytes, std::size_t alignment) noexcept {
     return std::min(bucket_of(bytes), bucket_count);
 }
 
-// What costs nothing to see: below 4 KiB a block begins at a multiple of its size, if that is a
-// power of two.
-bool may_begin_block(const void* p, pages::PageEntry entry) noexcept {
-    if (entry.series() != 0) return base::is_aligned(p, base::finer_alignment);
-    const std::size_t bytes = bucket_bytes(entry.bucket());
-    return base::is_aligned(p, bytes <= most_bucket_alignment ? bytes : smallest_block_bytes);
-}
-
 pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
     pages::HeapOptions heap{.max_capacity = options.max_capacity,
                             .growth = options.growth,
@@ -88,7 +80,7 @@ Pool* Pool::make(const PoolOptions& options) {
     }
 }
 
-Pool* Pool::make(const PoolOptions& given, unsigned number, Sizes sizes) {
+Pool* Pool::make(const PoolOptions& given, unsigned number) {
     PoolOptions options = with_short_name(given);
     statistics::OwnedRecord<statistics::PoolRecord> record(
         options.name, [limit = options.max_capacity](statistics::PoolRecord& made) {
@@ -99,7 +91,7 @@ Pool* Pool::make(const PoolOptions& given, unsigned number, Sizes sizes) {
     void* const memory = platform::map(bytes, platform::page_bytes());
     if (memory == nullptr) return nullptr;
     try {
-        return new (memory) Pool(std::move(options), number, sizes, std::move(record));
+        return new (memory) Pool(std::move(options), number, std::move(record));
     } catch (...) {
         platform::unmap(memory, bytes);
         throw;
@@ -115,7 +107,7 @@ void Pool::destroy(Pool& pool) noexcept {
     blocks::thread_registry().give_back_number(number);
 }
 
-Pool::Pool(PoolOptions&& options, unsigned number, Sizes sizes,
+Pool::Pool(PoolOptions&& options, unsigned number,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : options_(std::move(options)),
       most_parked_bytes_(std::min(blocks::LargeMagazine::most_bytes, options_.max_allocation)),
@@ -128,7 +120,6 @@ Pool::Pool(PoolOptions&& options, unsigned number, Sizes sizes,
                record_->totals) {
     records_.count_in(record_->totals.record_bytes);
     blocks::thread_registry().enter(buckets_);
-    if (sizes == Sizes::finer) offer_finer_sizes();
     statistics::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();
     pool_list().enter(*this);
@@ -143,18 +134,19 @@ Pool::~Pool() {
 }
 
 void Pool::offer_finer_sizes() noexcept {
-    if (checked()) return;
+    if (checked() || has_finer_sizes()) return;
     for (unsigned series = 1; series != base::series_count; ++series) {
         if (!slots_.add_shared(series)) return;
     }
     constexpr std::size_t bytes = (base::series_count - 1) * sizeof(blocks::BucketSet);
     void* const memory = records_.allocate(bytes, alignof(blocks::BucketSet));
     if (memory == nullptr) return;
-    finer_ = static_cast<blocks::BucketSet*>(memory);
+    auto* const finer = static_cast<blocks::BucketSet*>(memory);
     for (unsigned series = 1; series != base::series_count; ++series) {
         blocks::thread_registry().enter(
-            *new (finer_ + series - 1) blocks::BucketSet(buckets_, series));
+            *new (finer + series - 1) blocks::BucketSet(buckets_, series));
     }
+    finer_.store(finer, std::memory_order_release);
 }
 
 std::uint64_t Pool::id() const noexcept {
@@ -168,7 +160,9 @@ unsigned Pool::table_number() const noexcept {
 void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
                      FirstTouch first_touch) noexcept {
     if (bytes == 0) return nullptr;
-    if (!has_finer_sizes()) alignment = std::max(alignment, smallest_block_bytes);
+    // By which a trace tells whether finer sizes served.
+    alignment = std::max(alignment,
+                         has_finer_sizes() ? base::finer_alignment : smallest_block_bytes);
     statistics::look_for_recorder();
     void* block = nullptr;
     if (bytes > options_.max_allocation) {
@@ -216,16 +210,21 @@ void* Pool::try_once(std::size_t bytes, std::size_t alignment, SlowPath& path) n
     return block;
 }
 
-// A thread that counts in a finer series is known by its counters of the first.
 void* Pool::allocate_finest(std::size_t bytes, SlowPath& path) noexcept {
     const base::BlockSize size = base::finest_size(bytes);
-    if (size.series != 0) (void)blocks::thread_registry().attach(buckets_);
     return allocate_block(series(size.series), size.bucket, bytes, path);
+}
+
+// A thread has caches of finer series beside one of the first, by which the pool counts its threads.
+blocks::Cache* Pool::attach(blocks::BucketSet& set) noexcept {
+    blocks::ThreadRegistry& registry = blocks::thread_registry();
+    if (!set.is_first() && registry.attach(buckets_) == nullptr) return nullptr;
+    return registry.attach(set);
 }
 
 void* Pool::allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t bytes,
                            SlowPath& path) noexcept {
-    blocks::Cache* const cache = blocks::thread_registry().attach(set);
+    blocks::Cache* const cache = attach(set);
     if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
     if (void* const block = cache->pop(bucket, bytes)) return block;
     if (cache->is_time_to_look()) keep_to_retention(path);
@@ -236,8 +235,11 @@ void Pool::deallocate(void* p) noexcept {
     if (checked()) return deallocate_checked(p, {});
     const pages::PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
-    if (!ours || !entry.is_bucket() || !may_begin_block(p, entry)) return free_pages(p);
-    free_unchecked_block(series(entry.series()), entry.bucket(), p);
+    if (!ours || !entry.is_bucket() || !blocks::may_begin_block(p, entry)) return free_pages(p);
+    blocks::BucketSet& set = series(entry.series());
+    if (!set.is_first() && !set[entry.bucket()].begins_block(p, entry)) [[unlikely]]
+        misused(p, find(p));
+    free_unchecked_block(set, entry.bucket(), p);
 }
 
 void Pool::deallocate(void* p, std::size_t bytes) noexcept {
@@ -282,8 +284,7 @@ void Pool::record_end(void* p) noexcept {
 
 void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p,
                       Changes& changes) noexcept {
-    if (!set.is_first()) (void)blocks::thread_registry().attach(buckets_);
-    blocks::Cache* const cache = blocks::thread_registry().attach(set);
+    blocks::Cache* const cache = attach(set);
     if (cache == nullptr) {
         set.deallocate_direct(bucket, p, changes);
     } else if (!cache->push(bucket, p)) {

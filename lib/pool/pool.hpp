@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -35,13 +36,9 @@ public:
     /// Makes a pool. Returns nullptr when the system has no memory for its records, or no number is
     /// left.
     static Pool* make(const PoolOptions& options);
-    /// With finer sizes, requests that want an alignment of `base::finer_alignment` at most get them
-    /// (base/block_sizes.hpp), unless calls are checked or there is no place to count them.
-    enum class Sizes : bool { of_buckets, finer };
-    /// Makes a pool with a number that is set aside; with finer sizes, those behind it are too.
-    /// Returns nullptr when the system has no memory for its records.
-    static Pool* make(const PoolOptions& options, unsigned number,
-                      Sizes sizes = Sizes::of_buckets);
+    /// Makes a pool with a number that is set aside. Returns nullptr when the system has no memory
+    /// for its records.
+    static Pool* make(const PoolOptions& options, unsigned number);
     static void destroy(Pool& pool) noexcept;
 
     /// Who touches fresh pages of a block of whole pages first.
@@ -59,6 +56,10 @@ public:
     /// A free block of whole pages of just this size, or nullptr where none is at hand. `bytes` is
     /// more than the largest bucket's.
     void* take_free_pages(std::size_t bytes) noexcept;
+    /// From now on requests that want an alignment of `base::finer_alignment` at most get finer
+    /// sizes (base/block_sizes.hpp), unless calls are checked or memory is short. The numbers behind
+    /// the pool's are set aside. One thread at a time.
+    void offer_finer_sizes() noexcept;
     /// A block, or nullptr; then `path.refusal` says why, and nothing is counted but the failure.
     void* allocate(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                    FirstTouch first_touch = FirstTouch::by_caller) noexcept;
@@ -108,19 +109,21 @@ public:
     ListedPool& listed() noexcept { return listed_; }
 
 private:
-    Pool(PoolOptions&& options, unsigned number, Sizes sizes,
+    Pool(PoolOptions&& options, unsigned number,
          statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept;
     ~Pool();
 
     // pool.cpp
-    void offer_finer_sizes() noexcept;
-    bool has_finer_sizes() const noexcept { return finer_ != nullptr; }
+    bool has_finer_sizes() const noexcept {
+        return finer_.load(std::memory_order_acquire) != nullptr;
+    }
+    blocks::Cache* attach(blocks::BucketSet& set) noexcept;
     void* try_once(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     void* allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t bytes,
                          pages::SlowPath& path) noexcept;
     void* allocate_finest(std::size_t bytes, pages::SlowPath& path) noexcept;
     blocks::BucketSet& series(unsigned number) noexcept {
-        return number == 0 ? buckets_ : finer_[number - 1];
+        return number == 0 ? buckets_ : finer_.load(std::memory_order_acquire)[number - 1];
     }
     void tell_recorder_of_end(void* p) noexcept;
     void record_end(void* p) noexcept;
@@ -223,8 +226,8 @@ private:
     pages::PageHeap heap_;
     pages::LargeBlocks large_;
     blocks::BucketSet buckets_;
-    // An array of them all among the records, or nullptr.
-    blocks::BucketSet* finer_ = nullptr;
+    // An array of them all among the records, or nullptr. Released when they are whole.
+    std::atomic<blocks::BucketSet*> finer_ = nullptr;
 
     ListedPool listed_;
     // What the last look in the background found. Of the thread that looks.

@@ -17,6 +17,7 @@
 #include "base/block_sizes.hpp"
 #include "blocks/thread_registry.hpp"
 #include "support/child_process.hpp"
+#include "support/process_figures.hpp"
 
 namespace tensorpool {
 namespace {
@@ -140,6 +141,18 @@ TEST_F(FinerSizes, MayBeReallocatedByThePool) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
 }
 
+// Places inside of blocks that are aligned as blocks are, and others.
+TEST_F(FinerSizes, APointerIntoABlockThatIsFreedStopsTheProgram) {
+    if (testing::sanitized()) GTEST_SKIP() << "they tell it their own way";
+    for (const std::size_t bytes : {std::size_t{32}, std::size_t{80}, std::size_t{100},
+                                    std::size_t{1000}, std::size_t{5000}, std::size_t{60'000}}) {
+        auto* const block = static_cast<char*>(allocate(bytes));
+        EXPECT_DEATH(free(block + 16), "16 B inside") << bytes;
+        EXPECT_DEATH(free(block + 8), "8 B inside") << bytes;
+        free(block);
+    }
+}
+
 TEST_F(FinerSizes, OfAThreadThatEndedServeTheNextOne) {
     for (int round = 0; round < 50; ++round) {
         std::thread([] {
@@ -251,6 +264,18 @@ TEST_F(FinerSizes, WorkInTheChildOfAForkBesideThreads) {
     is_over = true;
     thread.join();
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
+}
+
+// A library whose constructors run before may use the pool.
+TEST(FinerSizesLater, ServeAlsoAfterThePoolWasSetUp) {
+    void* const early = GlobalPool::try_allocate(80, base::finer_alignment).block;
+    GlobalPool::serve_malloc(1);
+    void* const late = GlobalPool::try_allocate(80, base::finer_alignment).block;
+    EXPECT_EQ(get_global_memory_pool().usable_size(early), 128U);
+    EXPECT_EQ(get_global_memory_pool().usable_size(late), 80U);
+    GlobalPool::deallocate(early);
+    GlobalPool::deallocate(late);
+    EXPECT_EQ(get_global_memory_pool().get_total_allocated(), 0U);
 }
 
 // In the pool that programs without an interposed malloc have, and in one of their own.

@@ -90,7 +90,10 @@ void deallocate(void*, void* block, std::size_t) noexcept {
     MemoryPool& pool = get_global_memory_pool();
     if (!detail::pool_addresses.contains(block)) return pool.deallocate(block);
     const std::size_t usable = detail::bytes_of_block_in_use(block);
-    const bool is_of_bucket = usable - 1 < detail::largest_block_bytes;  // 0 is not
+    // 0 is not, nor are the finer sizes of malloc.
+    const unsigned bucket = detail::bucket_of(usable);
+    const bool is_of_bucket =
+        bucket < detail::bucket_count && detail::bucket_bytes(bucket) == usable;
     return is_of_bucket ? pool.deallocate(block, usable) : pool.deallocate(block);
 }
 

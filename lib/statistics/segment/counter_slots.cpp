@@ -23,6 +23,19 @@ std::uint64_t read_first(const Counter& counter) noexcept {
     return counter.load(std::memory_order_acquire);
 }
 
+/// Adds the words of a thread to those of series 0, blocks of finer sizes as ones of the bucket that
+/// would have served the request: of what has no place in the segment, others see no more.
+void add_rows(detail::ThreadCounters& sums, const detail::ThreadCounters& thread,
+              unsigned series) noexcept {
+    constexpr std::size_t words_of_bucket = words_of<detail::BucketCounters>;
+    for (std::size_t i = 0; i < words_of<detail::ThreadCounters>; ++i) {
+        const auto bucket = static_cast<unsigned>(i / words_of_bucket);
+        const unsigned row = bucket < detail::bucket_count ? base::row_of(series, bucket) : bucket;
+        detail::add(as_words(sums)[row * words_of_bucket + i % words_of_bucket],
+                    read(as_words(thread)[i]));
+    }
+}
+
 }  // namespace
 
 /// The slots' memory: a page.
@@ -128,8 +141,6 @@ void CounterSlots::give_place(CounterSlot& slot) noexcept {
             record.series.store(slot.series, std::memory_order_relaxed);
         });
     }
-    // What has no record is summed as blocks of series 0.
-    if (slot.record == nullptr && slot.series != 0) return;
     std::size_t bytes = sizeof(SlotRecord);
     if (slot.record != nullptr) {
         slot.counters = &slot.record->counters;
@@ -147,17 +158,16 @@ void CounterSlots::give_place(CounterSlot& slot) noexcept {
 void CounterSlots::fold_slow(const CounterSlot& slot) noexcept {
     if (!pool_.is_in_segment()) return;
     Alone& alone = reinterpret_cast<Alone&>(*slot.counters);
-    alone.folded.fold(as_words(alone.counters), as_words(pool_->left_out));
+    detail::ThreadCounters rows{};
+    add_rows(rows, alone.counters, slot.series);
+    alone.folded.fold(as_words(rows), as_words(pool_->left_out));
 }
 
 // Into the pool's private copy; `shared` is summed as it is.
 void CounterSlots::sum_slots() noexcept {
     detail::ThreadCounters sums{};
-    for_each([&](const detail::ThreadCounters& thread, unsigned) {
-        if (&thread == &pool_->shared) return;
-        for (std::size_t i = 0; i < words_of<detail::ThreadCounters>; ++i) {
-            detail::add(as_words(sums)[i], read(as_words(thread)[i]));
-        }
+    for_each([&](const detail::ThreadCounters& thread, unsigned series) {
+        if (&thread != &pool_->shared) add_rows(sums, thread, series);
     });
     for (std::size_t i = 0; i < words_of<detail::ThreadCounters>; ++i) {
         as_words(pool_->left_out)[i].store(read(as_words(sums)[i]), std::memory_order_relaxed);

@@ -33,8 +33,7 @@ public:
     ~CounterSlots();
 
     /// A slot for the calling thread that no other counts in, for blocks of a series of sizes
-    /// (base/block_sizes.hpp). nullptr when the system has no memory, for finer sizes also when the
-    /// segment has no place.
+    /// (base/block_sizes.hpp). nullptr when the system has no memory.
     CounterSlot* take(unsigned series = 0) noexcept;
     void give_back(CounterSlot& slot) noexcept;
     /// Its thread's, now and then: adds a slot without a place up for readers from outside.
@@ -47,8 +46,8 @@ public:
         pool_.fold([this] { sum_slots(); });
     }
 
-    /// From now on there are shared counters for blocks of these sizes. False, and none, when there
-    /// is no place. Once for each, before other threads know of the pool.
+    /// From now on there are shared counters for blocks of these sizes. False, and none, when the
+    /// system has no memory. Before the first call on the pool for such sizes.
     bool add_shared(unsigned series) noexcept;
     /// The counters of threads without a slot. Their writer holds `shared_mutex`.
     detail::ThreadCounters& shared(unsigned series = 0) noexcept {

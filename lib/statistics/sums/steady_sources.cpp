@@ -13,16 +13,15 @@ void raise(Sources& highest, const Sources& now) noexcept {
     highest.system = std::max(highest.system, now.system);
 }
 
-// Blocks that were seen before and are missing now count as the bucket's largest.
 void put_into(BucketStatistics& bucket, const Sources& from, std::uint64_t& most_bytes) noexcept {
-    const std::uint64_t seen_now = bucket.allocations;
+    const bool has_one_size = bucket.allocated_bytes == bucket.allocations * bucket.block_bytes;
     bucket.cache_hits = from.magazines;
     bucket.depot_hits = from.depots;
     bucket.system_misses = from.system;
     bucket.cache_misses = from.depots + from.spans + from.system;
     bucket.allocations = bucket.cache_hits + bucket.cache_misses;
-    const std::uint64_t missing = bucket.allocations - std::min(bucket.allocations, seen_now);
-    most_bytes = std::max(most_bytes, bucket.allocated_bytes + missing * bucket.block_bytes);
+    most_bytes = std::max(most_bytes, has_one_size ? bucket.allocations * bucket.block_bytes
+                                                   : bucket.allocated_bytes);
     bucket.allocated_bytes = most_bytes;
 }
 

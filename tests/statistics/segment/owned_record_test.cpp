@@ -152,6 +152,23 @@ TEST(OwnedRecord, SlotsWithoutRoomAreAddedUpInTheirPoolForReadersOnly) {
     }));
 }
 
+// Number 10 of each finer series, 16 to 48 B, counts in the row of 64 B.
+TEST(OwnedRecord, SlotsOfFinerSizesWithoutRoomAreAddedUpByRow) {
+    EXPECT_TRUE(holds_in_child([] {
+        take_all_slots();
+        OwnSlots slots;
+        if (!slots.add_shared(2)) return false;
+        add(slots.shared(2).buckets[10].allocations, 1);
+        CounterSlot* const slot = slots.take(2);
+        if (slot == nullptr || slot->record != nullptr) return false;
+        add(slot->counters->buckets[10].allocations, 5);
+        slots.fold(*slot);
+        slots.fold(*slot);
+        return slots.left_out_allocations() == 5 && slots.allocations() == 6 &&
+               slots.in_use_bytes() == 6 * 32 && slots.take() != slot;
+    }));
+}
+
 TEST(OwnedRecord, SlotsWithoutRoomAreNoMoreLeftOutWhenTheirPoolGoes) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_slots();

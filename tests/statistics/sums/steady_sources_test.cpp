@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace tensorpool::statistics {
 namespace {
 
@@ -50,6 +52,20 @@ TEST(SteadySources, KeepHitsThatReadLowFromGoingBack) {
     EXPECT_EQ(pool.cache_misses, 16U);
     EXPECT_EQ(pool.allocations, 116U) << "the sources still add up";
     EXPECT_EQ(pool.allocated_bytes, 116U * 64);
+}
+
+// Blocks of 48 B count in the bucket of 64 B.
+TEST(SteadySources, TellNoMoreBytesOfFinerSizesThanWereAllocatedAtRest) {
+    SteadySources sources;
+    std::vector<PoolStatistics> pools;
+    for (const auto [hits, misses] : {std::pair{9, 1}, {8, 2}, {9, 2}}) {
+        pools = {pool_with(1, static_cast<std::uint64_t>(hits), static_cast<std::uint64_t>(misses),
+                           static_cast<std::uint64_t>(misses))};
+        pools[0].buckets[0].allocated_bytes = pools[0].allocations * 48;
+        sources.steady(pools);
+    }
+    EXPECT_EQ(pools[0].allocations, 11U);
+    EXPECT_EQ(pools[0].allocated_bytes, 11U * 48);
 }
 
 TEST(SteadySources, KeepWhatSpansServedFromGoingBack) {

@@ -45,7 +45,7 @@ TEST(BlockBytes, OfMallocWithFinerSizesAreThose) {
                   static_cast<std::uint64_t>(got))
             << asked;
     }
-    EXPECT_EQ(pool_block_bytes(64 * kib + 1, 4), 68 * kib);
+    EXPECT_EQ(pool_block_bytes(64 * kib + 1, 4), 72 * kib);
 }
 
 TEST(BlockBytes, OfWhatNoPoolServesAreWhatWasAskedFor) {
