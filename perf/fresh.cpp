@@ -58,8 +58,8 @@ BENCHMARK(fresh_again);
 /// The floor holds fewer blocks.
 template <class Allocator>
 consteval bool holds(std::size_t blocks_at_once) {
-    if constexpr (requires { Allocator::most_blocks; }) {
-        return blocks_at_once <= Allocator::most_blocks;
+    if constexpr (requires { Allocator::max_blocks; }) {
+        return blocks_at_once <= Allocator::max_blocks;
     }
     return true;
 }

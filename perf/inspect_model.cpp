@@ -25,7 +25,7 @@
 
 namespace {
 
-constexpr double most_ms = 100;
+constexpr double max_ms = 100;
 
 struct Options {
     unsigned tensors = 100'000;
@@ -175,7 +175,7 @@ int measure(const Options& options) {
     }
     std::filesystem::remove(path);
     for (const Subject& subject : subjects) print(subject, options.tensors);
-    return options.check && subjects[2].median(&Run::wall_ms) > most_ms ? 1 : 0;
+    return options.check && subjects[2].median(&Run::wall_ms) > max_ms ? 1 : 0;
 }
 
 }  // namespace

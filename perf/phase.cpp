@@ -103,12 +103,12 @@ public:
     double go_on() {
         const double warm_up = count_ > 1 ? measure(1).faults : 0;
         const Cost cost = measure(count_);
-        most_later_faults_ = std::max({most_later_faults_, warm_up, cost.faults});
+        max_later_faults_ = std::max({max_later_faults_, warm_up, cost.faults});
         return cost.milliseconds;
     }
     double first_faults() const { return first_.faults; }
     double first_milliseconds() const { return first_.milliseconds; }
-    double most_later_faults() const { return most_later_faults_; }
+    double max_later_faults() const { return max_later_faults_; }
 
 private:
     struct Cost {
@@ -128,7 +128,7 @@ private:
     void (Phases::*phase_)();
     int count_;
     Cost first_;
-    double most_later_faults_ = 0;
+    double max_later_faults_ = 0;
 };
 
 void ask_phases(const perf::Options& options, perf::Report& report) {
@@ -152,8 +152,8 @@ void ask_phases(const perf::Options& options, perf::Report& report) {
         {{"each page touched", "pieces that are held", "arena", "malloc, free"},
          {"page faults, first round", "–", text(arena.first_faults(), 0),
           text(glibc.first_faults(), 0)},
-         {"page faults, most in a later round", text(held.most_later_faults(), 0),
-          report.judge(arena.most_later_faults(), 0, 0), text(glibc.most_later_faults(), 0)},
+         {"page faults, most in a later round", text(held.max_later_faults(), 0),
+          report.judge(arena.max_later_faults(), 0, 0), text(glibc.max_later_faults(), 0)},
          {"first round, ms", "–", text(arena.first_milliseconds()),
           text(glibc.first_milliseconds())},
          {"later round, ms", later(0), later(1), later(2)},

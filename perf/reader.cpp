@@ -39,7 +39,7 @@ using tensorpool::MemoryPool;
 
 constexpr milliseconds window(20);
 constexpr milliseconds between_snapshots(10);
-constexpr std::size_t slot_count = 4096;
+constexpr std::size_t buffer_count = 4096;
 
 /// What both processes see.
 struct Shared {
@@ -74,15 +74,15 @@ class Work {
 public:
     Work() {
         perf::Generator generator(7);
-        for (std::size_t i = 0; i < slot_count; ++i) {
+        for (std::size_t i = 0; i < buffer_count; ++i) {
             sizes_.push_back(perf::log_uniform(generator, 64, 64 << 10));
         }
-        order_ = perf::shuffled(generator, slot_count);
-        slots_.resize(slot_count);
-        for (std::size_t i = 0; i < slot_count; ++i) slots_[i] = pool_.allocate(sizes_[i]);
+        order_ = perf::shuffled(generator, buffer_count);
+        slots_.resize(buffer_count);
+        for (std::size_t i = 0; i < buffer_count; ++i) slots_[i] = pool_.allocate(sizes_[i]);
     }
     ~Work() {
-        for (std::size_t i = 0; i < slot_count; ++i) pool_.deallocate(slots_[i], sizes_[i]);
+        for (std::size_t i = 0; i < buffer_count; ++i) pool_.deallocate(slots_[i], sizes_[i]);
     }
     Work(const Work&) = delete;
     Work& operator=(const Work&) = delete;
@@ -102,7 +102,7 @@ public:
 
 private:
     void replace() {
-        const std::size_t slot = order_[next_++ % slot_count];
+        const std::size_t slot = order_[next_++ % buffer_count];
         pool_.deallocate(slots_[slot], sizes_[slot]);
         slots_[slot] = pool_.allocate(sizes_[slot]);
         perf::opaque(slots_[slot]);

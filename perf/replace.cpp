@@ -19,7 +19,7 @@ namespace {
 
 using perf::Subject;
 
-constexpr std::size_t slot_count = 4096;
+constexpr std::size_t buffer_count = 4096;
 constexpr std::size_t step_count = 16384;
 
 struct Step {
@@ -33,11 +33,11 @@ struct Slot {
 
 class Table {
 public:
-    explicit Table(std::uint64_t seed) : slots_(slot_count) {
+    explicit Table(std::uint64_t seed) : slots_(buffer_count) {
         perf::Generator generator(seed);
         for (Slot& slot : slots_) slot = filled(draw(generator));
         for (std::size_t i = 0; i < step_count; ++i) {
-            const auto slot = static_cast<std::uint32_t>(generator() % slot_count);
+            const auto slot = static_cast<std::uint32_t>(generator() % buffer_count);
             steps_.push_back({slot, static_cast<std::uint32_t>(draw(generator))});
         }
     }

@@ -28,8 +28,8 @@
 
 namespace {
 
-constexpr double most_percent = 5;
-constexpr double most_mib = 50;
+constexpr double max_percent = 5;
+constexpr double max_mib = 50;
 
 struct Options {
     unsigned processes = 50;
@@ -232,9 +232,9 @@ bool measure(const char* state, const Server& server, const Options& options) {
         "\"resident_mib\":%.1f,\"own_mib\":%.1f,\"shared_mib\":%.1f,\"met\":%s}\n",
         state, options.processes, options.pools, seconds, percent, resident,
         mib_of(server.process, "RssAnon"), mib_of(server.process, "RssShmem"),
-        percent <= most_percent && resident <= most_mib ? "true" : "false");
+        percent <= max_percent && resident <= max_mib ? "true" : "false");
     std::fflush(stdout);
-    return percent <= most_percent && resident <= most_mib;
+    return percent <= max_percent && resident <= max_mib;
 }
 
 int run(const Options& options) {

@@ -149,10 +149,10 @@ struct TENSORPOOL_API GlobalPool {
     /// Makes it ready for use, once, whichever thread comes first.
     static Pool& set_up();
 
-    /// For what serves malloc by this pool, requests of `least_bytes` and more, before the pool's
+    /// For what serves malloc by this pool, requests of `min_bytes` and more, before the pool's
     /// first use: no request is too large, unless TENSORPOOL_MAX_ALLOCATION says so, and where small
     /// ones come there are finer sizes for those that want an alignment of 16 bytes at most.
-    static void serve_malloc(std::size_t least_bytes) noexcept;
+    static void serve_malloc(std::size_t min_bytes) noexcept;
     /// What became of a request: no block and not limited, and another allocator may serve it.
     struct Answer {
         void* block = nullptr;

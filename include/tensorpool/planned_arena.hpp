@@ -113,7 +113,7 @@ private:
     }
 
     // The owner's. `next_` is the slot whose turn it is, or one that takes nothing.
-    alignas(64) const detail::PlannedSlot* next_;
+    alignas(64) const detail::PlannedBuffer* next_;
     detail::PlanTables* tables_ = nullptr;
     detail::Counter* served_;
     detail::Counter* served_bytes_;
@@ -143,7 +143,7 @@ private:
 };
 
 inline void* PlannedArena::take_next(std::size_t bytes, std::size_t alignment) noexcept {
-    const detail::PlannedSlot& slot = *next_;
+    const detail::PlannedBuffer& slot = *next_;
     if (!slot.is_for(bytes, alignment) || !tables_->are_before_free(slot)) [[unlikely]]
         return nullptr;
     next_ = &slot + 1;
@@ -168,7 +168,7 @@ inline void PlannedArena::deallocate(void* p) noexcept {
     if (!range.holds(p)) return deallocate_slow(p);
     detail::PlanTables& tables = range.tables();
     const std::uint32_t slot = tables.held_at(p);
-    if (slot == detail::PlanTables::no_slot) [[unlikely]]
+    if (slot == detail::PlanTables::no_buffer) [[unlikely]]
         return deallocate_slow(p);
     const std::uint64_t bytes = tables.slots[slot].bytes;
     if (is_first_owner()) {

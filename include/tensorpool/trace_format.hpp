@@ -23,7 +23,7 @@ inline constexpr char trace_magic[8] = {'T', 'P', 'T', 'R', 'A', 'C', 'E', '\0'}
 inline constexpr std::uint32_t trace_version = 1;
 inline constexpr std::uint32_t trace_chunk_magic = 0x4b435054;  // "TPCK"
 /// A payload is at most so large, before and after decompression.
-inline constexpr std::uint64_t most_trace_chunk_bytes = std::uint64_t{64} << 20;
+inline constexpr std::uint64_t max_trace_chunk_bytes = std::uint64_t{64} << 20;
 
 /// Once, at the beginning of the file.
 struct TraceHeader {

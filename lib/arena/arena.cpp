@@ -28,13 +28,13 @@ namespace {
 
 // Requests above take the slow path, so that claims that pass the end together stay within the bits
 // of an offset.
-constexpr std::size_t most_quick_bytes = std::size_t{1} << 30;
+constexpr std::size_t max_quick_bytes = std::size_t{1} << 30;
 
 // A measuring arena's addresses: bits 47 to 55 are neither all 0 nor all 1, so no system maps
 // memory there (with five levels of page tables Linux does when asked for that very address). Half
 // as far as an arena's range may reach: all of that may be used here.
 constexpr std::uintptr_t nowhere = std::uintptr_t{1} << 54;
-constexpr std::size_t most_measured_bytes = std::size_t{1} << 46;
+constexpr std::size_t max_measured_bytes = std::size_t{1} << 46;
 
 ArenaOptions with_name(ArenaOptions options, const char* name) {
     if (options.name == ArenaOptions().name) options.name = name;
@@ -104,7 +104,7 @@ Arena::Arena(Measuring measuring) {
     state_ = std::make_unique<ArenaState>(*this, std::move(measuring.options),
                                           ArenaStatistics::Kind::measuring);
     set_up(reinterpret_cast<std::byte*>(nowhere));
-    end_.store(most_measured_bytes, std::memory_order_relaxed);
+    end_.store(max_measured_bytes, std::memory_order_relaxed);
 }
 
 // The state goes first, and is made last: a fork in another thread looks at the words beside it.
@@ -116,9 +116,9 @@ void Arena::set_up(std::byte* base) noexcept {
     granule_mask_ = options.alignment - 1;
     shared_ = options.sharing == Sharing::any_thread;
     const bool checked = !shared_ && options.checks != Checks::off;
-    const bool quick = !checked && options.alignment <= most_quick_bytes;
+    const bool quick = !checked && options.alignment <= max_quick_bytes;
     arena::arena_registry().set_quick_bytes(
-        *state_, quick ? std::min(options.max_allocation, most_quick_bytes) : 0);
+        *state_, quick ? std::min(options.max_allocation, max_quick_bytes) : 0);
 }
 
 std::size_t Arena::used() const noexcept {

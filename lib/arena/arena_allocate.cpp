@@ -19,7 +19,7 @@ using base::Refusal;
 namespace {
 
 // The most that can be rounded up to any alignment and still be compared with an offset.
-constexpr std::size_t most_bytes = std::size_t{1} << 47;
+constexpr std::size_t max_bytes = std::size_t{1} << 47;
 
 }  // namespace
 
@@ -72,11 +72,11 @@ void* ArenaClaims::recorded(void* block, std::size_t bytes, std::size_t alignmen
 // does not take, and for who must not throw.
 void* ArenaClaims::find_range(std::size_t bytes, std::size_t alignment, Refusal& refusal) noexcept {
     state_.check_allocating_thread();
-    const std::size_t most = std::min(state_.options().max_allocation, most_bytes);
-    if (bytes > most || alignment > most_bytes) {
+    const std::size_t most = std::min(state_.options().max_allocation, max_bytes);
+    if (bytes > most || alignment > max_bytes) {
         refusal = bytes > most ? Refusal{"max_allocation", most}
-                               : Refusal{"the largest alignment", most_bytes};
-        if (bytes > most && bytes <= most_bytes) refusal.needed_limit = bytes;
+                               : Refusal{"the largest alignment", max_bytes};
+        if (bytes > most && bytes <= max_bytes) refusal.needed_limit = bytes;
         return state_.refuse(bytes, refusal);
     }
     for (;;) {

@@ -16,7 +16,7 @@ using platform::page_bytes;
 
 // Offsets have 48 bits, of which one is for forks and for threads that claim at once and pass the
 // end together. So much has never been committed.
-constexpr std::size_t most_reserved_bytes = std::size_t{1} << 47;
+constexpr std::size_t max_reserved_bytes = std::size_t{1} << 47;
 
 // Asked once: reading the system's files takes 100 us. A container's limit that changes later
 // changes what may be committed; address space beyond it does no harm. By several threads at once,
@@ -25,7 +25,7 @@ std::size_t twice_total_memory() noexcept {
     static constinit std::atomic<std::size_t> known = 0;  // relaxed: it orders nothing
     std::size_t twice = known.load(std::memory_order_relaxed);
     if (twice == 0) {
-        twice = 2 * std::min(platform::total_memory(), most_reserved_bytes / 2);
+        twice = 2 * std::min(platform::total_memory(), max_reserved_bytes / 2);
         known.store(twice, std::memory_order_relaxed);
     }
     return twice;
@@ -55,7 +55,7 @@ ArenaMemory::~ArenaMemory() {
 
 bool ArenaMemory::reserve(std::size_t max_capacity, std::size_t alignment) noexcept {
     is_one_of_many_ = max_capacity == 0;
-    limit_ = std::min(is_one_of_many_ ? share_of_addresses() : max_capacity, most_reserved_bytes);
+    limit_ = std::min(is_one_of_many_ ? share_of_addresses() : max_capacity, max_reserved_bytes);
     limit_name_ = max_capacity != 0 ? "max_capacity" : "reserved address space";
     const std::size_t space = platform::available_address_space();
     if (space != SIZE_MAX && space / 4 < limit_) {

@@ -29,11 +29,11 @@ private:
         std::uint64_t first;  // it ends where the next one begins
         std::size_t from;
     };
-    static constexpr std::uint64_t most_runs = 64;
+    static constexpr std::uint64_t max_runs = 64;
 
-    const Run& run(std::uint64_t number) const noexcept { return runs_[number % most_runs]; }
+    const Run& run(std::uint64_t number) const noexcept { return runs_[number % max_runs]; }
 
-    std::array<Run, most_runs> runs_ = {};
+    std::array<Run, max_runs> runs_ = {};
     std::uint64_t run_count_ = 0;
     std::uint64_t generation_ = 0;
 };

@@ -50,9 +50,9 @@ constexpr BlockSize compute_finest_size(std::size_t bytes) noexcept {
     return size(((bytes - 1) >> (below + 4)) - (series_count - 1), below, below + 1);
 }
 
-inline constexpr std::size_t most_bytes_in_table = 1024;
+inline constexpr std::size_t max_bytes_in_table = 1024;
 inline constexpr auto table_of_finest_sizes = [] {
-    std::array<BlockSize, most_bytes_in_table / finer_alignment + 1> table;
+    std::array<BlockSize, max_bytes_in_table / finer_alignment + 1> table;
     for (std::size_t i = 1; i < table.size(); ++i) {
         table[i] = compute_finest_size(i * finer_alignment);
     }
@@ -61,7 +61,7 @@ inline constexpr auto table_of_finest_sizes = [] {
 
 /// The smallest that holds `bytes`, 1 to 64 KiB.
 constexpr BlockSize finest_size(std::size_t bytes) noexcept {
-    if (bytes > most_bytes_in_table) return compute_finest_size(bytes);
+    if (bytes > max_bytes_in_table) return compute_finest_size(bytes);
     return table_of_finest_sizes[(bytes + finer_alignment - 1) / finer_alignment];
 }
 

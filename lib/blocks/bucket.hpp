@@ -74,7 +74,7 @@ public:
     /// True once for each use: it has ended. False, where nothing but a stop is left, when `p`,
     /// with this entry in the page map, does not begin a block in use or more than this was asked
     /// for.
-    inline bool end_use(const void* p, pages::PageEntry entry, std::size_t most_requested) noexcept;
+    inline bool end_use(const void* p, pages::PageEntry entry, std::size_t max_requested) noexcept;
 
     // Magazines (bucket_depot.cpp) -----------------------------------------------------------
 

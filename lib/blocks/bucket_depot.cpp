@@ -10,17 +10,17 @@ namespace {
 // and span records (1/180 at 64 B) all records stay below 1 %; but never below 256 KiB, for
 // exchange.
 constexpr std::size_t capacity_per_array_byte = 256;
-constexpr std::size_t least_array_bytes = std::size_t{256} << 10;
+constexpr std::size_t min_array_bytes = std::size_t{256} << 10;
 
 // Below this there is nothing to be gained.
-constexpr std::size_t least_idle_bytes = std::size_t{2} << 20;
+constexpr std::size_t min_idle_bytes = std::size_t{2} << 20;
 
 }  // namespace
 
 bool Bucket::may_keep(unsigned blocks) const noexcept {
     const std::size_t out = block_bytes() * out_.load(std::memory_order_relaxed);
     // The three finer sizes of a row share about what the bucket may keep.
-    const std::size_t idle = sources_.series == 0 ? least_idle_bytes : least_idle_bytes / 4;
+    const std::size_t idle = sources_.series == 0 ? min_idle_bytes : min_idle_bytes / 4;
     return capacity() <= 2 * out + idle &&
            sources_.heap.may_keep_elsewhere(blocks * block_bytes());
 }
@@ -28,7 +28,7 @@ bool Bucket::may_keep(unsigned blocks) const noexcept {
 // A period ends by the clock, or here: where so much was taken, what was not touched is not needed.
 std::size_t Bucket::drain_after_exchange(pages::Changes& changes) noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
-    if (depot == nullptr || depot_bytes() < least_idle_bytes) return 0;
+    if (depot == nullptr || depot_bytes() < min_idle_bytes) return 0;
     return depot->taken() < depot->blocks() / 8 ? 0 : drain_unneeded(changes);
 }
 
@@ -84,7 +84,7 @@ void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
 
 Magazine* Bucket::make_magazine(MayMake may_make) noexcept {
     const std::lock_guard guard(mutex_);
-    const std::size_t limit = std::max(capacity() / capacity_per_array_byte, least_array_bytes);
+    const std::size_t limit = std::max(capacity() / capacity_per_array_byte, min_array_bytes);
     if (may_make == MayMake::within_limit && magazines_ * sizeof(Magazine) >= limit) return nullptr;
     Depot* const depot = depot_for_giving();
     if (depot == nullptr) return nullptr;

@@ -24,7 +24,7 @@ struct BucketLayout {
     pages::PageCount pages = 0;     // of a span
     unsigned blocks = 0;            // in a span
     unsigned first_refill = 0;      // magazine capacity to begin with: what 16 KiB hold, 1 to 64
-    unsigned most_in_magazine = 0;  // 128 blocks, or what 1 MiB holds
+    unsigned max_in_magazine = 0;  // 128 blocks, or what 1 MiB holds
     std::uint64_t inverse = 0;      // of the stride, a fraction of 2^32, rounded up
 
     /// The block that begins at this offset in a span, if one does.
@@ -43,14 +43,14 @@ constexpr unsigned blocks_in(std::size_t bytes, std::size_t stride) noexcept {
 }
 
 /// The smallest span of 64 KiB or more that holds eight blocks or more and leaves at most 2 % over.
-/// Smaller where 64 KiB would hold more than `Span::most_blocks`.
+/// Smaller where 64 KiB would hold more than `Span::max_blocks`.
 consteval BucketLayout layout_of(unsigned series, unsigned bucket) {
     const std::size_t bytes = base::block_bytes(series, bucket);
     BucketLayout layout;
     layout.stride = bytes >= spaced_from_bytes ? bytes + cache_line_bytes : bytes;
     std::size_t span = std::size_t{64} << 10;
-    if (blocks_in(span, layout.stride) > pages::Span::most_blocks) {
-        span = base::align_down(pages::Span::most_blocks * layout.stride, pages::page_bytes);
+    if (blocks_in(span, layout.stride) > pages::Span::max_blocks) {
+        span = base::align_down(pages::Span::max_blocks * layout.stride, pages::page_bytes);
     }
     const auto left_over = [&] { return span - blocks_in(span, layout.stride) * layout.stride; };
     while (blocks_in(span, layout.stride) < 8 || left_over() * 50 > span) span += pages::page_bytes;
@@ -61,7 +61,7 @@ consteval BucketLayout layout_of(unsigned series, unsigned bucket) {
         return static_cast<unsigned>(a < b ? a : b);
     };
     layout.first_refill = at_most(bytes > (16 << 10) ? 1 : (16 << 10) / bytes, 64);
-    layout.most_in_magazine = at_most((1 << 20) / bytes, magazine_room);
+    layout.max_in_magazine = at_most((1 << 20) / bytes, magazine_room);
     return layout;
 }
 
@@ -116,8 +116,8 @@ consteval bool layouts_keep_blocks_apart_and_aligned(unsigned series) {
         if (layout.stride < base::block_bytes(series, bucket)) return false;
         if (layout.stride % alignment != 0) return false;
         if (layout.blocks * layout.stride > layout.pages * pages::page_bytes) return false;
-        if (layout.blocks > pages::Span::most_blocks) return false;
-        if (layout.first_refill > layout.most_in_magazine) return false;
+        if (layout.blocks > pages::Span::max_blocks) return false;
+        if (layout.first_refill > layout.max_in_magazine) return false;
         for (unsigned index = 0; index < layout.blocks; ++index) {
             if (layout.index_at(index * layout.stride) != index) return false;
         }

@@ -8,7 +8,7 @@ namespace tensorpool::blocks {
 
 BucketSet::BucketSet(const char* name, States states, pages::PageHeap& heap,
                      pages::LargeBlocks& large, pages::RecordArena& records,
-                     statistics::CounterSlots& slots, statistics::PoolTotals& totals) noexcept
+                     statistics::PoolCounters& slots, statistics::PoolTotals& totals) noexcept
     : first_(*this),
       // Beyond the tables' room a pool works without caches.
       may_cache_(heap.pool_number() < detail::cached_pool_count),

@@ -8,7 +8,7 @@
 #include "blocks/cache.hpp"
 #include "blocks/parking_limit.hpp"
 #include "pages/large_blocks.hpp"
-#include "statistics/segment/counter_slots.hpp"
+#include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::blocks {
 
@@ -21,7 +21,7 @@ class BucketSet {
 public:
     /// `name` is for messages and lives as long as the set.
     BucketSet(const char* name, States states, pages::PageHeap& heap, pages::LargeBlocks& large,
-              pages::RecordArena& records, statistics::CounterSlots& slots,
+              pages::RecordArena& records, statistics::PoolCounters& slots,
               statistics::PoolTotals& totals) noexcept;
     /// A finer series beside the first, for as long as that lives. There are shared counters for it
     /// already.
@@ -80,7 +80,7 @@ public:
     bool serves_inline() const noexcept { return sources_.states == States::none; }
     const char* name() const noexcept { return sources_.pool_name; }
     statistics::PoolTotals& totals() const noexcept { return sources_.totals; }
-    statistics::CounterSlots& slots() const noexcept { return slots_; }
+    statistics::PoolCounters& slots() const noexcept { return slots_; }
     std::size_t magazine_bytes() const noexcept { return magazines_.bytes_in_use(); }
     pages::PageHeap& heap() const noexcept { return sources_.heap; }
     pages::RecordArena& records() const noexcept { return sources_.records; }
@@ -102,7 +102,7 @@ private:
     std::atomic<BucketSet*> finest_ = this;
     BucketSet* coarser_ = nullptr;
     const bool may_cache_;
-    statistics::CounterSlots& slots_;
+    statistics::PoolCounters& slots_;
     pages::LargeBlocks& large_blocks_;
     MagazineStore magazines_;
     ParkingLimit parking_limit_{parked_per_processor, parked_per_thread};

@@ -27,7 +27,7 @@ inline void Bucket::begin_use(const void* block, std::size_t requested_bytes) no
 }
 
 inline bool Bucket::end_use(const void* p, pages::PageEntry entry,
-                            std::size_t most_requested) noexcept {
+                            std::size_t max_requested) noexcept {
     const std::atomic<pages::BlockStates*>& of_span = entry.span()->states;
     pages::BlockStates* const states = of_span.load(std::memory_order_acquire);
     if (states == nullptr) return false;
@@ -43,7 +43,7 @@ inline bool Bucket::end_use(const void* p, pages::PageEntry entry,
     } else {
         pages::BlockStates::WideState& state = states->wide_state(index);
         const std::uint16_t seen = state.load(std::memory_order_relaxed);
-        if (requested_bytes_of(seen) > most_requested) return false;
+        if (requested_bytes_of(seen) > max_requested) return false;
         if (state.exchange(0, std::memory_order_acq_rel) == 0) return false;
     }
     // A block in use keeps its span. Where it was none, span and states may have come to be

@@ -9,7 +9,7 @@
 namespace tensorpool::blocks {
 namespace {
 
-constexpr std::size_t most_parked_bytes = std::size_t{4} << 20;
+constexpr std::size_t max_parked_bytes = std::size_t{4} << 20;
 // Trips to depots and spans between two looks for idle buckets: often enough that a phase of other
 // sizes gives the last one's blocks back, rare enough to cost nothing.
 constexpr unsigned trips_per_look = 256;
@@ -22,7 +22,7 @@ void show(detail::LoadedMagazine& magazine, void** bottom, void** top, void** li
 
 }  // namespace
 
-void Cache::begin(BucketSet& set, statistics::CounterSlot& slot) noexcept {
+void Cache::begin(BucketSet& set, statistics::OwnedCounters& slot) noexcept {
     set_ = &set;
     slot_ = &slot;
     counters = slot.counters;
@@ -318,10 +318,10 @@ void Cache::park_no_more(unsigned bucket) noexcept {
 bool Cache::grow(unsigned bucket, pages::Changes& changes) noexcept {
     Side& side = sides_[bucket];
     if (!std::exchange(side.went_to_depot, true)) return false;
-    const unsigned most = (*set_)[bucket].layout().most_in_magazine;
+    const unsigned most = (*set_)[bucket].layout().max_in_magazine;
     const unsigned capacity = std::min(side.capacity * 2U, most);
     const std::size_t more = 2 * (capacity - side.capacity) * set_->block_bytes(bucket);
-    if (more == 0 || capacity_bytes_ + more > most_parked_bytes ||
+    if (more == 0 || capacity_bytes_ + more > max_parked_bytes ||
         !make_larger(bucket, capacity, std::max<unsigned>(capacity, side.largest), changes)) {
         return false;
     }
@@ -386,7 +386,7 @@ void Cache::forget_growth(unsigned bucket) noexcept {
 void Cache::charge(std::size_t bytes) noexcept {
     if (credit_bytes_ < bytes) {
         const std::uint64_t held = set_->totals().held_bytes.load(std::memory_order_relaxed);
-        const std::size_t ahead = std::min<std::uint64_t>(most_credit_bytes, held / 32);
+        const std::size_t ahead = std::min<std::uint64_t>(max_credit_bytes, held / 32);
         const std::size_t more = bytes - credit_bytes_ + ahead;
         set_->totals().hold(more);
         credit_bytes_ += more;
@@ -396,9 +396,9 @@ void Cache::charge(std::size_t bytes) noexcept {
 
 void Cache::refund(std::size_t bytes) noexcept {
     credit_bytes_ += bytes;
-    if (credit_bytes_ <= 2 * most_credit_bytes) return;
-    set_->totals().let_go(credit_bytes_ - most_credit_bytes);
-    credit_bytes_ = most_credit_bytes;
+    if (credit_bytes_ <= 2 * max_credit_bytes) return;
+    set_->totals().let_go(credit_bytes_ - max_credit_bytes);
+    credit_bytes_ = max_credit_bytes;
 }
 
 void Cache::count_taken(unsigned bucket, std::size_t blocks) noexcept {

@@ -9,7 +9,7 @@
 #include "blocks/biased_lock.hpp"
 #include "blocks/bucket.hpp"
 #include "blocks/large_magazine.hpp"
-#include "statistics/segment/counter_slots.hpp"
+#include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::blocks {
 
@@ -39,7 +39,7 @@ class Cache : public detail::ThreadCache,
                   boost::intrusive::link_mode<boost::intrusive::normal_link>> {
 public:
     /// Makes it a cache of this set, counting in `slot`. It parks nothing yet.
-    void begin(BucketSet& set, statistics::CounterSlot& slot) noexcept;
+    void begin(BucketSet& set, statistics::OwnedCounters& slot) noexcept;
 
     /// A block when `pop` found none: from the spare, the depot or spans. nullptr when refused.
     void* pop_slow(unsigned bucket, std::size_t requested_bytes, pages::SlowPath& path) noexcept;
@@ -80,7 +80,7 @@ public:
     void charge(std::size_t bytes) noexcept;
     void refund(std::size_t bytes) noexcept;
     /// Taken ahead at most; above twice as much, what is more goes back.
-    static constexpr std::size_t most_credit_bytes = std::size_t{512} << 10;
+    static constexpr std::size_t max_credit_bytes = std::size_t{512} << 10;
 
     // What lies here taken back by another thread, which holds the registry's lock. In this order,
     // with a fence of all threads before the second and the third.
@@ -105,7 +105,7 @@ public:
     /// Now and then, by trips to depots: whoever looks at the clock shall do so then.
     bool is_time_to_look() const noexcept { return trips_ % 16 == 0; }
     BucketSet& set() const noexcept { return *set_; }
-    statistics::CounterSlot& slot() const noexcept { return *slot_; }
+    statistics::OwnedCounters& slot() const noexcept { return *slot_; }
 
 private:
     struct Side {
@@ -167,7 +167,7 @@ private:
 
     Side sides_[detail::bucket_count];
     BucketSet* set_ = nullptr;
-    statistics::CounterSlot* slot_ = nullptr;
+    statistics::OwnedCounters* slot_ = nullptr;
     unsigned trips_ = 0;
     std::size_t capacity_bytes_ = 0;  // of both magazines of all buckets, whether they park or not
     BiasedLock lock_;                 // of all but the fast path's part and `credit_bytes_`

@@ -30,7 +30,7 @@ bool Cache::keep_large(pages::Span& span, pages::LargeBlocks& large) noexcept {
 // Room that a thread had once stays its own until what it keeps is taken back, so that blocks that
 // come and go cost no word that threads share.
 bool Cache::make_large_room(const pages::Span& span) noexcept {
-    if (large_.is_full() || span.bytes() > LargeMagazine::most_bytes) return false;
+    if (large_.is_full() || span.bytes() > LargeMagazine::max_bytes) return false;
     const std::size_t needed = large_.bytes() + span.bytes();
     if (needed <= large_.room) [[likely]]
         return true;

@@ -14,8 +14,8 @@ namespace tensorpool::blocks {
 /// Cache's lock guards it.
 class LargeMagazine {
 public:
-    static constexpr unsigned most_blocks = 24;
-    static constexpr std::size_t most_bytes = std::size_t{8} << 20;  // of one block
+    static constexpr unsigned max_blocks = 24;
+    static constexpr std::size_t max_bytes = std::size_t{8} << 20;  // of one block
     static constexpr std::size_t bytes_per_processor = std::size_t{32} << 20;
 
     /// Of those with the pages that a request for this many gets, the one that was put in last;
@@ -42,7 +42,7 @@ public:
         return spans_[last];
     }
 
-    bool is_full() const noexcept { return count_ == most_blocks; }
+    bool is_full() const noexcept { return count_ == max_blocks; }
     bool empty() const noexcept { return count_ == 0; }
     /// REQUIRES: it is not full and has room for the span's bytes, whose pages are a rounded size.
     void put(pages::Span& span) noexcept {
@@ -56,7 +56,7 @@ public:
         if (is_full() || bytes_ + bytes_of(pages) > room) return false;
         // Mostly the last block that lay in this place had as many, and then that is known.
         if (pages_[count_] != pages) [[unlikely]] {
-            if (!pages::is_rounded_large(pages) || bytes_of(pages) > most_bytes) return false;
+            if (!pages::is_rounded_large(pages) || bytes_of(pages) > max_bytes) return false;
             pages_[count_] = pages;
             steps_[count_] = pages::large_step(pages);
         }
@@ -101,9 +101,9 @@ private:
     }
 
     // Beyond `count_` of the block that lay there last; 0 where there was none.
-    std::array<pages::PageCount, most_blocks> pages_ = {};
-    std::array<pages::PageCount, most_blocks> steps_ = {};  // to the next smaller size
-    std::array<pages::Span*, most_blocks> spans_ = {};
+    std::array<pages::PageCount, max_blocks> pages_ = {};
+    std::array<pages::PageCount, max_blocks> steps_ = {};  // to the next smaller size
+    std::array<pages::Span*, max_blocks> spans_ = {};
     unsigned count_ = 0;
     std::size_t bytes_ = 0;
 };

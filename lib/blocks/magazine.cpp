@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t head_bytes = cache_line_bytes;
 // A chunk of 15 magazines with its head fills four pages of 4 KiB; growing chunks stop at 64 KiB.
 constexpr std::size_t first_chunk_magazines = 15;
-constexpr std::size_t most_chunk_magazines = 62;
+constexpr std::size_t max_chunk_magazines = 62;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void SystemChunks::free(char* chunk) noexcept {
 }
 
 MagazineStore::MagazineStore() noexcept
-    : pool_(sizeof(Magazine), first_chunk_magazines, most_chunk_magazines) {}
+    : pool_(sizeof(Magazine), first_chunk_magazines, max_chunk_magazines) {}
 
 Magazine* MagazineStore::make() noexcept {
     const std::lock_guard guard(mutex_);

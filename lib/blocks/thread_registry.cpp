@@ -56,7 +56,7 @@ namespace {
 
 unsigned ThreadRegistry::take_number() noexcept {
     const std::lock_guard guard(mutex_);
-    for (unsigned number = lowest_free_; number < most_pools; ++number) {
+    for (unsigned number = lowest_free_; number < max_pools; ++number) {
         std::uint64_t& word = numbers_[number / 64];
         const std::uint64_t bit = std::uint64_t{1} << number % 64;
         if ((word & bit) != 0) continue;
@@ -191,7 +191,7 @@ Cache* ThreadRegistry::make_cache(BucketSet& set) noexcept {
         if (memory == nullptr) return nullptr;
         set.free_caches.push_front(*new (memory) Cache());
     }
-    statistics::CounterSlot* const slot = set.slots().take(set.series());
+    statistics::OwnedCounters* const slot = set.slots().take(set.series());
     if (slot == nullptr) return nullptr;
     Cache& cache = set.free_caches.front();
     set.free_caches.pop_front();

@@ -28,7 +28,7 @@ public:
     static constexpr unsigned first_number = global_number + base::series_count;
     /// Pool numbers are smaller: the page map and the address space have 16 bits for them, of which
     /// the latter takes three values for other things.
-    static constexpr unsigned most_pools = pages::AddressSpace::most_pools;
+    static constexpr unsigned max_pools = pages::AddressSpace::max_pools;
 
     /// Lets threads attach. From now on a fork takes the pool's locks.
     void enter(BucketSet& set) noexcept;
@@ -114,7 +114,7 @@ private:
     std::atomic<Fences> fences_ = Fences::unknown;
     // Read without the mutex too: who sees an old value finds it out under the mutex.
     std::atomic<bool> hidden_ = false;
-    std::array<std::uint64_t, most_pools / 64 + 1> numbers_ = {};
+    std::array<std::uint64_t, max_pools / 64 + 1> numbers_ = {};
     unsigned lowest_free_ = first_number;
 };
 

@@ -25,11 +25,11 @@ void ByteReader::fail_short(Field field, std::uint64_t bytes) const {
 }
 
 void ByteReader::fail_count(Field field, std::uint64_t offset, std::uint64_t count,
-                            std::uint64_t least_bytes) const {
+                            std::uint64_t min_bytes) const {
     fail(field, offset,
          "found " + std::to_string(count) + ", expected at most " +
-             std::to_string(left() / least_bytes) + ": each takes at least " +
-             std::to_string(least_bytes) + " B, and " + std::to_string(left()) + " B are left");
+             std::to_string(left() / min_bytes) + ": each takes at least " +
+             std::to_string(min_bytes) + " B, and " + std::to_string(left()) + " B are left");
 }
 
 }  // namespace tensorpool::files

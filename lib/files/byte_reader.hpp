@@ -80,9 +80,9 @@ public:
     }
     /// Refuses a count, which has just been read, of things that cannot all be in what is left.
     template <class Number>
-    void check_count(Number count, std::uint64_t least_bytes, Field field) const {
-        if (count > left() / least_bytes) {
-            fail_count(field, position_ - sizeof(Number), count, least_bytes);
+    void check_count(Number count, std::uint64_t min_bytes, Field field) const {
+        if (count > left() / min_bytes) {
+            fail_count(field, position_ - sizeof(Number), count, min_bytes);
         }
     }
 
@@ -98,7 +98,7 @@ public:
 private:
     [[noreturn]] void fail_short(Field field, std::uint64_t bytes) const;
     [[noreturn]] void fail_count(Field field, std::uint64_t offset, std::uint64_t count,
-                                 std::uint64_t least_bytes) const;
+                                 std::uint64_t min_bytes) const;
 
     // position_ <= end_ <= file_.size().
     std::span<const std::byte> file_;

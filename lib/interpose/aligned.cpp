@@ -21,14 +21,14 @@ int allocate_aligned(void** to, std::size_t alignment, std::size_t bytes) noexce
 
 namespace {
 
-constexpr std::size_t most_alignment = SIZE_MAX / 2 + 1;
+constexpr std::size_t max_alignment = SIZE_MAX / 2 + 1;
 // What every block has: two pointers.
-constexpr std::size_t least_alignment = 2 * sizeof(void*);
+constexpr std::size_t min_alignment = 2 * sizeof(void*);
 
 /// As the C library's: an alignment that is no power of two counts as the next one.
 void* aligned_or_null(std::size_t alignment, std::size_t bytes) noexcept {
-    if (alignment <= least_alignment) return allocate(bytes);
-    if (alignment > most_alignment) {
+    if (alignment <= min_alignment) return allocate(bytes);
+    if (alignment > max_alignment) {
         errno = EINVAL;
         return nullptr;
     }

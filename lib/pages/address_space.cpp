@@ -122,7 +122,7 @@ PageCount AddressSpace::usual_loan(std::size_t lent_bytes) const noexcept {
     return std::max(static_cast<PageCount>(bytes / granule_bytes), 1U) * granule_pages;
 }
 
-PageCount AddressSpace::most_alignment() noexcept {
+PageCount AddressSpace::max_alignment() noexcept {
     const std::lock_guard guard(mutex_);
     if (granules_ == 0 && !set_up()) return granule_pages;
     return alignment_;

@@ -37,9 +37,9 @@ public:
     PageCount usual_loan(std::size_t lent_bytes) const noexcept;
 
     /// Up to here, pages whose numbers are multiples of an alignment have addresses that are.
-    PageCount most_alignment() noexcept;
+    PageCount max_alignment() noexcept;
     /// Pages that can be lent at all.
-    PageCount most_pages() noexcept {
+    PageCount max_pages() noexcept {
         const std::lock_guard guard(mutex_);
         return granules_ * granule_pages;
     }
@@ -75,7 +75,7 @@ private:
 
 public:
     /// Numbers of pools are less.
-    static constexpr unsigned most_pools = foreign - 1;
+    static constexpr unsigned max_pools = foreign - 1;
 
 private:
     // A run of granules by number.

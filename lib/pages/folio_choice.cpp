@@ -21,7 +21,7 @@ Folio FolioChoice::for_granule(Wish wish) noexcept {
     paused_.store(left - 1, std::memory_order_relaxed);
     if (!has(has_medium)) return Folio::small;
     if (wish == Wish::passes) return Folio::medium;
-    if (split_.load(std::memory_order_relaxed) >= most_split) return Folio::small;
+    if (split_.load(std::memory_order_relaxed) >= max_split) return Folio::small;
     split_.fetch_add(1, std::memory_order_relaxed);
     return Folio::medium;
 }

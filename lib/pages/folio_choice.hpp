@@ -31,7 +31,7 @@ public:
     // Where huge pages are on, each granule of medium pages is a mapping of its own and so is the
     // page before it, until the pool ends or gives up the wish: at most 1,000 mappings of the
     // 65,530 that Linux allows.
-    static constexpr std::uint32_t most_split = 500;
+    static constexpr std::uint32_t max_split = 500;
     // What a granule of small pages is taken to cost until one was measured: 2 µs a page.
     static constexpr std::uint64_t usual_ns = 1'000'000;
 

@@ -8,7 +8,7 @@ namespace tensorpool::pages {
 namespace {
 
 // A smaller block is copied sooner than the system moves its pages.
-constexpr std::size_t least_moved_bytes = std::size_t{1} << 20;
+constexpr std::size_t min_moved_bytes = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -54,13 +54,13 @@ void LargeBlocks::free_waiting(Span& span, Changes& changes) noexcept {
     heap_.free(span, changes);
 }
 
-bool LargeBlocks::end_use(const void* p, PageEntry entry, std::size_t least_bytes,
-                          std::size_t most_requested) noexcept {
+bool LargeBlocks::end_use(const void* p, PageEntry entry, std::size_t min_bytes,
+                          std::size_t max_requested) noexcept {
     Span& span = *entry.span();
     const auto is_right = [&] {
-        return heap_.space().address_of(span.first_page) == p && least_bytes <= span.bytes();
+        return heap_.space().address_of(span.first_page) == p && min_bytes <= span.bytes();
     };
-    if (!is_right() || span.requested_bytes.load(std::memory_order_relaxed) > most_requested) {
+    if (!is_right() || span.requested_bytes.load(std::memory_order_relaxed) > max_requested) {
         return false;
     }
     // Of threads that free one block at once only one finds it in use.
@@ -83,7 +83,7 @@ bool LargeBlocks::waits_behind(const Span& span) const noexcept {
 }
 
 Span* LargeBlocks::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
-    if (span.bytes() < least_moved_bytes) return nullptr;
+    if (span.bytes() < min_moved_bytes) return nullptr;
     return heap_.move(span, pages_of(bytes), path);
 }
 

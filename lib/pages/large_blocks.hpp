@@ -50,9 +50,9 @@ public:
     void* address_of(const Span& span) const noexcept { return map_.address_of(span.first_page); }
     /// With checks: true once for each use, which has ended then. False, where nothing but a stop
     /// is left, when `p`, with this entry in the page map, does not begin a block in use of
-    /// `least_bytes`, or more than `most_requested` was asked for.
-    bool end_use(const void* p, PageEntry entry, std::size_t least_bytes,
-                 std::size_t most_requested) noexcept;
+    /// `min_bytes`, or more than `max_requested` was asked for.
+    bool end_use(const void* p, PageEntry entry, std::size_t min_bytes,
+                 std::size_t max_requested) noexcept;
 
     /// Makes a block long enough for `bytes`, which it is not yet, where it is. False, and it is as
     /// it was, where what lies behind it is in use or cannot be had.

@@ -49,9 +49,9 @@ constexpr PageCount pages_of_large_class(unsigned large_class) noexcept {
     return (above % 32 + 33) << (above / 32 + 3);
 }
 
-inline constexpr PageCount most_large_pages = PageCount{1} << 28;
-inline constexpr std::size_t most_large_bytes = most_large_pages * page_bytes;
-inline constexpr unsigned large_class_count = large_class_of(most_large_pages) + 1;
+inline constexpr PageCount max_large_pages = PageCount{1} << 28;
+inline constexpr std::size_t max_large_bytes = max_large_pages * page_bytes;
+inline constexpr unsigned large_class_count = large_class_of(max_large_pages) + 1;
 
 namespace laws {
 consteval bool rounding_wastes_at_most_an_eighth_and_classes_have_no_gaps() {
@@ -69,7 +69,7 @@ consteval bool rounding_wastes_at_most_an_eighth_and_classes_have_no_gaps() {
         if (pages_of_large_class(large_class) != rounded) return false;
         last = large_class;
     }
-    return pages_of_large_class(large_class_count - 1) == most_large_pages;
+    return pages_of_large_class(large_class_count - 1) == max_large_pages;
 }
 static_assert(rounding_wastes_at_most_an_eighth_and_classes_have_no_gaps());
 }  // namespace laws

@@ -30,8 +30,8 @@ PageHeap::~PageHeap() {
 }
 
 Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
-    if (request.alignment > granule_pages && request.alignment > space_.most_alignment()) {
-        path.refusal = {"the largest alignment", space_.most_alignment() * page_bytes};
+    if (request.alignment > granule_pages && request.alignment > space_.max_alignment()) {
+        path.refusal = {"the largest alignment", space_.max_alignment() * page_bytes};
         path.refusal.advice = "it would fit with an alignment of at most that";
         return nullptr;
     }

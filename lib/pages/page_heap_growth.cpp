@@ -37,8 +37,8 @@ bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
     if (bytes <= limit) bytes = std::min(bytes, base::align_down(limit, page_bytes));
     if (capacity() < bytes) {
         const std::size_t missing = bytes - capacity();
-        if (missing > most_large_bytes) {
-            path.refusal = {"address space", most_large_bytes};
+        if (missing > max_large_bytes) {
+            path.refusal = {"address space", max_large_bytes};
             path.refusal.advice = "no pool reserves more than that at once";
             return false;
         }
@@ -99,7 +99,7 @@ bool PageHeap::grow(const PageRequest& request, SlowPath& path) noexcept {
 // The place where the fewest pages have to be committed, of the cold extent that fits best and of
 // those beside the largest hot ones: what is hot on either side counts.
 PageHeap::Place PageHeap::cheapest_place(const PageRequest& request) noexcept {
-    constexpr unsigned most_looks = 16;
+    constexpr unsigned max_looks = 16;
     Place best;
     const auto consider = [&](Span* cold) {
         if (cold == nullptr) return;
@@ -108,7 +108,7 @@ PageHeap::Place PageHeap::cheapest_place(const PageRequest& request) noexcept {
         if (best.cold == nullptr || place.pages < best.pages) best = place;
     };
     consider(cold_.find(request.pages, request.alignment));
-    hot_.for_the_largest(most_looks, [&](Span& hot) {
+    hot_.for_the_largest(max_looks, [&](Span& hot) {
         consider(neighbour(hot.first_page - 1, PageKind::extent_cold));
         consider(neighbour(hot.end_page(), PageKind::extent_cold));
     });

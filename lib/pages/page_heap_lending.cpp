@@ -26,7 +26,7 @@ bool PageHeap::borrow(PageCount pages, PageCount alignment, Refusal& refusal) no
     }
     if (run.count == 0) {
         spans_.destroy(cold);
-        refusal = {"address space", space_.most_pages() * page_bytes};
+        refusal = {"address space", space_.max_pages() * page_bytes};
         refusal.advice =
             "no run of addresses is long enough: fewer pools or larger blocks would "
             "help, or a higher `ulimit -v`";

@@ -38,8 +38,8 @@ struct alignas(64) Span
     std::uint8_t fullness = 0;  // of a listed one: which list of its bucket
     /// With checks. Read without the lock too: null while the span is no bucket's.
     std::atomic<BlockStates*> states = nullptr;
-    static constexpr unsigned most_blocks = 1024;
-    std::uint64_t home_bits[most_blocks / 64] = {};
+    static constexpr unsigned max_blocks = 1024;
+    std::uint64_t home_bits[max_blocks / 64] = {};
 
     PageNumber end_page() const noexcept { return first_page + pages; }
     std::size_t bytes() const noexcept { return std::size_t{pages} << page_shift; }

@@ -25,13 +25,13 @@ public:
     /// The plan was given up: one that comes may be worth as little.
     void note_end() noexcept {
         in_a_row_ = 0;
-        doublings_ = std::min(doublings_ + 1, most_doublings);
+        doublings_ = std::min(doublings_ + 1, max_doublings);
     }
     /// Begins anew.
     void forget() noexcept { in_a_row_ = doublings_ = 0; }
 
 private:
-    static constexpr unsigned most_doublings = 6;
+    static constexpr unsigned max_doublings = 6;
     double tolerated_;
     unsigned iterations_;
     unsigned in_a_row_ = 0;

@@ -5,11 +5,11 @@
 namespace tensorpool::planned {
 namespace {
 
-bool fits(const PlannedSlot& slot, std::size_t bytes, std::size_t alignment) noexcept {
-    return bytes <= slot.bytes && alignment <= slot.most_alignment;
+bool fits(const PlannedBuffer& slot, std::size_t bytes, std::size_t alignment) noexcept {
+    return bytes <= slot.bytes && alignment <= slot.max_alignment;
 }
 
-bool share_bytes(const PlannedSlot& one, const PlannedSlot& other) noexcept {
+bool share_bytes(const PlannedBuffer& one, const PlannedBuffer& other) noexcept {
     return one.address < other.address + other.bytes && other.address < one.address + one.bytes;
 }
 
@@ -23,14 +23,14 @@ Follower::Follower(PlanTables& tables) : tables_(tables), seen_(tables.count) {
 bool Follower::asks_for(std::uint32_t number, std::size_t bytes,
                         std::size_t alignment) const noexcept {
     if (number >= tables_.count) return false;
-    const PlannedSlot& slot = tables_.slots[number];
+    const PlannedBuffer& slot = tables_.slots[number];
     const bool is_alike = slot.bytes - bytes < detail::plan_granule_bytes;
-    return is_alike && (slot.address == nullptr || alignment <= slot.most_alignment);
+    return is_alike && (slot.address == nullptr || alignment <= slot.max_alignment);
 }
 
 // A request that is not met in its turn came in addition, changed its size, or stands behind others
 // that were left out. Which of them, one request does not tell; those that follow do.
-Follower::Turn Follower::find(const PlannedSlot& next, std::size_t bytes,
+Follower::Turn Follower::find(const PlannedBuffer& next, std::size_t bytes,
                               std::size_t alignment) noexcept {
     const std::uint32_t present = number_of(next);
     if (asks_for(present, bytes, alignment)) return take(present);
@@ -52,7 +52,7 @@ std::uint32_t Follower::find_jump(std::uint32_t present, std::size_t bytes,
     if (is_suspected && asks_for(suspected_, bytes, alignment)) return suspected_;
     const std::uint32_t near = step_over_pools(missed_ == present ? present + 1 : present);
     if (asks_for(near, bytes, alignment)) return near;
-    for (std::uint32_t slot = present + 1; slot <= present + most_ahead; ++slot) {
+    for (std::uint32_t slot = present + 1; slot <= present + max_ahead; ++slot) {
         if (!asks_for(slot, bytes, alignment)) continue;
         suspected_at_ = present;
         suspected_ = slot + 1;
@@ -69,10 +69,10 @@ std::uint32_t Follower::step_over_pools(std::uint32_t slot) const noexcept {
 // Its turn went by without it, or another request got its slot.
 bool Follower::is_late(std::uint32_t present, std::size_t bytes,
                        std::size_t alignment) const noexcept {
-    const std::uint32_t first = present - std::min(present, most_ahead);
+    const std::uint32_t first = present - std::min(present, max_ahead);
     for (std::uint32_t slot = first; slot < present; ++slot) {
-        const SlotState state = tables_.states[slot].load(std::memory_order_relaxed);
-        if (state != SlotState::passed && slot != lent_) continue;
+        const BufferState state = tables_.states[slot].load(std::memory_order_relaxed);
+        if (state != BufferState::passed && slot != lent_) continue;
         if (asks_for(slot, bytes, alignment)) return true;
     }
     return false;
@@ -88,7 +88,7 @@ Follower::Turn Follower::make_do(std::uint32_t present, std::size_t bytes,
                                  std::size_t alignment) noexcept {
     const std::uint32_t turn = step_over_pools(missed_ == present ? present + 1 : present);
     pass(present, turn);
-    const PlannedSlot& slot = tables_.slots[turn];
+    const PlannedBuffer& slot = tables_.slots[turn];
     if (turn == tables_.count) return {Answer::unknown, nullptr, &slot};
     if (!fits(slot, bytes, alignment)) {
         missed_ = turn;
@@ -100,7 +100,7 @@ Follower::Turn Follower::make_do(std::uint32_t present, std::size_t bytes,
 
 // Its turn is over, whatever becomes of it.
 Follower::Turn Follower::take(std::uint32_t number) noexcept {
-    const PlannedSlot& slot = tables_.slots[number];
+    const PlannedBuffer& slot = tables_.slots[number];
     if (slot.address == nullptr) return {Answer::left_to_pool, nullptr, &slot + 1};
     if (is_clear(slot)) return {Answer::served, &slot, &slot + 1};
     pass(number, number + 1);
@@ -111,21 +111,21 @@ Follower::Turn Follower::take(std::uint32_t number) noexcept {
 // what will be.
 void Follower::pass(std::uint32_t from, std::uint32_t to) noexcept {
     for (std::uint32_t slot = from; slot < to; ++slot) {
-        std::atomic<SlotState>& state = tables_.states[slot];
-        if (state.load(std::memory_order_acquire) == SlotState::held) continue;
-        state.store(SlotState::passed, std::memory_order_relaxed);
+        std::atomic<BufferState>& state = tables_.states[slot];
+        if (state.load(std::memory_order_acquire) == BufferState::held) continue;
+        state.store(BufferState::passed, std::memory_order_relaxed);
     }
 }
 
 // Rule 2 of PlanTables, through slots that were passed: for each byte of the slot, back to the last
 // one that was not.
-bool Follower::is_clear(const PlannedSlot& slot) noexcept {
+bool Follower::is_clear(const PlannedBuffer& slot) noexcept {
     if (++search_ == 0) {
         std::ranges::fill(seen_, 0);
         search_ = 1;
     }
     stack_.clear();
-    push_befores(slot);
+    push_predecessors(slot);
     while (!stack_.empty()) {
         const std::uint32_t before = stack_.back();
         stack_.pop_back();
@@ -135,16 +135,16 @@ bool Follower::is_clear(const PlannedSlot& slot) noexcept {
 }
 
 // False when it is held, and has bytes of the slot.
-bool Follower::look_at(std::uint32_t before, const PlannedSlot& wanted) noexcept {
-    const PlannedSlot& slot = tables_.slots[before];
+bool Follower::look_at(std::uint32_t before, const PlannedBuffer& wanted) noexcept {
+    const PlannedBuffer& slot = tables_.slots[before];
     if (!share_bytes(slot, wanted)) return true;
-    const SlotState state = tables_.states[before].load(std::memory_order_acquire);
-    if (state == SlotState::passed) push_befores(slot);
-    return state != SlotState::held;
+    const BufferState state = tables_.states[before].load(std::memory_order_acquire);
+    if (state == BufferState::passed) push_predecessors(slot);
+    return state != BufferState::held;
 }
 
-void Follower::push_befores(const PlannedSlot& slot) noexcept {
-    const std::uint32_t* const first = tables_.befores + slot.first_before;
+void Follower::push_predecessors(const PlannedBuffer& slot) noexcept {
+    const std::uint32_t* const first = tables_.predecessors + slot.first_before;
     for (std::uint32_t i = 0; i < slot.before_count; ++i) {
         if (seen_[first[i]] == search_) continue;
         seen_[first[i]] = search_;

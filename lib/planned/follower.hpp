@@ -8,9 +8,9 @@
 
 namespace tensorpool::planned {
 
-using detail::PlannedSlot;
+using detail::PlannedBuffer;
 using detail::PlanTables;
-using detail::SlotState;
+using detail::BufferState;
 
 /// Finds out where in a plan's sequence an iteration is, when a request is not the one whose turn
 /// it is. The owner's.
@@ -26,8 +26,8 @@ public:
     };
     struct Turn {
         Answer answer;
-        const PlannedSlot* slot;  ///< served: the slot that may be handed out now
-        const PlannedSlot* next;  ///< whose turn it is after that
+        const PlannedBuffer* slot;  ///< served: the slot that may be handed out now
+        const PlannedBuffer* next;  ///< whose turn it is after that
     };
 
     /// The tables must stay as long as it is used. Throws std::bad_alloc.
@@ -35,19 +35,19 @@ public:
 
     /// The turn of a request that comes where `next` was expected. `bytes` is above 0, `alignment`
     /// a power of two.
-    Turn find(const PlannedSlot& next, std::size_t bytes, std::size_t alignment) noexcept;
+    Turn find(const PlannedBuffer& next, std::size_t bytes, std::size_t alignment) noexcept;
     /// The iteration ends where `next` was expected: passes the turns that are left.
-    void end_iteration(const PlannedSlot& next) noexcept {
+    void end_iteration(const PlannedBuffer& next) noexcept {
         pass(number_of(next), tables_.count);
         missed_ = lent_ = suspected_at_ = nowhere;
     }
 
 private:
     // How far ahead the turn of a request is looked for.
-    static constexpr std::uint32_t most_ahead = 32;
-    static constexpr std::uint32_t nowhere = PlanTables::no_slot;
+    static constexpr std::uint32_t max_ahead = 32;
+    static constexpr std::uint32_t nowhere = PlanTables::no_buffer;
 
-    std::uint32_t number_of(const PlannedSlot& slot) const noexcept {
+    std::uint32_t number_of(const PlannedBuffer& slot) const noexcept {
         return tables_.number_of(slot);
     }
     bool asks_for(std::uint32_t slot, std::size_t bytes, std::size_t alignment) const noexcept;
@@ -59,9 +59,9 @@ private:
     std::uint32_t step_over_pools(std::uint32_t slot) const noexcept;
     Turn take(std::uint32_t slot) noexcept;
     void pass(std::uint32_t from, std::uint32_t to) noexcept;
-    bool is_clear(const PlannedSlot& slot) noexcept;
-    bool look_at(std::uint32_t before, const PlannedSlot& wanted) noexcept;
-    void push_befores(const PlannedSlot& slot) noexcept;
+    bool is_clear(const PlannedBuffer& slot) noexcept;
+    bool look_at(std::uint32_t before, const PlannedBuffer& wanted) noexcept;
+    void push_predecessors(const PlannedBuffer& slot) noexcept;
 
     PlanTables& tables_;
     // The slot whose request may have come already, grown.

@@ -9,11 +9,11 @@ namespace tensorpool::planned {
 namespace {
 
 Request request_of(std::size_t bytes, std::size_t alignment, std::size_t pool_bytes) noexcept {
-    const std::uint64_t most = std::min<std::uint64_t>(bytes, most_request_bytes);
+    const std::uint64_t most = std::min<std::uint64_t>(bytes, max_request_bytes);
     return {.bytes = base::align_up(most, plan_granule_bytes),
             .pool_bytes = pool_bytes,
             .alignment = static_cast<std::uint32_t>(
-                std::clamp<std::uint64_t>(alignment, plan_granule_bytes, most_request_alignment)),
+                std::clamp<std::uint64_t>(alignment, plan_granule_bytes, max_request_alignment)),
             .end = Request::outlives};
 }
 
@@ -29,7 +29,7 @@ void Learner::begin_iteration() noexcept {
 Learner::Ticket Learner::note(std::size_t bytes, std::size_t alignment, std::size_t pool_bytes) {
     if (noted_.size() > most_) return {};
     noted_.push_back(request_of(bytes, alignment, pool_bytes));
-    if (bytes > most_request_bytes || alignment > most_request_alignment) return {};
+    if (bytes > max_request_bytes || alignment > max_request_alignment) return {};
     return {iteration_, static_cast<std::uint32_t>(noted_.size() - 1)};
 }
 

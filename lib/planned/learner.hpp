@@ -19,7 +19,7 @@ public:
     };
 
     /// `iterations`, 1 at least, must be alike, and of `most` requests at most.
-    explicit Learner(unsigned iterations, std::size_t most = most_requests) noexcept
+    explicit Learner(unsigned iterations, std::size_t most = max_requests) noexcept
         : wanted_(iterations), most_(most) {}
 
     void begin_iteration() noexcept;

@@ -33,7 +33,7 @@ void* PlannedState::try_allocate(std::size_t bytes, std::size_t alignment) noexc
 template <class Get>
 void* PlannedState::serve_or(std::size_t bytes, std::size_t alignment, Get get) {
     check_thread();
-    const PlannedSlot* const before = arena_.next_;
+    const PlannedBuffer* const before = arena_.next_;
     const Turn turn = find_turn(bytes, alignment);
     if (turn.slot != nullptr) return serve(*turn.slot);
     void* block = nullptr;
@@ -56,7 +56,7 @@ PlannedState::Turn PlannedState::find_turn(std::size_t bytes, std::size_t alignm
     return turn;
 }
 
-void* PlannedState::serve(const PlannedSlot& slot) noexcept {
+void* PlannedState::serve(const PlannedBuffer& slot) noexcept {
     plan_->tables().hand_out(slot);
     add(totals_.served, 1);
     add(totals_.served_bytes, slot.bytes);
@@ -126,7 +126,7 @@ bool PlannedState::free_of_retired(void* p) noexcept {
         if (!old->range().holds(p)) continue;
         PlanTables& tables = old->tables();
         const std::uint32_t slot = tables.held_at(p);
-        if (slot == PlanTables::no_slot) return false;
+        if (slot == PlanTables::no_buffer) return false;
         count_freed(tables.slots[slot].bytes);
         tables.take_back(slot);
         return true;

@@ -23,10 +23,10 @@ using State = PlannedArenaStatistics::State;
 namespace {
 
 // Whose turn it is where no plan serves.
-constexpr PlannedSlot no_turn;
+constexpr PlannedBuffer no_turn;
 
 // Without memory for a plan it is tried again after 1, 3, 7 … iterations, 1023 at most.
-constexpr unsigned most_failures = 10;
+constexpr unsigned max_failures = 10;
 
 PlannedArenaOptions validated(PlannedArenaOptions options) {
     planned::validate(options);
@@ -189,7 +189,7 @@ void PlannedState::adopt(std::unique_ptr<ServedPlan> plan,
 void PlannedState::note_failure() noexcept {
     job_ = nullptr;
     idle_iterations_ = (1u << failures_) - 1;
-    failures_ = std::min(failures_ + 1, most_failures);
+    failures_ = std::min(failures_ + 1, max_failures);
     const std::lock_guard guard(mutex_);
     learner_.forget();
     show_state();

@@ -15,7 +15,7 @@
 #include "planned/planning_job.hpp"
 #include "planned/pool_blocks.hpp"
 #include "planned/served_plan.hpp"
-#include "statistics/segment/planned_place.hpp"
+#include "statistics/segment/owned_planned_record.hpp"
 
 namespace tensorpool::detail {
 
@@ -61,7 +61,7 @@ private:
     // planned_requests.cpp
     void check_thread() const noexcept;
     Turn find_turn(std::size_t bytes, std::size_t alignment) noexcept;
-    void* serve(const PlannedSlot& slot) noexcept;
+    void* serve(const PlannedBuffer& slot) noexcept;
     template <class Get>
     void* serve_or(std::size_t bytes, std::size_t alignment, Get get);
     void* hand_on(void* block, std::size_t bytes, std::size_t alignment, Answer answer);
@@ -92,7 +92,7 @@ private:
     PlannedArena& arena_;
     PlannedArenaOptions options_;
     MemoryPool& pool_;
-    statistics::PlannedPlace place_;
+    statistics::OwnedPlannedRecord place_;
     statistics::PlannedTotals& totals_ = place_.totals();
 
     // The owner's.

@@ -74,10 +74,10 @@ Header read_header(Reader& reader) {
     expect("bytes of a record", plan_file_record_bytes);
     Header header{};
     header.requests = reader.number("requests");
-    reader.require(header.requests - 1 < most_requests, "1 to " + std::to_string(most_requests));
+    reader.require(header.requests - 1 < max_requests, "1 to " + std::to_string(max_requests));
     header.peak_bytes = reader.number("bytes of the plan");
-    reader.require(header.peak_bytes <= most_request_bytes,
-                   std::to_string(most_request_bytes) + " at most");
+    reader.require(header.peak_bytes <= max_request_bytes,
+                   std::to_string(max_request_bytes) + " at most");
     header.lower_bound_bytes = reader.number("lower bound");
     reader.require(header.lower_bound_bytes <= header.peak_bytes,
                    std::to_string(header.peak_bytes) + " at most, the bytes of the plan");
@@ -92,9 +92,9 @@ void read_request(Reader& reader, const Header& header, LearnedPlan& plan) {
     const std::string name = "request " + std::to_string(number) + ": ";
     Request request;
     request.bytes = reader.number(name + "bytes");
-    reader.require(request.bytes - 1 < most_request_bytes &&
+    reader.require(request.bytes - 1 < max_request_bytes &&
                        base::is_aligned(request.bytes, plan_granule_bytes),
-                   "a multiple of 64 from 64 to " + std::to_string(most_request_bytes));
+                   "a multiple of 64 from 64 to " + std::to_string(max_request_bytes));
     const std::uint64_t offset = reader.number(name + "offset");
     const bool is_planned = offset != LearnedPlan::no_offset;
     reader.require(!is_planned || (request.bytes <= header.peak_bytes &&
@@ -102,8 +102,8 @@ void read_request(Reader& reader, const Header& header, LearnedPlan& plan) {
                    "less, so that its " + std::to_string(request.bytes) + " B lie within the " +
                        std::to_string(header.peak_bytes) + " B of the plan");
     request.pool_bytes = reader.number(name + "bytes of the pool's block");
-    reader.require(request.pool_bytes <= 2 * most_request_bytes,
-                   std::to_string(2 * most_request_bytes) + " at most");
+    reader.require(request.pool_bytes <= 2 * max_request_bytes,
+                   std::to_string(2 * max_request_bytes) + " at most");
     request.end = static_cast<std::uint32_t>(reader.number(name + "end", 4));
     reader.require(is_planned ? request.end > number && request.end <= header.requests
                               : request.end == Request::outlives,
@@ -112,8 +112,8 @@ void read_request(Reader& reader, const Header& header, LearnedPlan& plan) {
     request.alignment = static_cast<std::uint32_t>(reader.number(name + "alignment", 4));
     reader.require(std::has_single_bit(request.alignment) &&
                        request.alignment >= plan_granule_bytes &&
-                       request.alignment <= most_request_alignment,
-                   "a power of two from 64 to " + std::to_string(most_request_alignment));
+                       request.alignment <= max_request_alignment,
+                   "a power of two from 64 to " + std::to_string(max_request_alignment));
     plan.requests.push_back(request);
     plan.offsets.push_back(offset);
 }

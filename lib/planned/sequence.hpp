@@ -14,10 +14,10 @@ namespace tensorpool::planned {
 using detail::plan_granule_bytes;
 
 /// What is larger, or aligned to more, is left to the pool: slots have 32 bits for it.
-inline constexpr std::uint64_t most_request_bytes = detail::PlanRange::most_bytes;
-inline constexpr std::uint64_t most_request_alignment = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t max_request_bytes = detail::PlanRange::max_bytes;
+inline constexpr std::uint64_t max_request_alignment = std::uint64_t{1} << 30;
 /// And so many of them: together they stay below 2^63 bytes.
-inline constexpr std::uint64_t most_requests = std::uint64_t{1} << 24;
+inline constexpr std::uint64_t max_requests = std::uint64_t{1} << 24;
 
 /// A request of an iteration. The clock of an iteration counts its requests.
 struct Request {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/alignment.hpp"
-#include "planned/befores.hpp"
+#include "planned/predecessors.hpp"
 #include "platform/platform.hpp"
 #include "statistics/commit_budget.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 using base::align_up;
 using detail::PlanStart;
-using State = std::atomic<SlotState>;
+using State = std::atomic<BufferState>;
 
 std::size_t alignment_of(const LearnedPlan& plan) noexcept {
     std::size_t alignment = platform::page_bytes();
@@ -35,14 +35,14 @@ std::size_t alignment_of(const LearnedPlan& plan) noexcept {
 /// What lies where: tables, the gap, the plan. Tables end where the gap begins, the struct last.
 class ServedPlan::Layout {
 public:
-    Layout(const LearnedPlan& plan, const Befores& befores)
+    Layout(const LearnedPlan& plan, const Befores& predecessors)
         : count(plan.requests.size()),
           // Three of four entries are empty, so that the first look finds most.
           start_count(std::bit_ceil(4 * count)),
-          before_count(befores.numbers.size()),
+          before_count(predecessors.numbers.size()),
           alignment(alignment_of(plan)),
           data_bytes(align_up(plan.peak_bytes, platform::page_bytes())) {
-        const std::size_t tables = (count + 1) * sizeof(PlannedSlot) +
+        const std::size_t tables = (count + 1) * sizeof(PlannedBuffer) +
                                    start_count * sizeof(PlanStart) +
                                    before_count * sizeof(std::uint32_t) + count * sizeof(State) +
                                    (PlanRange::tables_distance - PlanRange::gap_bytes);
@@ -64,16 +64,16 @@ public:
 };
 
 std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, base::Refusal& refusal) {
-    if (plan.peak_bytes > PlanRange::most_bytes) {
+    if (plan.peak_bytes > PlanRange::max_bytes) {
         throw std::invalid_argument("tensorpool: a plan of " + std::to_string(plan.peak_bytes) +
                                     " B; expected at most " +
-                                    std::to_string(PlanRange::most_bytes) + " B");
+                                    std::to_string(PlanRange::max_bytes) + " B");
     }
-    const Befores befores = find_befores(plan);
-    const Layout layout(plan, befores);
+    const Befores predecessors = find_predecessors(plan);
+    const Layout layout(plan, predecessors);
     std::unique_ptr<ServedPlan> served(new ServedPlan(std::move(plan)));
     if (!served->get_memory(layout, refusal)) return nullptr;
-    served->fill(layout, befores);
+    served->fill(layout, predecessors);
     return served;
 }
 
@@ -101,7 +101,7 @@ bool ServedPlan::get_memory(const Layout& layout, base::Refusal& refusal) noexce
 }
 
 // Fresh pages are zeros: no entry among the starts, and all slots free.
-void ServedPlan::fill(const Layout& layout, const Befores& befores) noexcept {
+void ServedPlan::fill(const Layout& layout, const Befores& predecessors) noexcept {
     std::byte* at = reserved_ + layout.tables_offset();
     const auto take = [&]<class T>(T*& array, std::size_t count) {
         array = reinterpret_cast<T*>(at);
@@ -116,25 +116,25 @@ void ServedPlan::fill(const Layout& layout, const Befores& befores) noexcept {
     take(tables.starts, layout.start_count);
     take(numbers, layout.before_count);
     take(tables.states, layout.count);
-    std::ranges::copy(befores.numbers, numbers);
+    std::ranges::copy(predecessors.numbers, numbers);
     tables.base = base;
-    tables.befores = numbers;
+    tables.predecessors = numbers;
     tables.start_mask = static_cast<std::uint32_t>(layout.start_count - 1);
     tables.count = static_cast<std::uint32_t>(layout.count);
-    fill_slots(tables, befores);
+    fill_slots(tables, predecessors);
 }
 
-void ServedPlan::fill_slots(PlanTables& tables, const Befores& befores) const noexcept {
+void ServedPlan::fill_slots(PlanTables& tables, const Befores& predecessors) const noexcept {
     for (std::uint32_t number = 0; number < tables.count; ++number) {
         const Request& request = plan_.requests[number];
-        PlannedSlot& slot = tables.slots[number];
+        PlannedBuffer& slot = tables.slots[number];
         slot.bytes = request.bytes;
         if (!request.is_planned()) continue;
         slot.address = tables.base + plan_.offsets[number];
-        slot.most_alignment = request.alignment;
-        slot.first_before = static_cast<std::uint32_t>(befores.first[number]);
+        slot.max_alignment = request.alignment;
+        slot.first_before = static_cast<std::uint32_t>(predecessors.first[number]);
         slot.before_count =
-            static_cast<std::uint32_t>(befores.first[number + 1] - befores.first[number]);
+            static_cast<std::uint32_t>(predecessors.first[number + 1] - predecessors.first[number]);
         slot.start = enter_start(tables, plan_.offsets[number]);
         // Any that begins there.
         tables.starts[slot.start].slot.store(number, std::memory_order_relaxed);
@@ -159,7 +159,7 @@ ServedPlan::~ServedPlan() {
 bool ServedPlan::is_held() noexcept {
     const PlanTables& tables = this->tables();
     const auto held = [&](std::uint32_t slot) {
-        return tables.states[slot].load(std::memory_order_acquire) == SlotState::held;
+        return tables.states[slot].load(std::memory_order_acquire) == BufferState::held;
     };
     while (first_held_ < tables.count && !held(first_held_)) ++first_held_;
     return first_held_ < tables.count;

@@ -14,17 +14,17 @@ namespace tensorpool::planned {
 
 struct Befores;
 
-using detail::PlannedSlot;
+using detail::PlannedBuffer;
 using detail::PlanRange;
 using detail::PlanTables;
-using detail::SlotState;
+using detail::BufferState;
 
 /// The memory of a plan, and in front of it the tables that serve it, in address space of their
 /// own: exactly what the plan needs is committed, in whole pages. Goes with all of it.
 class ServedPlan {
 public:
     /// nullptr where the memory cannot be had, and `refusal` tells why. Throws std::bad_alloc, and
-    /// std::invalid_argument for a plan of more than PlanRange::most_bytes.
+    /// std::invalid_argument for a plan of more than PlanRange::max_bytes.
     static std::unique_ptr<ServedPlan> make(LearnedPlan plan, base::Refusal& refusal);
     ~ServedPlan();
     ServedPlan(const ServedPlan&) = delete;
@@ -46,8 +46,8 @@ private:
     class Layout;
     explicit ServedPlan(LearnedPlan plan) noexcept : plan_(std::move(plan)) {}
     bool get_memory(const Layout& layout, base::Refusal& refusal) noexcept;
-    void fill(const Layout& layout, const Befores& befores) noexcept;
-    void fill_slots(PlanTables& tables, const Befores& befores) const noexcept;
+    void fill(const Layout& layout, const Befores& predecessors) noexcept;
+    void fill_slots(PlanTables& tables, const Befores& predecessors) const noexcept;
     static std::uint32_t enter_start(PlanTables& tables, std::uint64_t offset) noexcept;
 
     LearnedPlan plan_;

@@ -18,12 +18,12 @@ BottomUpSearch::BottomUpSearch(const Problem& problem, const SearchTables& table
       ranks_(problem.buffers.size()),
       witnesses_(problem.slices) {}
 
-SearchEnd BottomUpSearch::run(SearchOrder order, const OrderNoise& noise, std::uint64_t most_nodes,
+SearchEnd BottomUpSearch::run(SearchOrder order, const OrderNoise& noise, std::uint64_t max_nodes,
                               Work& work) {
     order_ = order;
     noise_ = &noise;
     work_ = &work;
-    nodes_left_ = most_nodes;
+    nodes_left_ = max_nodes;
     start_over();
     for (const std::uint64_t bytes : slice_bytes_) {
         if (bytes > capacity_) return SearchEnd::refuted;

@@ -27,8 +27,8 @@ public:
     /// end as refuted.
     BottomUpSearch(const Problem& problem, const SearchTables& tables, std::uint64_t capacity);
 
-    /// Visits at most `most_nodes`. May be called again, with another order.
-    SearchEnd run(SearchOrder order, const OrderNoise& noise, std::uint64_t most_nodes, Work& work);
+    /// Visits at most `max_nodes`. May be called again, with another order.
+    SearchEnd run(SearchOrder order, const OrderNoise& noise, std::uint64_t max_nodes, Work& work);
     /// Of all buffers, once a run has found them.
     const std::vector<std::uint64_t>& offsets() const noexcept { return offsets_; }
 

@@ -21,7 +21,7 @@ constexpr Way ways[] = {
     {PlanMethod::by_class, Gap::best},     {PlanMethod::by_size, Gap::best},
     {PlanMethod::by_time, Gap::best},      {PlanMethod::by_time, Gap::first}};
 // About half a second for all of them.
-constexpr std::uint64_t most_looks = 250'000'000;
+constexpr std::uint64_t max_looks = 250'000'000;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ Candidate best_greedy(const Problem& problem, std::uint64_t enough_bytes,
             best = {std::move(placing.packing), way.method};
         }
         looks += placing.looks;
-        if (best.packing.peak_bytes <= enough_bytes || looks + placing.looks > most_looks) break;
+        if (best.packing.peak_bytes <= enough_bytes || looks + placing.looks > max_looks) break;
         if (Work::Clock::now() >= deadline) break;
     }
     return best;

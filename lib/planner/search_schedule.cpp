@@ -6,7 +6,7 @@
 namespace tensorpool::planner {
 namespace {
 
-constexpr std::uint64_t most_doublings = 40;
+constexpr std::uint64_t max_doublings = 40;
 // Of 1, 2, 4, 6 and 8, with which minimalloc's instances need the fewest steps.
 constexpr std::uint64_t nodes_a_buffer = 4;
 
@@ -26,14 +26,14 @@ SearchTurn SearchSchedule::turn() const noexcept {
     return {.order = all_search_orders[order_],
             .noisy = noisy,
             .first_with_noise = noisy && order_ == 0,
-            .nodes = noisy ? nodes_ * luby(noisy_) : nodes_ << std::min(round_, most_doublings)};
+            .nodes = noisy ? nodes_ * luby(noisy_) : nodes_ << std::min(round_, max_doublings)};
 }
 
 void SearchSchedule::advance() noexcept {
     if (++order_ < all_search_orders.size()) return;
     order_ = 0;
     if (noisy_left_ == 0) {
-        noisy_left_ = std::uint64_t{1} << std::min(round_, most_doublings);
+        noisy_left_ = std::uint64_t{1} << std::min(round_, max_doublings);
         ++round_;
     } else if (--noisy_left_ == 0) {
         return;

@@ -15,7 +15,7 @@ bool add_neighbours(const Problem& problem, NumberLists& neighbours) {
         for (std::uint32_t j = 0; j < count; ++j) {
             if (i != j && meet(problem.buffers[i], problem.buffers[j])) neighbours.add(j);
         }
-        if (neighbours.size() > SearchTables::most_neighbours) return false;
+        if (neighbours.size() > SearchTables::max_neighbours) return false;
     }
     return true;
 }
@@ -31,7 +31,7 @@ bool add_members(const Problem& problem, SearchTables& tables) {
             tables.members.add(i);
             tables.slice_bytes[slice] += buffer.bytes;
         }
-        if (tables.members.size() > SearchTables::most_members) return false;
+        if (tables.members.size() > SearchTables::max_members) return false;
     }
     return true;
 }
@@ -40,7 +40,7 @@ bool add_members(const Problem& problem, SearchTables& tables) {
 
 SearchTables make_search_tables(const Problem& problem) {
     SearchTables tables;
-    if (problem.buffers.size() > SearchTables::most_buffers) return tables;
+    if (problem.buffers.size() > SearchTables::max_buffers) return tables;
     if (!add_neighbours(problem, tables.neighbours)) return tables;
     tables.made = add_members(problem, tables);
     return tables;

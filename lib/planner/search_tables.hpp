@@ -28,9 +28,9 @@ private:
 /// What a search asks of a problem again and again.
 struct SearchTables {
     /// Beyond these a search would hardly end, and its tables take too much.
-    static constexpr std::size_t most_buffers = 4096;
-    static constexpr std::size_t most_neighbours = 8'000'000;
-    static constexpr std::size_t most_members = 8'000'000;
+    static constexpr std::size_t max_buffers = 4096;
+    static constexpr std::size_t max_neighbours = 8'000'000;
+    static constexpr std::size_t max_members = 8'000'000;
 
     /// False where the problem is too large for a search; then nothing else holds.
     bool made = false;

@@ -9,7 +9,7 @@ namespace {
 /// The shortest windows are so long that about half as many buffers begin in one as are alive at
 /// any moment: shorter ones would hold hardly fewer, and more of them would have to be told of
 /// each.
-unsigned least_shift(const Problem& problem) {
+unsigned min_shift(const Problem& problem) {
     double alive = 0;
     for (const Buffer& buffer : problem.buffers) alive += buffer.end - buffer.begin;
     const auto count = static_cast<double>(problem.buffers.size());
@@ -21,7 +21,7 @@ unsigned least_shift(const Problem& problem) {
 
 TimeWindows::TimeWindows(const Problem& problem) {
     const auto most = static_cast<unsigned>(std::bit_width(problem.slices));
-    for (unsigned shift = std::min(least_shift(problem), most);; ++shift) {
+    for (unsigned shift = std::min(min_shift(problem), most);; ++shift) {
         levels_.push_back({shift, std::vector<OffsetList>((problem.slices >> shift) + 1U)});
         if (problem.slices <= std::uint64_t{2} << shift) return;
     }

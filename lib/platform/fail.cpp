@@ -10,16 +10,16 @@ namespace tensorpool::platform {
 namespace {
 
 constexpr char head[] = "tensorpool: ";
-constexpr std::size_t most_text_bytes = 511;
+constexpr std::size_t max_text_bytes = 511;
 
 // In one piece, so that lines of several threads are not mixed.
 void write_line(const char* format, std::va_list arguments) noexcept {
-    char line[sizeof head + most_text_bytes + 1];
+    char line[sizeof head + max_text_bytes + 1];
     const std::size_t begin = sizeof head - 1;
     std::copy_n(head, begin, line);
-    const int wanted = std::vsnprintf(line + begin, most_text_bytes + 1, format, arguments);
+    const int wanted = std::vsnprintf(line + begin, max_text_bytes + 1, format, arguments);
     const std::size_t text =
-        std::min(static_cast<std::size_t>(std::max(wanted, 0)), most_text_bytes);
+        std::min(static_cast<std::size_t>(std::max(wanted, 0)), max_text_bytes);
     line[begin + text] = '\n';
     write_to_stderr(line, begin + text + 1);
 }

@@ -265,10 +265,10 @@ const char* environment_variable(const char* name) noexcept {
 
 void write_to_stderr(const char* text, std::size_t bytes) noexcept {
     const LastErrorKeeper last_error_keeper;
-    constexpr std::size_t most_at_once = std::size_t{1} << 30;
+    constexpr std::size_t max_at_once = std::size_t{1} << 30;
     const HANDLE stream = GetStdHandle(STD_ERROR_HANDLE);
     while (bytes > 0) {
-        const auto wanted = static_cast<DWORD>(std::min(bytes, most_at_once));
+        const auto wanted = static_cast<DWORD>(std::min(bytes, max_at_once));
         DWORD written = 0;
         if (!WriteFile(stream, text, wanted, &written, nullptr) || written == 0) return;
         text += written;

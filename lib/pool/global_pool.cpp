@@ -83,8 +83,8 @@ Pool* GlobalPool::set_up_under_lock() {
     return pool;
 }
 
-void GlobalPool::serve_malloc(std::size_t least_bytes) noexcept {
-    const bool has_small = least_bytes < largest_block_bytes;
+void GlobalPool::serve_malloc(std::size_t min_bytes) noexcept {
+    const bool has_small = min_bytes < largest_block_bytes;
     global_serves_small_malloc.store(has_small, std::memory_order_relaxed);
     global_serves_malloc.store(true, std::memory_order_relaxed);
     // A library that started earlier may have set the pool up.

@@ -25,13 +25,13 @@ using pages::SlowPath;
 
 // Up to here a block of the bucket of max(bytes, alignment) is aligned to its size: blocks below
 // 4 KiB stand without a gap in spans that begin with a page.
-constexpr std::size_t most_bucket_alignment = 2048;
+constexpr std::size_t max_bucket_alignment = 2048;
 
 // The bucket for a request, or bucket_count where whole pages serve it.
 unsigned bucket_for(std::size_t bytes, std::size_t alignment) noexcept {
     if (alignment > smallest_block_bytes) {
         bytes = std::max(bytes, alignment);
-        if (bytes > most_bucket_alignment) return bucket_count;
+        if (bytes > max_bucket_alignment) return bucket_count;
     }
     return std::min(bucket_of(bytes), bucket_count);
 }
@@ -110,7 +110,7 @@ void Pool::destroy(Pool& pool) noexcept {
 Pool::Pool(PoolOptions&& options, unsigned number,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : options_(std::move(options)),
-      most_parked_bytes_(std::min(blocks::LargeMagazine::most_bytes, options_.max_allocation)),
+      max_parked_bytes_(std::min(blocks::LargeMagazine::max_bytes, options_.max_allocation)),
       place_(std::min(number, cached_pool_count)),
       record_(std::move(record)),
       heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
@@ -167,13 +167,13 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
     void* block = nullptr;
     if (bytes > options_.max_allocation) {
         path.refusal = {"max_allocation", options_.max_allocation};
-        if (bytes <= pages::most_large_bytes) path.refusal.needed_limit = bytes;
+        if (bytes <= pages::max_large_bytes) path.refusal.needed_limit = bytes;
     } else {
         block = try_once(bytes, alignment, path);
         if (block == nullptr) {
             // Threads in the midst of calls are given some time to come to their end.
-            constexpr unsigned most_tries = 16;
-            for (unsigned tried = 0; block == nullptr && tried != most_tries; ++tried) {
+            constexpr unsigned max_tries = 16;
+            for (unsigned tried = 0; block == nullptr && tried != max_tries; ++tried) {
                 const bool all = gather(path);
                 block = try_once(bytes, alignment, path);
                 if (all) break;

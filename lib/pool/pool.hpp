@@ -17,7 +17,7 @@
 #include "pages/record_arena.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool_list.hpp"
-#include "statistics/segment/counter_slots.hpp"
+#include "statistics/segment/pool_counters.hpp"
 #include "statistics/segment/owned_record.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 
@@ -87,7 +87,7 @@ public:
     std::size_t usable_size(const void* p) noexcept;
 
     PoolStatistics statistics() const noexcept;
-    const statistics::CounterSlots& slots() const noexcept { return slots_; }
+    const statistics::PoolCounters& slots() const noexcept { return slots_; }
     std::size_t capacity() const noexcept override { return heap_.capacity(); }
     const std::string& name() const noexcept { return options_.name; }
     /// The entry of the threads' tables: where their caches stand, or the one that is always empty.
@@ -206,7 +206,7 @@ private:
     void deallocate_checked(void* p, Said said) noexcept;
     void free_checked_pages(void* p, Said said) noexcept;
     void free_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept;
-    std::size_t most_requested(Said said) const noexcept;
+    std::size_t max_requested(Said said) const noexcept;
     [[noreturn]] void stop_at(void* p) noexcept;
     [[noreturn]] void stop_at(void* p, Said said) noexcept;
     void check(const void* p, const Finding& finding, Said said) noexcept;
@@ -218,10 +218,10 @@ private:
     bool checked() const noexcept { return options_.checks != Checks::off; }
 
     PoolOptions options_;
-    const std::size_t most_parked_bytes_;  // of one large block
+    const std::size_t max_parked_bytes_;  // of one large block
     const blocks::OwnPlace place_;
     statistics::OwnedRecord<statistics::PoolRecord> record_;
-    statistics::CounterSlots slots_{record_};
+    statistics::PoolCounters slots_{record_};
     pages::RecordArena records_;
     pages::PageHeap heap_;
     pages::LargeBlocks large_;

@@ -11,11 +11,11 @@ inline namespace abi_2 {
 namespace {
 
 // Less is not worth a thread that was not asked for by name.
-constexpr std::uint64_t most_free_without_thread = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_free_without_thread = std::uint64_t{64} << 20;
 // A look costs microseconds. So what was free for a period goes a twentieth of it later at most.
 constexpr std::uint64_t looks_in_a_period = 20;
 // With short periods it goes later, but no more often is looked.
-constexpr std::uint64_t least_pause_ns = 10'000'000;
+constexpr std::uint64_t min_pause_ns = 10'000'000;
 
 }  // namespace
 
@@ -34,11 +34,11 @@ bool Pool::wants_background_trimmer() const noexcept {
     const std::uint64_t held = record_->totals.held_bytes.load(std::memory_order_relaxed);
     std::uint64_t free = capacity() - std::min(capacity(), held);
     // Large blocks that threads keep count as held.
-    if (free <= most_free_without_thread &&
-        free + buckets_.large_parking_limit().taken() > most_free_without_thread) {
+    if (free <= max_free_without_thread &&
+        free + buckets_.large_parking_limit().taken() > max_free_without_thread) {
         free += slots_.statistics().large.parked_bytes;
     }
-    return free > most_free_without_thread && !platform::is_single_threaded();
+    return free > max_free_without_thread && !platform::is_single_threaded();
 }
 
 // Without any call in between, all that is free now was free all the time, wherever it lies.
@@ -58,7 +58,7 @@ std::uint64_t Pool::look_in_background(Moment moment, pages::Changes& changes) n
         return platform::no_timeout;
     }
     keep_to_retention(changes);
-    return std::max(std::min(period - calm_for, period / looks_in_a_period), least_pause_ns);
+    return std::max(std::min(period - calm_for, period / looks_in_a_period), min_pause_ns);
 }
 
 }  // namespace abi_2

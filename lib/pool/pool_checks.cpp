@@ -96,7 +96,7 @@ void Pool::deallocate_checked(void* p, Said said) noexcept {
         return free_checked_pages(p, said);
     }
     const bool ends =
-        said.agrees(bucket) && buckets_[bucket].end_use(p, entry, most_requested(said));
+        said.agrees(bucket) && buckets_[bucket].end_use(p, entry, max_requested(said));
     if (!ends) [[unlikely]]
         stop_at(p, said);
     blocks::Cache* const cache = blocks::own_cache(place_);
@@ -113,14 +113,14 @@ void Pool::free_checked_pages(void* p, Said said) noexcept {
     const PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
     if (!ours || entry.kind() != PageKind::large_in_use || !said.agrees(bucket_count) ||
-        !large_.end_use(p, entry, said.bytes, most_requested(said))) {
+        !large_.end_use(p, entry, said.bytes, max_requested(said))) {
         stop_at(p, said);
     }
     free_large(*entry.span());
 }
 
 // For how many bytes a block may have been asked that is freed so.
-std::size_t Pool::most_requested(Said said) const noexcept {
+std::size_t Pool::max_requested(Said said) const noexcept {
     const bool knows = options_.checks == Checks::full && said.bucket != Said::nothing;
     return knows ? said.bytes : SIZE_MAX;
 }

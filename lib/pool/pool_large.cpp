@@ -42,7 +42,7 @@ void* Pool::allocate_other_pages(std::size_t bytes) {
 }
 
 inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
-    if (bytes > most_parked_bytes_) return nullptr;
+    if (bytes > max_parked_bytes_) return nullptr;
     blocks::Cache* const own = blocks::own_cache(place_);
     if (own == nullptr || is_recorder_due() || statistics::has_open_scope()) [[unlikely]]
         return nullptr;
@@ -55,9 +55,9 @@ inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
 
 void* Pool::take_other_pages(std::size_t bytes) noexcept {
     blocks::Cache* const own = blocks::own_cache(place_);
-    const std::size_t most = std::min(options_.max_allocation, pages::most_large_bytes);
+    const std::size_t most = std::min(options_.max_allocation, pages::max_large_bytes);
     if (own == nullptr || bytes > most || is_recorder_due()) return nullptr;
-    if (bytes > blocks::LargeMagazine::most_bytes) {
+    if (bytes > blocks::LargeMagazine::max_bytes) {
         Span* const span = large_.take_cached(pages::LargeBlocks::pages_of(bytes));
         return span == nullptr ? nullptr : hand_out(own, *span, bytes, Source::cache);
     }
@@ -81,8 +81,8 @@ inline void* Pool::hand_out_parked(blocks::Cache& cache, Span& span, std::size_t
 
 void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
     // Beyond this their pages cannot be counted.
-    if (std::max(bytes, alignment) > pages::most_large_bytes) {
-        path.refusal = {"address space", pages::most_large_bytes};
+    if (std::max(bytes, alignment) > pages::max_large_bytes) {
+        path.refusal = {"address space", pages::max_large_bytes};
         path.refusal.advice = "no pool holds a larger block, or one with a larger alignment";
         return nullptr;
     }
@@ -188,7 +188,7 @@ void Pool::free_large_slow(Span& span) noexcept {
     const std::size_t bytes = span.bytes();
     blocks::Cache* own = blocks::own_cache(place_);
     if (own == nullptr) own = blocks::thread_registry().attach(buckets_);
-    const bool kept = own != nullptr && bytes <= blocks::LargeMagazine::most_bytes &&
+    const bool kept = own != nullptr && bytes <= blocks::LargeMagazine::max_bytes &&
                       own->keep_large(span, large_);
     bool look = false;
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
@@ -205,7 +205,7 @@ void Pool::free_large_slow(Span& span) noexcept {
 }
 
 void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
-    if (bytes > std::min(options_.max_allocation, pages::most_large_bytes)) return nullptr;
+    if (bytes > std::min(options_.max_allocation, pages::max_large_bytes)) return nullptr;
     const pages::PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
     if (!ours || entry.kind() != pages::PageKind::large_in_use) return nullptr;
@@ -282,7 +282,7 @@ void Pool::count_large(blocks::Cache* cache, Function function) noexcept {
 
 // What a thread has credit for costs no word that threads share.
 void Pool::hold(blocks::Cache* cache, std::size_t bytes) noexcept {
-    if (cache != nullptr && bytes <= blocks::Cache::most_credit_bytes) {
+    if (cache != nullptr && bytes <= blocks::Cache::max_credit_bytes) {
         cache->charge(bytes);
     } else {
         record_->totals.hold(bytes);
@@ -290,7 +290,7 @@ void Pool::hold(blocks::Cache* cache, std::size_t bytes) noexcept {
 }
 
 void Pool::let_go(blocks::Cache* cache, std::size_t bytes) noexcept {
-    if (cache != nullptr && bytes <= blocks::Cache::most_credit_bytes) {
+    if (cache != nullptr && bytes <= blocks::Cache::max_credit_bytes) {
         cache->refund(bytes);
     } else {
         record_->totals.let_go(bytes);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t large_alignment = std::size_t{2} << 20;
 // Enough to name the free in a report; few enough that the search stays short.
-constexpr std::size_t most_resting = 256;
+constexpr std::size_t max_resting = 256;
 
 std::size_t alignment_of(std::size_t bytes) noexcept {
     return bytes < large_alignment ? platform::page_bytes() : large_alignment;
@@ -73,7 +73,7 @@ void AddressArena::give(void* address, std::size_t bytes) {
     // What the system does not take back now is zeros or old bytes later: of any content.
     (void)platform::decommit(address, bytes);
     resting_.emplace_back(reinterpret_cast<std::uintptr_t>(address), bytes);
-    if (resting_.size() > most_resting) wake_oldest();
+    if (resting_.size() > max_resting) wake_oldest();
 }
 
 void AddressArena::wake_oldest() {

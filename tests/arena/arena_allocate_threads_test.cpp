@@ -129,8 +129,8 @@ protected:
             on_threads(thread_count, [&](unsigned number) {
                 testing::Random random(round * 100 + number);
                 for (unsigned i = 0; i < requests; ++i) {
-                    const std::size_t bytes = random.one_in(4) ? random.log_uniform(1, most_bytes)
-                                                               : 1 + random.below(most_bytes);
+                    const std::size_t bytes = random.one_in(4) ? random.log_uniform(1, max_bytes)
+                                                               : 1 + random.below(max_bytes);
                     const Block block = block_of(arena, bytes, random, number * requests + i);
                     if (block.at != nullptr) given[number].push_back(block);
                 }
@@ -150,7 +150,7 @@ protected:
     }
 
     static constexpr std::size_t capacity = 512 * kib;
-    static constexpr std::size_t most_bytes = 40'000;
+    static constexpr std::size_t max_bytes = 40'000;
     std::size_t failed_ = 0;
 };
 

@@ -43,7 +43,7 @@ TEST(OwnedArenaRecord, TakesAPlaceAndGivesItBack) {
 }
 
 TEST(OwnedArenaRecord, WithoutAPlaceHasARecordAllTheSame) {
-    const NoArenaPlaces no_places;
+    const NoArenaRecords no_places;
     const std::uint64_t left_out = arenas_left_out();
     std::optional holder = arena::make_record("apart", Kind::buffer, 0);
     EXPECT_FALSE(holder->is_in_segment());
@@ -57,7 +57,7 @@ TEST(OwnedArenaRecord, WithoutAPlaceHasARecordAllTheSame) {
 }
 
 TEST(OwnedArenaRecord, WithoutAPlaceIsAddedUpUnderOther) {
-    const NoArenaPlaces no_places;
+    const NoArenaRecords no_places;
     const statistics::ArenaRecord& other = *statistics::segment().other<statistics::ArenaRecord>();
     {
         auto one = arena::make_record("one", Kind::growing, 0);
@@ -131,7 +131,7 @@ TEST(ArenaRecord, HoldsNoAddresses) {
 }
 
 TEST(ArenaRecord, ArenaWithoutAPlaceWorksAndLeavesNoTrace) {
-    const NoArenaPlaces no_places;
+    const NoArenaRecords no_places;
     const statistics::ArenaRecord& other = *statistics::segment().other<statistics::ArenaRecord>();
     {
         ArenaOptions options = bare_options();
@@ -180,7 +180,7 @@ TEST(ArenaRecord, ChildOfAForkCountsInItsOwn) {
 }
 
 TEST(ArenaRecord, ChildOfAForkMayDestroyAnArenaWithoutAPlace) {
-    const NoArenaPlaces no_places;
+    const NoArenaRecords no_places;
     auto arena = std::make_unique<Arena>(bare_options());
     arena->allocate(mib);
     EXPECT_TRUE(holds_in_child([&] {
@@ -246,7 +246,7 @@ TEST(ScratchRecord, HoldsNoAddresses) {
 }
 
 TEST(ScratchRecord, ScratchWithoutAPlaceWorksAndLeavesNoTrace) {
-    const NoArenaPlaces no_places;
+    const NoArenaRecords no_places;
     const statistics::ArenaRecord& other = *statistics::segment().other<statistics::ArenaRecord>();
     std::thread([&] {
         Scratch& scratch = Scratch::local();
@@ -291,7 +291,7 @@ TEST(ScratchRecord, ChildOfAForkHasThatOfItsOwnThreadOnly) {
 }
 
 TEST(ScratchRecord, ChildOfAForkDoesNotAddUpScratchesOfThreadsThatItLacks) {
-    const NoArenaPlaces no_places;
+    const NoArenaRecords no_places;
     Worker other;
     other.does([] { Scratch::local(); });
     EXPECT_FALSE(other_arena_is_empty());

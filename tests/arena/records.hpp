@@ -52,20 +52,20 @@ inline bool tells_address(const statistics::ArenaRecord& record, const void* add
 }
 
 /// While it lives, all places of arenas and scratches are taken.
-class NoArenaPlaces {
+class NoArenaRecords {
 public:
-    NoArenaPlaces() {
+    NoArenaRecords() {
         while (auto* const filler = add_arena(statistics::segment(), "filler", 0, 0)) {
             fillers_.push_back(filler);
         }
     }
-    ~NoArenaPlaces() {
+    ~NoArenaRecords() {
         for (statistics::ArenaRecord* const filler : fillers_) {
             statistics::segment().remove(*filler);
         }
     }
-    NoArenaPlaces(const NoArenaPlaces&) = delete;
-    NoArenaPlaces& operator=(const NoArenaPlaces&) = delete;
+    NoArenaRecords(const NoArenaRecords&) = delete;
+    NoArenaRecords& operator=(const NoArenaRecords&) = delete;
 
 private:
     std::vector<statistics::ArenaRecord*> fillers_;

@@ -16,7 +16,7 @@ using MayMake = Bucket::MayMake;
 
 constexpr unsigned bucket_64 = 0;
 constexpr unsigned bucket_1k = 4;
-constexpr std::size_t least_array_bytes = std::size_t{256} << 10;
+constexpr std::size_t min_array_bytes = std::size_t{256} << 10;
 
 class BucketDepot : public ::testing::Test {
 protected:
@@ -157,8 +157,8 @@ TEST_F(BucketDepot, PointerArraysOfASmallBucketEndAtAQuarterOfAMebibyte) {
         ASSERT_LT(magazines.size(), 10'000U);
         magazines.push_back(magazine);
     }
-    EXPECT_GE(magazines.size() * sizeof(Magazine), least_array_bytes);
-    EXPECT_LT((magazines.size() - 1) * sizeof(Magazine), least_array_bytes);
+    EXPECT_GE(magazines.size() * sizeof(Magazine), min_array_bytes);
+    EXPECT_LT((magazines.size() - 1) * sizeof(Magazine), min_array_bytes);
     // A thread's own two are made whatever there is.
     EXPECT_NE(bucket_.take_empty(MayMake::always), nullptr);
     // One that comes back is taken again.
@@ -172,7 +172,7 @@ TEST_F(BucketDepot, PointerArraysGrowWithTheBucketToOnePartIn256) {
     const std::size_t capacity = pool_.capacity_of(bucket_1k);
     std::size_t magazines = 0;
     while (bucket_.take_empty(MayMake::within_limit) != nullptr) ++magazines;
-    EXPECT_GT(magazines * sizeof(Magazine), least_array_bytes);
+    EXPECT_GT(magazines * sizeof(Magazine), min_array_bytes);
     EXPECT_LE((magazines - 1) * sizeof(Magazine), capacity / 256);
 }
 
@@ -182,12 +182,12 @@ TEST_F(BucketDepot, BlocksThatFindNoMagazineGoHome) {
     std::vector<void*> all = pool_.allocate_direct(bucket_64, blocks);
     ASSERT_LT(pool_.capacity_of(bucket_64), std::size_t{64} << 20);
     PoolParts::deallocate(cache, bucket_64, all);
-    EXPECT_LE(pool_.set.magazine_bytes(), least_array_bytes + 3 * sizeof(Magazine));
+    EXPECT_LE(pool_.set.magazine_bytes(), min_array_bytes + 3 * sizeof(Magazine));
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
     // What the depot cannot hold has come home, and its spans with it.
-    const std::size_t most_magazines = least_array_bytes / sizeof(Magazine) + 3;
+    const std::size_t max_magazines = min_array_bytes / sizeof(Magazine) + 3;
     EXPECT_LE(pool_.parked_bytes(), 2 * magazine_room * 64U);
-    EXPECT_LT(pool_.capacity_of(bucket_64), 2 * most_magazines * magazine_room * 64);
+    EXPECT_LT(pool_.capacity_of(bucket_64), 2 * max_magazines * magazine_room * 64);
     cache.give_back_all(testing::PoolParts::path());
     pool_.drain();
     EXPECT_EQ(pool_.capacity_of(bucket_64), 0U);

@@ -71,9 +71,9 @@ TEST(BucketLayout, FirstRefillIsWhatSixteenKibibytesHoldAndOneBlockAtLeast) {
 
 TEST(BucketLayout, TwoFullMagazinesOfOneBucketFitIntoWhatAThreadMayPark) {
     for_each_layout([](const BucketLayout& layout, std::size_t bytes) {
-        EXPECT_LE(layout.most_in_magazine, magazine_room);
-        EXPECT_GE(layout.most_in_magazine, layout.first_refill);
-        EXPECT_LE(2 * layout.most_in_magazine * bytes, 4096 * kib);
+        EXPECT_LE(layout.max_in_magazine, magazine_room);
+        EXPECT_GE(layout.max_in_magazine, layout.first_refill);
+        EXPECT_LE(2 * layout.max_in_magazine * bytes, 4096 * kib);
     });
 }
 

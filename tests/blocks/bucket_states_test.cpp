@@ -22,9 +22,9 @@ constexpr unsigned bucket_4k = 6;
 
 class BucketStates : public ::testing::TestWithParam<States> {
 protected:
-    bool end_use(unsigned bucket, const void* p, std::size_t most_requested = SIZE_MAX) {
+    bool end_use(unsigned bucket, const void* p, std::size_t max_requested = SIZE_MAX) {
         const pages::PageEntry entry = pool_.heap.space().map().at(p);
-        return pool_.set[bucket].end_use(p, entry, most_requested);
+        return pool_.set[bucket].end_use(p, entry, max_requested);
     }
     bool in_use(unsigned bucket, const void* p) { return pool_.set[bucket].find(p).in_use; }
 

@@ -115,7 +115,7 @@ TEST_F(CacheCounters, RefusedAllocationCountsNothing) {
 
 TEST_F(CacheCounters, HeldIsNeverBelowAndLittleAboveWhatIsInUseAndParked) {
     // Credits: the issue grants a thread half a mebibyte and as much again beside what it parks.
-    constexpr std::size_t most_ahead = std::size_t{3} << 19;
+    constexpr std::size_t max_ahead = std::size_t{3} << 19;
     std::vector<std::vector<void*>> out(detail::bucket_count);
     std::minstd_rand random(2);
     std::uint64_t peak = 0;
@@ -131,10 +131,10 @@ TEST_F(CacheCounters, HeldIsNeverBelowAndLittleAboveWhatIsInUseAndParked) {
         const std::uint64_t held = pool_.held_bytes();
         peak = std::max(peak, in_use);
         ASSERT_GE(held, in_use + pool_.parked_bytes());
-        ASSERT_LE(held, in_use + pool_.parked_bytes() + most_ahead);
+        ASSERT_LE(held, in_use + pool_.parked_bytes() + max_ahead);
     }
     EXPECT_GE(pool_.totals.peak_held_bytes, peak);
-    EXPECT_LE(pool_.totals.peak_held_bytes, peak + (std::size_t{4} << 20) + most_ahead);
+    EXPECT_LE(pool_.totals.peak_held_bytes, peak + (std::size_t{4} << 20) + max_ahead);
 }
 
 TEST_F(CacheCounters, WhatIsHeldReturnsToZeroWithTheLastBlock) {
@@ -167,7 +167,7 @@ TEST_F(CacheCounters, CacheAbandonedInTheMiddleOfACallTakesWhatIsHeldNoLowerThan
 }
 
 TEST_F(CacheCounters, ThreadThatTakesOverCountersGoesOnWithThem) {
-    statistics::CounterSlot& slot = cache_.slot();
+    statistics::OwnedCounters& slot = cache_.slot();
     PoolParts::deallocate(cache_, bucket_1k, PoolParts::allocate(cache_, bucket_1k, 100));
     cache_.give_back_all(testing::PoolParts::path());
     Cache next;

@@ -17,7 +17,7 @@ using testing::PoolParts;
 constexpr unsigned bucket_64 = 0;
 constexpr unsigned bucket_1k = 4;
 constexpr unsigned bucket_64k = 10;
-constexpr std::size_t most_parked_bytes = std::size_t{4} << 20;
+constexpr std::size_t max_parked_bytes = std::size_t{4} << 20;
 
 class CacheTest : public ::testing::Test {
 protected:
@@ -74,18 +74,18 @@ TEST_P(CacheOfBucket, CapacityDoublesWithTripsToTheDepotAndEndsAtItsMost) {
         seen.insert(cache_.capacity(bucket_));
     }
     std::set<unsigned> doubled;
-    for (unsigned capacity = layout_.first_refill; capacity < layout_.most_in_magazine;
+    for (unsigned capacity = layout_.first_refill; capacity < layout_.max_in_magazine;
          capacity *= 2) {
         doubled.insert(capacity);
     }
-    doubled.insert(layout_.most_in_magazine);
+    doubled.insert(layout_.max_in_magazine);
     EXPECT_EQ(seen, doubled);
 }
 
 TEST_P(CacheOfBucket, CapacityGrowsForAThreadThatOnlyFreesToo) {
     const std::vector<void*> blocks = pool_.allocate_direct(bucket_, 40 * magazine_room);
     PoolParts::deallocate(cache_, bucket_, blocks);
-    EXPECT_EQ(cache_.capacity(bucket_), layout_.most_in_magazine);
+    EXPECT_EQ(cache_.capacity(bucket_), layout_.max_in_magazine);
 }
 
 TEST_P(CacheOfBucket, HandsOutEachBlockOnceWhateverTheOrder) {
@@ -149,11 +149,11 @@ TEST_F(CacheTest, BothMagazinesOfAllBucketsStayWithinFourMebibytes) {
     for (unsigned round = 0; round < 40; ++round) {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
             use(cache_, bucket);
-            ASSERT_LE(capacity_bytes(cache_), most_parked_bytes) << bucket;
-            ASSERT_LE(pool_.parked_bytes(), most_parked_bytes) << bucket;
+            ASSERT_LE(capacity_bytes(cache_), max_parked_bytes) << bucket;
+            ASSERT_LE(pool_.parked_bytes(), max_parked_bytes) << bucket;
         }
     }
-    EXPECT_GT(capacity_bytes(cache_), most_parked_bytes / 2);
+    EXPECT_GT(capacity_bytes(cache_), max_parked_bytes / 2);
 }
 
 TEST_F(CacheTest, BucketWithoutRoomToGrowWorksOnWithASmallerCapacity) {
@@ -162,7 +162,7 @@ TEST_F(CacheTest, BucketWithoutRoomToGrowWorksOnWithASmallerCapacity) {
     }
     unsigned small = 0;
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        small += cache_.capacity(bucket) < bucket_layouts[bucket].most_in_magazine;
+        small += cache_.capacity(bucket) < bucket_layouts[bucket].max_in_magazine;
         const std::vector<void*> blocks = PoolParts::allocate(cache_, bucket, 500);
         EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), 500U);
     }
@@ -176,7 +176,7 @@ TEST_F(CacheTest, IdleBucketGivesItsBlocksBackWhileAnotherIsBusy) {
     for (unsigned round = 0; round < 100; ++round) make_busy(cache_, bucket_64);
     EXPECT_EQ(pool_.sums().buckets[bucket_64k].parked_bytes, 0U);
     PoolParts::allocate(cache_, bucket_64k);
-    EXPECT_LE(cache_.capacity(bucket_64k), bucket_layouts[bucket_64k].most_in_magazine);
+    EXPECT_LE(cache_.capacity(bucket_64k), bucket_layouts[bucket_64k].max_in_magazine);
 }
 
 TEST_F(CacheTest, RoomOfAnIdleBucketServesOthers) {
@@ -186,7 +186,7 @@ TEST_F(CacheTest, RoomOfAnIdleBucketServesOthers) {
     for (unsigned round = 0; round < 100; ++round) make_busy(cache_, bucket_64);
     for (unsigned bucket = 0; bucket <= bucket_64k - 3; ++bucket) {
         make_busy(cache_, bucket);
-        EXPECT_EQ(cache_.capacity(bucket), bucket_layouts[bucket].most_in_magazine) << bucket;
+        EXPECT_EQ(cache_.capacity(bucket), bucket_layouts[bucket].max_in_magazine) << bucket;
     }
 }
 
@@ -210,7 +210,7 @@ TEST_F(CacheTest, MagazineOfABusierThreadAddsWhatOneHoldsToABucketAtMost) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         LooseCache busy(pool_);
         make_busy(busy, bucket);
-        const unsigned full = bucket_layouts[bucket].most_in_magazine;
+        const unsigned full = bucket_layouts[bucket].max_in_magazine;
         busy.give_back_all(testing::PoolParts::path());
         pool_.set[bucket].drain(Bucket::Magazines::destroy, PoolParts::path());
         PoolParts::deallocate(busy, bucket, pool_.allocate_direct(bucket, full));
@@ -221,7 +221,7 @@ TEST_F(CacheTest, MagazineOfABusierThreadAddsWhatOneHoldsToABucketAtMost) {
         PoolParts::deallocate(cache_, bucket, PoolParts::allocate(cache_, bucket));
         const unsigned first = bucket_layouts[bucket].first_refill;
         PoolParts::deallocate(cache_, bucket, pool_.allocate_direct(bucket, first));
-        const std::size_t most = first + bucket_layouts[bucket].most_in_magazine;
+        const std::size_t most = first + bucket_layouts[bucket].max_in_magazine;
         EXPECT_LE(pool_.sums().buckets[bucket].parked_bytes, most * detail::bucket_bytes(bucket));
     }
 }

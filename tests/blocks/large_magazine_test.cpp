@@ -19,7 +19,7 @@ protected:
     LargeMagazine magazine_;
 
 private:
-    std::array<Span, LargeMagazine::most_blocks> spans_;
+    std::array<Span, LargeMagazine::max_blocks> spans_;
 };
 
 TEST_F(LargeMagazineTest, GivesTheLastOfJustSoManyPages) {
@@ -59,11 +59,11 @@ TEST_F(LargeMagazineTest, TakesAtOnceWhatItHasRoomFor) {
 }
 
 TEST_F(LargeMagazineTest, TakesAtOnceOnlyRoundedSizesOfAtMost8Mib) {
-    magazine_.room = 100 * LargeMagazine::most_bytes;
+    magazine_.room = 100 * LargeMagazine::max_bytes;
     EXPECT_TRUE(magazine_.put_at_once(span(0, 2048)));
     EXPECT_FALSE(magazine_.put_at_once(span(1, 2048 + 64)));
     EXPECT_FALSE(magazine_.put_at_once(span(1, 2047)));
-    EXPECT_EQ(magazine_.bytes(), LargeMagazine::most_bytes);
+    EXPECT_EQ(magazine_.bytes(), LargeMagazine::max_bytes);
 }
 
 TEST_F(LargeMagazineTest, CountsWhatItHolds) {
@@ -86,7 +86,7 @@ TEST_F(LargeMagazineTest, OldestGoesFirst) {
 }
 
 TEST_F(LargeMagazineTest, IsFullWithItsMostBlocks) {
-    for (unsigned number = 0; number != LargeMagazine::most_blocks; ++number) {
+    for (unsigned number = 0; number != LargeMagazine::max_blocks; ++number) {
         EXPECT_FALSE(magazine_.is_full());
         magazine_.put(span(number, 17));
     }

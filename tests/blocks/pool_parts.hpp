@@ -122,7 +122,7 @@ private:
 public:
     statistics::OwnedRecord<statistics::PoolRecord> place = statistics::own_pool("parts", 0);
     statistics::PoolTotals& totals = place->totals;
-    statistics::CounterSlots slots{place};
+    statistics::PoolCounters slots{place};
     pages::RecordArena records;
     pages::PageHeap heap;
     pages::LargeBlocks large;

@@ -56,7 +56,7 @@ TEST_F(ThreadExit, ThreadThatEndsHandsItsBlocksToTheNext) {
 
 TEST_F(ThreadExit, ThreadThatEndsHandsItsCacheAndCountersToTheNext) {
     Cache* first = nullptr;
-    statistics::CounterSlot* slot = nullptr;
+    statistics::OwnedCounters* slot = nullptr;
     in_thread([&] {
         first = thread_registry().attach(pool_.set);
         slot = &first->slot();

@@ -46,10 +46,10 @@ TEST(ThreadRegistry, GivesEachNumberOnceUntilThereAreNone) {
     for (unsigned number = registry.take_number(); number != ThreadRegistry::no_number;
          number = registry.take_number()) {
         ASSERT_TRUE(numbers.insert(number).second);
-        ASSERT_LT(number, ThreadRegistry::most_pools);
+        ASSERT_LT(number, ThreadRegistry::max_pools);
     }
     EXPECT_EQ(*numbers.begin(), ThreadRegistry::first_number) << "those before are set aside";
-    EXPECT_EQ(numbers.size(), ThreadRegistry::most_pools - ThreadRegistry::first_number);
+    EXPECT_EQ(numbers.size(), ThreadRegistry::max_pools - ThreadRegistry::first_number);
     const unsigned last = *numbers.rbegin();
     registry.give_back_number(last);
     EXPECT_EQ(registry.take_number(), last);
@@ -192,9 +192,9 @@ TEST_F(AttachWithoutMemory, ThreadWithoutMemoryForItsTableWorksWithoutACache) {
     // Caches and counters for many threads, so that tables are what the registry lacks.
     std::deque<Cache> caches(200);
     for (Cache& cache : caches) pool_.set.free_caches.push_front(cache);
-    std::vector<statistics::CounterSlot*> slots(caches.size());
-    for (statistics::CounterSlot*& slot : slots) slot = pool_.slots.take();
-    for (statistics::CounterSlot* const slot : slots) pool_.slots.give_back(*slot);
+    std::vector<statistics::OwnedCounters*> slots(caches.size());
+    for (statistics::OwnedCounters*& slot : slots) slot = pool_.slots.take();
+    for (statistics::OwnedCounters* const slot : slots) pool_.slots.give_back(*slot);
 
     std::vector<std::unique_ptr<Worker>> workers;
     bool refused = false;

@@ -61,7 +61,7 @@ public:
 
 private:
     static constexpr unsigned nobody = 0;
-    static constexpr std::size_t most_held = 4;
+    static constexpr std::size_t max_held = 4;
 
     // A magazine's name is written in it once and only read later, so that it can be read by a
     // holder who should not be one.
@@ -88,7 +88,7 @@ private:
                 set_seal(*magazine, std::size_t{self} << 32 | step);
                 held.push_back(magazine);
             }
-            if (held.size() < most_held && chance % 4 != 0) continue;
+            if (held.size() < max_held && chance % 4 != 0) continue;
             if (!held.empty()) give(held, self, chance % 3 == 0, found);
         }
         while (!held.empty()) give(held, self, true, found);

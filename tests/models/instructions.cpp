@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 // So that a program of any length fits a small machine.
-constexpr std::size_t most_in_use = 96 * mib;
+constexpr std::size_t max_in_use = 96 * mib;
 
 /// Reads a program; zeros follow its end.
 class Reader {
@@ -104,7 +104,7 @@ private:
     // What fits into the memory that a program may use.
     std::size_t size() {
         const std::size_t bytes = reader_.size(reader_.byte() % 8 == 0 ? 25 : 18);
-        return model_.bytes_in_use() + bytes > most_in_use ? bytes % 64 : bytes;
+        return model_.bytes_in_use() + bytes > max_in_use ? bytes % 64 : bytes;
     }
 
     void allocate() { model_.allocate(size()); }

@@ -54,7 +54,7 @@ TEST_F(AddressSpaceTest, LendsWholeGranules) {
 TEST_F(AddressSpaceTest, LendsWhatIsWantedOrElseWhatIsNeeded) {
     EXPECT_EQ(space.lend(one, 1, 4 * granule_pages).count, 4 * granule_pages);
     EXPECT_EQ(space.lend(one, 5 * granule_pages, 1).count, 5 * granule_pages);
-    EXPECT_EQ(space.lend(one, 1, space.most_pages()).count, granule_pages)
+    EXPECT_EQ(space.lend(one, 1, space.max_pages()).count, granule_pages)
         << "part of it is lent already";
 }
 
@@ -97,7 +97,7 @@ TEST(AddressRange, TellsWhatThePageMapSaysOfAPage) {
 
 TEST_F(AddressSpaceTest, RefusesMoreThanThereIs) {
     lend(one, 1);
-    EXPECT_EQ(lend(one, space.most_pages()).count, 0U);
+    EXPECT_EQ(lend(one, space.max_pages()).count, 0U);
     EXPECT_EQ(lend(one, PageCount{1} << 31).count, 0U);
     EXPECT_NE(lend(one, 1).count, 0U);
 }
@@ -289,9 +289,9 @@ TEST_F(AddressSpaceTest, WhatOthersHaveUnmappedIsLentBeforeARefusal) {
         const PageCount lent = space.map().page_count();
         while (lend(one, 5 * granule_pages).first < lent) {
         }
-        const PageCount rest = space.most_pages() - space.map().page_count();
+        const PageCount rest = space.max_pages() - space.map().page_count();
         if (lend(one, rest - 7 * granule_pages).count == 0) return false;
-        char* const planted = space.address_of(space.most_pages() - 4 * granule_pages);
+        char* const planted = space.address_of(space.max_pages() - 4 * granule_pages);
         const std::size_t bytes = platform::page_bytes();
         if (platform::reserve_at(planted, bytes) != platform::ReservedAt::done) return false;
         if (lend(one, 5 * granule_pages).count != 0) return false;
@@ -302,7 +302,7 @@ TEST_F(AddressSpaceTest, WhatOthersHaveUnmappedIsLentBeforeARefusal) {
 
 TEST_F(AddressSpaceTest, PagesAlignedByNumberAreAlignedByAddress) {
     lend(one, 1);
-    const PageCount most = space.most_alignment();
+    const PageCount most = space.max_alignment();
     EXPECT_GE(most, granule_pages);
     const auto begin = reinterpret_cast<std::uintptr_t>(address_of(0));
     EXPECT_EQ(begin % (most * page_bytes), 0U);

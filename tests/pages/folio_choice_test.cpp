@@ -91,17 +91,17 @@ TEST(FolioChoice, WhereThereAreMediumPagesTheyComeFirstAndInPauses) {
 TEST(FolioChoice, MappingsAreSplitForMediumPagesANumberOfTimesAtMost) {
     FolioChoice choice(both);
     std::uint32_t split = 0;
-    for (std::uint32_t i = 0; i < 8 * FolioChoice::most_split; ++i) {
+    for (std::uint32_t i = 0; i < 8 * FolioChoice::max_split; ++i) {
         const Folio folio = choice.for_granule();
         if (folio == Folio::huge) choice.note(Folio::huge, dear_ns);
         if (folio == Folio::medium) ++split;
     }
-    EXPECT_EQ(split, FolioChoice::most_split);
+    EXPECT_EQ(split, FolioChoice::max_split);
 }
 
 TEST(FolioChoice, WishesThatPassSplitNothingForLong) {
     FolioChoice choice(both);
-    for (std::uint32_t i = 0; i < 8 * FolioChoice::most_split; ++i) {
+    for (std::uint32_t i = 0; i < 8 * FolioChoice::max_split; ++i) {
         const Folio folio = choice.for_granule(FolioChoice::Wish::passes);
         ASSERT_NE(folio, Folio::small);
         if (folio == Folio::huge) choice.note(Folio::huge, dear_ns);
@@ -111,7 +111,7 @@ TEST(FolioChoice, WishesThatPassSplitNothingForLong) {
 
 TEST(FolioChoice, WithoutHugePagesMediumOnesNeedNoSplit) {
     FolioChoice choice(only_medium);
-    for (std::uint32_t i = 0; i < 2 * FolioChoice::most_split; ++i)
+    for (std::uint32_t i = 0; i < 2 * FolioChoice::max_split; ++i)
         ASSERT_EQ(choice.for_granule(), Folio::medium);
 }
 

@@ -255,8 +255,8 @@ protected:
 };
 
 TEST_F(LargeBlocksInUse, EndOnceAndOnlyWhereTheyBegin) {
-    const auto end_use = [&](const void* p, std::size_t bytes, std::size_t most_requested) {
-        return blocks_.large.end_use(p, entry_, bytes, most_requested);
+    const auto end_use = [&](const void* p, std::size_t bytes, std::size_t max_requested) {
+        return blocks_.large.end_use(p, entry_, bytes, max_requested);
     };
     span_.requested_bytes = 100 * kib;
     EXPECT_FALSE(end_use(static_cast<const char*>(block_) + 64, 100 * kib, SIZE_MAX));

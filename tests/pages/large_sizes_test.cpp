@@ -11,11 +11,11 @@ namespace {
 std::set<PageCount> telling_page_counts() {
     std::set<PageCount> counts;
     for (PageCount pages = 1; pages <= 5000; ++pages) counts.insert(pages);
-    for (PageCount power = 1; power <= most_large_pages; power *= 2) {
+    for (PageCount power = 1; power <= max_large_pages; power *= 2) {
         for (PageCount part = 0; part < 32; ++part) {
             const PageCount at = power + power / 32 * part;
             for (const PageCount pages : {at - 1, at, at + 1}) {
-                if (pages >= 1 && pages <= most_large_pages) counts.insert(pages);
+                if (pages >= 1 && pages <= max_large_pages) counts.insert(pages);
             }
         }
     }
@@ -27,7 +27,7 @@ TEST(LargeSizes, RoundingWastesAtMostAnEighthUpToTheLargest) {
         const std::uint64_t rounded = round_large(pages);
         ASSERT_GE(rounded, pages);
         ASSERT_LE((rounded - pages) * 8, pages) << pages;
-        ASSERT_LE(rounded, most_large_pages) << pages;
+        ASSERT_LE(rounded, max_large_pages) << pages;
     }
 }
 

@@ -167,7 +167,7 @@ TEST(PageHeapGrowth, RequestBeyondTheLimitIsRefusedAndLeavesSpansInUseAlone) {
 TEST(PageHeapGrowth, RequestBeyondAllAddressesIsRefused) {
     TestHeap heap;
     ASSERT_NE(heap.allocate(1), nullptr);
-    EXPECT_EQ(heap.allocate(address_space().most_pages()), nullptr);
+    EXPECT_EQ(heap.allocate(address_space().max_pages()), nullptr);
     EXPECT_STREQ(heap.path.refusal.limit, "address space");
     EXPECT_STRNE(heap.path.refusal.advice, "");
     EXPECT_EQ(heap.capacity(), 1U);
@@ -178,7 +178,7 @@ TEST(PageHeapGrowth, RefusedRequestsLeaveNoRecords) {
     TestHeap heap;
     heap.allocate(1);
     const std::size_t record_bytes = heap.totals.record_bytes.load();
-    for (int i = 0; i < 200; ++i) EXPECT_EQ(heap.allocate(most_large_pages + 1), nullptr);
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(heap.allocate(max_large_pages + 1), nullptr);
     EXPECT_EQ(heap.totals.record_bytes.load(), record_bytes);
 }
 

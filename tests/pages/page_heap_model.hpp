@@ -201,8 +201,8 @@ struct HeapHabits {
     unsigned give_back = 15;
     unsigned look_at_retention = 15;
     unsigned lengthen = 40;
-    pages::PageCount most_pages = 700;
-    pages::PageCount most_alignment = 2048;
+    pages::PageCount max_pages = 700;
+    pages::PageCount max_alignment = 2048;
 };
 
 /// Whether a refusal was right; told before the next step.
@@ -218,9 +218,9 @@ std::string run_at_random(PageHeapModel& model, TestHeap& heap, const HeapHabits
         };
         if (turn(habits.allocate) || model.count() == 0) {
             const pages::PageRequest request{
-                .pages = random.log_uniform(1, habits.most_pages),
+                .pages = random.log_uniform(1, habits.max_pages),
                 .alignment = random.one_in(4) ? pages::PageCount{1} << random.below(std::size_t{
-                                                    std::bit_width(habits.most_alignment)})
+                                                    std::bit_width(habits.max_alignment)})
                                               : 1,
                 .kind = random.one_in(3) ? pages::kind_of_bucket(random.below(detail::bucket_count))
                                          : pages::PageKind::large_in_use};

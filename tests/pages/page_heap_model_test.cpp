@@ -56,7 +56,7 @@ TEST_P(PageHeapAtRandom, AgreesWithTheModelWhereItGrowsInSteps) {
 }
 
 TEST_P(PageHeapAtRandom, ServesAllThatFitsUnderALimit) {
-    EXPECT_EQ(run(limited_options(3000), {.allocate = 560, .most_alignment = 16}, GetParam(), 3000),
+    EXPECT_EQ(run(limited_options(3000), {.allocate = 560, .max_alignment = 16}, GetParam(), 3000),
               "");
 }
 
@@ -69,7 +69,7 @@ TEST_P(PageHeapAtRandom, AgreesWithTheModelWhereLittleIsRetained) {
 
 TEST_P(PageHeapAtRandom, AgreesWithTheModelAcrossSeveralLoans) {
     const PageCount loan = address_space().usual_loan(0);
-    const HeapHabits habits{.allocate = 400, .most_pages = loan / 2, .most_alignment = 4096};
+    const HeapHabits habits{.allocate = 400, .max_pages = loan / 2, .max_alignment = 4096};
     EXPECT_EQ(run(plain_options(), habits, GetParam(), 200), "");
 }
 
@@ -79,7 +79,7 @@ TEST_P(PageHeapAtRandom, AgreesWithTheModelBesideAnotherHeap) {
     PageHeapModel model_of_one(one);
     PageHeapModel model_of_other(other);
     Random random(GetParam());
-    const HeapHabits habits{.most_pages = 5 * granule_pages};
+    const HeapHabits habits{.max_pages = 5 * granule_pages};
     for (int turn = 0; turn < 40; ++turn) {
         ASSERT_EQ(run_at_random(model_of_one, one, habits, random, 20, never), "");
         ASSERT_EQ(run_at_random(model_of_other, other, habits, random, 20, never), "");

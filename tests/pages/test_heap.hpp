@@ -17,9 +17,9 @@ inline pages::HeapOptions plain_options() {
             .huge_pages = HugePages::never,
             .clock_ns = FakeSystem::clock_ns};
 }
-inline pages::HeapOptions limited_options(pages::PageCount most_pages) {
+inline pages::HeapOptions limited_options(pages::PageCount max_pages) {
     pages::HeapOptions options = plain_options();
-    options.max_capacity = most_pages * pages::page_bytes;
+    options.max_capacity = max_pages * pages::page_bytes;
     return options;
 }
 

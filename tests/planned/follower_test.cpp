@@ -39,7 +39,7 @@ protected:
 
     std::unique_ptr<ServedPlan> served_;
     std::unique_ptr<Follower> follower_;
-    const PlannedSlot* next_ = nullptr;
+    const PlannedBuffer* next_ = nullptr;
 };
 
 /// Six buffers of one to six granules, side by side.
@@ -177,9 +177,9 @@ TEST_F(Following, TurnsThatAreLeftWhenAnIterationEndsWentBy) {
     serve(testing::small_plan());
     EXPECT_EQ(ask(4), Answer::served);
     end();
-    EXPECT_EQ(tables().states[0].load(), SlotState::held);
-    EXPECT_EQ(tables().states[1].load(), SlotState::passed);
-    EXPECT_EQ(tables().states[3].load(), SlotState::passed);
+    EXPECT_EQ(tables().states[0].load(), BufferState::held);
+    EXPECT_EQ(tables().states[1].load(), BufferState::passed);
+    EXPECT_EQ(tables().states[3].load(), BufferState::passed);
 }
 
 }  // namespace

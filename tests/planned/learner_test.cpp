@@ -65,8 +65,8 @@ TEST(Learner, AFreeAfterItsIterationIsNothing) {
 TEST(Learner, WhatNoSlotCanHoldIsLeftToThePool) {
     Learner learner(1);
     learner.begin_iteration();
-    learner.note_end(learner.note(most_request_bytes + 1, 64, 0));
-    learner.note_end(learner.note(64, 2 * most_request_alignment, 0));
+    learner.note_end(learner.note(max_request_bytes + 1, 64, 0));
+    learner.note_end(learner.note(64, 2 * max_request_alignment, 0));
     learner.note_end(learner.note(SIZE_MAX, 64, 0));
     EXPECT_TRUE(learner.end_iteration());
     for (const Request& request : learner.learned()) EXPECT_FALSE(request.is_planned());

@@ -207,7 +207,7 @@ std::string problem_with(Fault fault) {
 // The model is worth nothing if it does not find these.
 TEST(PlannedModel, FindsFaultsThatWerePlanted) {
     EXPECT_EQ(problem_with(Fault::none), "");
-    EXPECT_NE(problem_with(Fault::no_befores), "");
+    EXPECT_NE(problem_with(Fault::no_predecessors), "");
     EXPECT_NE(problem_with(Fault::one_before), "");
     EXPECT_NE(problem_with(Fault::passed_is_free), "");
 }

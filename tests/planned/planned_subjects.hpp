@@ -33,7 +33,7 @@ class PartsSubject {
 public:
     enum class Fault {
         none,
-        no_befores,     ///< nothing is looked at
+        no_predecessors,     ///< nothing is looked at
         one_before,     ///< only the first slot before each
         passed_is_free  ///< a turn that went by leaves no trace
     };
@@ -58,7 +58,7 @@ public:
         if (plan_ == nullptr) return from_pool(bytes, alignment);
         PlanTables& tables = plan_->tables();
         if (next_->is_for(bytes, alignment) && tables.are_before_free(*next_)) {
-            const PlannedSlot& slot = *next_++;
+            const PlannedBuffer& slot = *next_++;
             tables.hand_out(slot);
             return slot.address;
         }
@@ -94,7 +94,7 @@ private:
         follower_ = std::make_unique<Follower>(plan_->tables());
         for (std::uint32_t i = 0; i < plan_->tables().count; ++i) {
             std::uint32_t& count = plan_->tables().slots[i].before_count;
-            if (fault_ == Fault::no_befores) count = 0;
+            if (fault_ == Fault::no_predecessors) count = 0;
             if (fault_ == Fault::one_before) count = count != 0 ? 1 : 0;
         }
     }
@@ -102,7 +102,7 @@ private:
         if (fault_ != Fault::passed_is_free) return;
         for (std::uint32_t i = 0; i < plan_->tables().count; ++i) {
             auto& state = plan_->tables().states[i];
-            if (state.load() == SlotState::passed) state.store(SlotState::free);
+            if (state.load() == BufferState::passed) state.store(BufferState::free);
         }
     }
 
@@ -112,7 +112,7 @@ private:
     std::map<void*, Learner::Ticket> tickets_;
     std::unique_ptr<ServedPlan> plan_;
     std::unique_ptr<Follower> follower_;
-    const PlannedSlot* next_ = nullptr;
+    const PlannedBuffer* next_ = nullptr;
 };
 
 }  // namespace tensorpool::planned::testing

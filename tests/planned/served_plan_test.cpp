@@ -26,7 +26,7 @@ TEST(ServedPlan, SlotsLieWhereThePlanSays) {
     EXPECT_EQ(tables.count, 5);
     EXPECT_EQ(tables.slots[1].address, tables.base + 256);
     EXPECT_EQ(tables.slots[1].bytes, 256);
-    EXPECT_EQ(tables.slots[1].most_alignment, 64);
+    EXPECT_EQ(tables.slots[1].max_alignment, 64);
     EXPECT_TRUE(tables.slots[1].is_for(256, 64));
     EXPECT_TRUE(tables.slots[1].is_for(193, 1));
     EXPECT_FALSE(tables.slots[1].is_for(192, 64));
@@ -79,14 +79,14 @@ TEST(ServedPlan, KnowsWhichSlotIsHeldAtAnAddress) {
     const auto served = serve(testing::small_plan());
     PlanTables& tables = served->tables();
     std::byte* const base = tables.base;
-    EXPECT_EQ(tables.held_at(base), PlanTables::no_slot);
+    EXPECT_EQ(tables.held_at(base), PlanTables::no_buffer);
     tables.hand_out(tables.slots[0]);
     EXPECT_EQ(tables.held_at(base), 0);
-    EXPECT_EQ(tables.held_at(base + 1), PlanTables::no_slot);
-    EXPECT_EQ(tables.held_at(base + 64), PlanTables::no_slot);
-    EXPECT_EQ(tables.held_at(base + 256), PlanTables::no_slot);
+    EXPECT_EQ(tables.held_at(base + 1), PlanTables::no_buffer);
+    EXPECT_EQ(tables.held_at(base + 64), PlanTables::no_buffer);
+    EXPECT_EQ(tables.held_at(base + 256), PlanTables::no_buffer);
     tables.take_back(0);
-    EXPECT_EQ(tables.held_at(base), PlanTables::no_slot);
+    EXPECT_EQ(tables.held_at(base), PlanTables::no_buffer);
     tables.hand_out(tables.slots[2]);
     EXPECT_EQ(tables.held_at(base), 2);
 }
@@ -122,7 +122,7 @@ TEST(ServedPlan, OfNothingServesNothing) {
 }
 
 TEST(ServedPlan, TellsWhatThereIsNotEnoughOf) {
-    LearnedPlan plan = testing::plan_of({{0, PlanRange::most_bytes / 64, 1}});
+    LearnedPlan plan = testing::plan_of({{0, PlanRange::max_bytes / 64, 1}});
     if (statistics::commit_budget().ceiling() >= plan.peak_bytes) GTEST_SKIP();
     base::Refusal refusal;
     const std::size_t before = statistics::commit_budget().committed();
@@ -132,7 +132,7 @@ TEST(ServedPlan, TellsWhatThereIsNotEnoughOf) {
 }
 
 TEST(ServedPlan, RefusesAPlanOfMoreBytesThanItsGranulesHaveNumbers) {
-    LearnedPlan plan = testing::plan_of({{0, PlanRange::most_bytes / 64 + 1, 1}});
+    LearnedPlan plan = testing::plan_of({{0, PlanRange::max_bytes / 64 + 1, 1}});
     base::Refusal refusal;
     EXPECT_THROW(ServedPlan::make(std::move(plan), refusal), std::invalid_argument);
 }

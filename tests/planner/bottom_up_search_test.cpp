@@ -20,12 +20,12 @@ struct Searched {
 };
 
 Searched searched(const Problem& problem, std::uint64_t capacity, SearchOrder order,
-                  std::uint64_t most_nodes = no_bound) {
+                  std::uint64_t max_nodes = no_bound) {
     const SearchTables tables = make_search_tables(problem);
     BottomUpSearch search(problem, tables, capacity);
     Work work = steps(0);
     const OrderNoise noise(problem.buffers.size());
-    const SearchEnd end = search.run(order, noise, most_nodes, work);
+    const SearchEnd end = search.run(order, noise, max_nodes, work);
     Packing packing{.offsets = search.offsets(), .peak_bytes = 0};
     for (std::size_t i = 0; i < packing.offsets.size(); ++i) {
         packing.peak_bytes =

@@ -11,9 +11,9 @@ namespace {
 using namespace planner_tests;
 using namespace tensorpool::planner;
 
-SearchEnd search(const Problem& problem, std::uint64_t capacity, std::uint64_t most_steps,
+SearchEnd search(const Problem& problem, std::uint64_t capacity, std::uint64_t max_steps,
                  Packing& packing) {
-    Work work = steps(most_steps);
+    Work work = steps(max_steps);
     return search_packing(problem, capacity, work, packing);
 }
 
@@ -92,7 +92,7 @@ TEST(ExactSearch, TheSameProblemHasTheSamePacking) {
 
 TEST(ExactSearch, TooManyBuffersAreNotSearched) {
     Problem problem{.buffers = {}, .slices = 1};
-    problem.buffers.assign(SearchTables::most_buffers + 1, {0, 1, 1, 1, 1});
+    problem.buffers.assign(SearchTables::max_buffers + 1, {0, 1, 1, 1, 1});
     Packing packing;
     EXPECT_EQ(search(problem, 1 << 20, 0, packing), SearchEnd::stopped);
 }

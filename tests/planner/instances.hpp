@@ -41,7 +41,7 @@ inline std::string fault_of(const Lifetimes& lifetimes, const tensorpool::Memory
 }
 
 /// The most bytes alive at once, at the beginning of some buffer.
-inline std::uint64_t most_alive(const Lifetimes& lifetimes) {
+inline std::uint64_t max_alive(const Lifetimes& lifetimes) {
     std::uint64_t most = 0;
     for (const auto& at : lifetimes) {
         std::uint64_t bytes = 0;
@@ -90,14 +90,14 @@ inline Lifetimes cut_rectangle(Generator& generator, std::uint64_t bytes, std::i
 }
 
 inline Lifetimes random_lifetimes(Generator& generator, std::size_t count, std::int64_t time,
-                                  std::uint64_t most_bytes, int most_alignment_log2 = 0) {
+                                  std::uint64_t max_bytes, int max_alignment_log2 = 0) {
     Lifetimes lifetimes(count);
     for (auto& one : lifetimes) {
         one.begin = draw(generator, 0, time - 1);
         one.end = draw(generator, one.begin + 1, time);
         one.bytes =
-            static_cast<std::uint64_t>(draw(generator, 1, static_cast<std::int64_t>(most_bytes)));
-        one.alignment = std::uint64_t{1} << draw(generator, 0, most_alignment_log2);
+            static_cast<std::uint64_t>(draw(generator, 1, static_cast<std::int64_t>(max_bytes)));
+        one.alignment = std::uint64_t{1} << draw(generator, 0, max_alignment_log2);
     }
     return lifetimes;
 }

@@ -26,7 +26,7 @@ TEST(LowerBound, IsTheMostAliveAtOnce) {
     for (int i = 0; i < 100; ++i) {
         Lifetimes lifetimes = planner_tests::random_lifetimes(generator, 30, 40, 99);
         lifetimes.push_back({0, 40, 1});
-        EXPECT_EQ(bound_of(lifetimes), planner_tests::most_alive(lifetimes));
+        EXPECT_EQ(bound_of(lifetimes), planner_tests::max_alive(lifetimes));
     }
 }
 

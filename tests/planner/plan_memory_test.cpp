@@ -27,7 +27,7 @@ MemoryPlan checked_plan(const Lifetimes& lifetimes, const PlanOptions& options =
     MemoryPlan plan = plan_memory(lifetimes, options);
     EXPECT_EQ(fault_of(lifetimes, plan), "");
     tensorpool::validate(lifetimes, plan);
-    EXPECT_GE(plan.lower_bound_bytes, planner_tests::most_alive(lifetimes));
+    EXPECT_GE(plan.lower_bound_bytes, planner_tests::max_alive(lifetimes));
     EXPECT_GE(plan.peak_bytes, plan.lower_bound_bytes);
     return plan;
 }

@@ -34,13 +34,13 @@ TEST(SearchTables, NothingHasEmptyLists) {
 
 TEST(SearchTables, AreNotMadeForTooManyBuffers) {
     Problem problem{.buffers = {}, .slices = 1};
-    problem.buffers.assign(SearchTables::most_buffers + 1, {0, 1, 1, 1, 1});
+    problem.buffers.assign(SearchTables::max_buffers + 1, {0, 1, 1, 1, 1});
     EXPECT_FALSE(make_search_tables(problem).made);
 }
 
 TEST(SearchTables, AreNotMadeForTooManyNeighbours) {
     Problem problem{.buffers = {}, .slices = 1};
-    problem.buffers.assign(SearchTables::most_buffers, {0, 1, 1, 1, 1});
+    problem.buffers.assign(SearchTables::max_buffers, {0, 1, 1, 1, 1});
     EXPECT_FALSE(make_search_tables(problem).made);
 }
 

@@ -70,7 +70,7 @@ planner_tests::Lifetimes tight_lifetimes() {
 TEST(Shrink, GivesUpWhatIsTooLargeToSearch) {
     const planner_tests::Lifetimes tight = tight_lifetimes();
     planner_tests::Lifetimes lifetimes;
-    while (lifetimes.size() < SearchTables::most_buffers) {
+    while (lifetimes.size() < SearchTables::max_buffers) {
         const auto start = static_cast<std::int64_t>(lifetimes.size()) * 9;
         for (const auto& one : tight) {
             lifetimes.push_back({start + one.begin, start + one.end, 100 * one.bytes});

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t mib = std::size_t{1} << 20;
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t period_ns = 10 * second_ns;
-constexpr std::uint64_t least_pause_ns = second_ns / 100;
+constexpr std::uint64_t min_pause_ns = second_ns / 100;
 
 class PoolBackground : public ::testing::Test {
 protected:
@@ -47,7 +47,7 @@ TEST_F(PoolBackground, WhatIsFreeGoesAfterAPeriodWithoutACall) {
     const std::size_t before = pool.get_total_capacity();
     ASSERT_GE(before, 8 * mib);
     EXPECT_EQ(look(0), period_ns / 20);
-    EXPECT_EQ(look(period_ns - 1), least_pause_ns);
+    EXPECT_EQ(look(period_ns - 1), min_pause_ns);
     EXPECT_EQ(pool.get_total_capacity(), before);
     EXPECT_EQ(look(period_ns), platform::no_timeout);
     EXPECT_EQ(pool.get_total_capacity(), 0U);
@@ -117,8 +117,8 @@ TEST_F(PoolBackground, ShortPeriodsAreLookedAtNoMoreOftenThanEveryTenMillisecond
     with_short_period.retain.milliseconds = 2;
     MemoryPool pool(with_short_period);
     use_and_free(pool);
-    EXPECT_EQ(look(0), least_pause_ns);
-    EXPECT_EQ(look(least_pause_ns), platform::no_timeout);
+    EXPECT_EQ(look(0), min_pause_ns);
+    EXPECT_EQ(look(min_pause_ns), platform::no_timeout);
     EXPECT_EQ(pool.get_total_capacity(), 0U);
 }
 

@@ -25,7 +25,7 @@ std::size_t parked(const MemoryPool& pool) {
     return pool.statistics().large.parked_bytes;
 }
 
-std::size_t most_parked() {
+std::size_t max_parked() {
     return std::max(1U, std::thread::hardware_concurrency()) *
            blocks::LargeMagazine::bytes_per_processor;
 }
@@ -106,7 +106,7 @@ TEST(PoolLargeMagazinesOfThreads, HoldABoundedAmountHoweverManyThreadsThereAre) 
         });
     }
     done.arrive_and_wait();
-    EXPECT_LE(parked(pool), most_parked());
+    EXPECT_LE(parked(pool), max_parked());
     EXPECT_GT(parked(pool), 0U);
     pool.trim();
     EXPECT_EQ(parked(pool), 0U) << "others' are taken back";

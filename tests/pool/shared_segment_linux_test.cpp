@@ -74,9 +74,9 @@ private:
 std::vector<std::uint64_t> threads_of(std::uint64_t pool) {
     std::vector<std::uint64_t> threads;
     statistics::SegmentHeader* const header = statistics::segment().header();
-    const auto* const slots = reinterpret_cast<const statistics::SlotRecord*>(
-        reinterpret_cast<const std::byte*>(header) + statistics::offset_of<statistics::SlotRecord>);
-    for (std::size_t i = 0; i < header->region<statistics::SlotRecord>().used; ++i) {
+    const auto* const slots = reinterpret_cast<const statistics::CountersRecord*>(
+        reinterpret_cast<const std::byte*>(header) + statistics::offset_of<statistics::CountersRecord>);
+    for (std::size_t i = 0; i < header->region<statistics::CountersRecord>().used; ++i) {
         if (slots[i].pool == pool && slots[i].thread != 0) threads.push_back(slots[i].thread);
     }
     return threads;
@@ -364,7 +364,7 @@ public:
         allocates_.join();
         frees_.join();
         put(nullptr);
-        for (statistics::SlotRecord* const slot : between_them_) {
+        for (statistics::CountersRecord* const slot : between_them_) {
             statistics::segment().remove(*slot);
         }
     }
@@ -379,13 +379,13 @@ private:
     // So that much is exchanged between the two looks at the two threads' counters.
     void put_slots_between() {
         const statistics::PoolRecord nobody{};
-        for (statistics::SlotRecord*& slot : between_them_) {
+        for (statistics::CountersRecord*& slot : between_them_) {
             slot = add_slot(statistics::segment(), nobody);
         }
     }
 
     MemoryPool& pool_;
-    std::array<statistics::SlotRecord*, 2000> between_them_;
+    std::array<statistics::CountersRecord*, 2000> between_them_;
     std::atomic<void*> between_ = nullptr;
     std::atomic<bool> over_ = false;
     std::atomic<unsigned> exchanged_ = 0;

@@ -16,7 +16,7 @@
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/statistics_scope.hpp>
 
-#include "statistics/fake_slot.hpp"
+#include "statistics/fake_counters.hpp"
 
 namespace tensorpool {
 namespace {

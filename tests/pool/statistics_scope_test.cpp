@@ -15,7 +15,7 @@
 
 #include "pool/check_levels.hpp"
 #include "pool/fill.hpp"
-#include "statistics/fake_slot.hpp"
+#include "statistics/fake_counters.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool {
@@ -172,7 +172,7 @@ TEST_P(PoolInScope, PeakHasALargeBlockAtItsLongest) {
 
 TEST_P(PoolInScope, PeakLagsByWhatTheMagazinesHoldAtMost) {
     MemoryPool pool(options());
-    constexpr std::size_t true_peak = 32 * mib, most_in_magazines = 4 * mib;
+    constexpr std::size_t true_peak = 32 * mib, max_in_magazines = 4 * mib;
     {
         const StatisticsScope scope(own_name("small peak "));
         std::vector<void*> blocks(true_peak / 1024);
@@ -180,7 +180,7 @@ TEST_P(PoolInScope, PeakLagsByWhatTheMagazinesHoldAtMost) {
         for (void* const block : blocks) pool.deallocate(block, 1024);
     }
     EXPECT_LE(figures_of_scope(own_name("small peak ")).peak_bytes, true_peak);
-    EXPECT_GE(figures_of_scope(own_name("small peak ")).peak_bytes, true_peak - most_in_magazines);
+    EXPECT_GE(figures_of_scope(own_name("small peak ")).peak_bytes, true_peak - max_in_magazines);
 }
 
 TEST_P(PoolInScope, OpenScopeTellsWhatItCountedSoFar) {

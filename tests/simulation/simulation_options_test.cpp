@@ -117,7 +117,7 @@ TEST(SimulationOptions, WithoutHazardsNothingIsLookedFor) {
 
 TEST(SimulationOptions, AsManyHazardsAreKeptAsWasSaid) {
     SimulationOptions options = small_device();
-    options.most_hazards = 2;
+    options.max_hazards = 2;
     Device device(options);
     for (int i = 0; i < 5; ++i) device.reads(nullptr, device.memory(), "read");
     EXPECT_EQ(device.hazards().size(), 2U);

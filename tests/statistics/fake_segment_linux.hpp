@@ -52,7 +52,7 @@ public:
     statistics::PlannedRecord& planned(std::size_t place) {
         return at<statistics::PlannedRecord>(place);
     }
-    statistics::SlotRecord& slot(std::size_t place) { return at<statistics::SlotRecord>(place); }
+    statistics::CountersRecord& slot(std::size_t place) { return at<statistics::CountersRecord>(place); }
     statistics::ScopeRecord& scope(std::size_t place) { return at<statistics::ScopeRecord>(place); }
     statistics::EntryRecord& entry(std::size_t place) { return at<statistics::EntryRecord>(place); }
 
@@ -62,8 +62,8 @@ public:
         statistics::store_name(pool(place).name, name);
         return pool(place);
     }
-    statistics::SlotRecord& add_slot(std::uint64_t pool_id, std::uint64_t thread) {
-        const auto place = header().region<statistics::SlotRecord>().used.fetch_add(1);
+    statistics::CountersRecord& add_slot(std::uint64_t pool_id, std::uint64_t thread) {
+        const auto place = header().region<statistics::CountersRecord>().used.fetch_add(1);
         put(slot(place).pool, pool_id);
         put(slot(place).thread, thread);
         return slot(place);

@@ -37,12 +37,12 @@ public:
     }
 
     void run() {
-        while (!rest_.empty() && looks_ < most_looks) obey(byte());
+        while (!rest_.empty() && looks_ < max_looks) obey(byte());
         look();
     }
 
 private:
-    static constexpr unsigned most_looks = 20;  // so that one input takes a moment only
+    static constexpr unsigned max_looks = 20;  // so that one input takes a moment only
 
     void obey(unsigned what) {
         using namespace statistics;
@@ -52,7 +52,7 @@ private:
             case 1:
                 return overwrite(&segment_.pool(byte() % 4), sizeof(PoolRecord));
             case 2:
-                return overwrite(&segment_.slot(byte() % 4), sizeof(SlotRecord));
+                return overwrite(&segment_.slot(byte() % 4), sizeof(CountersRecord));
             case 3:
                 return overwrite(&segment_.arena(byte() % 4), sizeof(ArenaRecord));
             case 4:
@@ -104,7 +104,7 @@ private:
             snapshot.arenas.size() + snapshot.scratches.size() > count_of<ArenaRecord> ||
             snapshot.devices.size() > count_of<DeviceRecord> ||
             snapshot.planned.size() > count_of<PlannedRecord> ||
-            snapshot.threads.size() > count_of<SlotRecord> + count_of<PoolRecord>) {
+            snapshot.threads.size() > count_of<CountersRecord> + count_of<PoolRecord>) {
             throw std::logic_error("more figures than places");
         }
         for (const DeviceStatistics& device : snapshot.devices) check(device);

@@ -13,7 +13,7 @@ namespace {
 
 using testing::Pattern;
 
-constexpr std::size_t most_held = 32;
+constexpr std::size_t max_held = 32;
 // Every fourth block is of one of these, so that threads meet at the same lists.
 constexpr std::size_t favourites[] = {64, 1000, 66'000};
 
@@ -26,7 +26,7 @@ Worker::~Worker() {
 void Worker::work(unsigned calls, std::vector<HoldingPointer>& held) {
     for (unsigned call = 0; call < calls; ++call) {
         const std::size_t choice = below(100);
-        if (held.empty() || (choice < 45 && held.size() < most_held)) {
+        if (held.empty() || (choice < 45 && held.size() < max_held)) {
             allocate(held);
         } else if (choice < 75) {
             deallocate(take(held));

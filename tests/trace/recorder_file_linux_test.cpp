@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "device/device_place.hpp"
+#include "device/owned_device_record.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "support/child_process.hpp"
 #include "trace/held_writes.hpp"
@@ -110,7 +110,7 @@ TEST_F(RecorderFile, HoldsTheFirstAllocationFromAnArena) {
 
 TEST_F(RecorderFile, NamesADevicesAllocatorAndTellsWhatItHoldsAndDoes) {
     const ReadTrace read = record([] {
-        device::DevicePlace place("weights", DeviceStatistics::Kind::caching, {});
+        device::OwnedDeviceRecord place("weights", DeviceStatistics::Kind::caching, {});
         int block = 0;
         int stream = 0;
         place.totals().count_growth(4096);

@@ -6,8 +6,8 @@
 namespace tensorpool::photos {
 namespace {
 
-constexpr int most_rounds = 99;
-constexpr int most_threads = 1024;
+constexpr int max_rounds = 99;
+constexpr int max_threads = 1024;
 
 int parse_number(const std::string& option, const std::string& text, int most) {
     int number = 0;
@@ -38,9 +38,9 @@ Options parse_options(const std::vector<std::string>& words) {
         } else if (option == "--help" || option == "-h") {
             options.help = true;
         } else if (option == "--rounds") {
-            options.rounds = parse_number(option, value(), most_rounds);
+            options.rounds = parse_number(option, value(), max_rounds);
         } else if (option == "--threads") {
-            options.threads = parse_number(option, value(), most_threads);
+            options.threads = parse_number(option, value(), max_threads);
         } else if (option == "--frugal") {
             options.frugal = true;
         } else if (option == "--output") {

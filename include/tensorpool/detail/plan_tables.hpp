@@ -39,23 +39,23 @@ inline constexpr std::size_t plan_granule_bytes = 64;
 
 /// A request of the learned iteration, and where the plan puts it. An array of them ends with one
 /// that takes nothing.
-struct PlannedSlot {
+struct PlannedBuffer {
     std::byte* address = nullptr;  // nullptr: the plan leaves it to the pool
     std::uint64_t bytes = 0;
-    std::uint32_t most_alignment = 0;  // 0: takes nothing
-    std::uint32_t first_before = 0;    // among PlanTables::befores
+    std::uint32_t max_alignment = 0;  // 0: takes nothing
+    std::uint32_t first_before = 0;    // among PlanTables::predecessors
     std::uint32_t before_count = 0;
     std::uint32_t start = 0;  // among PlanTables::starts
 
     /// It is what this request asked for when it was learned, to the granule.
     bool is_for(std::size_t asked, std::size_t alignment) const noexcept {
-        return bytes - asked < plan_granule_bytes && alignment <= most_alignment &&
+        return bytes - asked < plan_granule_bytes && alignment <= max_alignment &&
                std::has_single_bit(alignment);
     }
 };
-static_assert(sizeof(PlannedSlot) == 32);
+static_assert(sizeof(PlannedBuffer) == 32);
 
-enum class SlotState : std::uint8_t { free, held, passed };
+enum class BufferState : std::uint8_t { free, held, passed };
 
 /// Who has the block that begins at some place of the plan: no two slots that begin there are ever
 /// held at once.
@@ -69,54 +69,54 @@ struct PlanStart {
 /// Lies in pages of its own, at a distance in front of the plan's memory, and goes with it: who
 /// holds a block of the plan may read it.
 struct PlanTables {
-    static constexpr std::uint32_t no_slot = UINT32_MAX;
+    static constexpr std::uint32_t no_buffer = UINT32_MAX;
 
     std::byte* base;
-    PlannedSlot* slots;
-    const std::uint32_t* befores;
+    PlannedBuffer* slots;
+    const std::uint32_t* predecessors;
     // The owner stores when it hands out, who frees when he does: never both at once. A free pairs,
     // release with acquire, with the owner's look before it hands the bytes out again. All else is
     // relaxed: the owner reads its own stores.
-    std::atomic<SlotState>* states;
+    std::atomic<BufferState>* states;
     PlanStart* starts;
     std::uint32_t start_mask;  // their number, a power of two, less one
     std::uint32_t count;       // of slots
 
-    std::uint32_t number_of(const PlannedSlot& slot) const noexcept {
+    std::uint32_t number_of(const PlannedBuffer& slot) const noexcept {
         return static_cast<std::uint32_t>(&slot - slots);
     }
 
     /// Rule 2, above.
-    bool are_before_free(const PlannedSlot& slot) const noexcept {
-        const std::uint32_t* before = befores + slot.first_before;
+    bool are_before_free(const PlannedBuffer& slot) const noexcept {
+        const std::uint32_t* before = predecessors + slot.first_before;
         for (const std::uint32_t* const end = before + slot.before_count; before != end; ++before) {
-            if (states[*before].load(std::memory_order_acquire) != SlotState::free) return false;
+            if (states[*before].load(std::memory_order_acquire) != BufferState::free) return false;
         }
         return true;
     }
 
-    void hand_out(const PlannedSlot& slot) noexcept {
+    void hand_out(const PlannedBuffer& slot) noexcept {
         const std::uint32_t number = number_of(slot);
-        states[number].store(SlotState::held, std::memory_order_relaxed);
+        states[number].store(BufferState::held, std::memory_order_relaxed);
         starts[slot.start].slot.store(number, std::memory_order_relaxed);
     }
 
-    /// The slot whose block begins at `p`, which lies in the plan, if it is held; or `no_slot`.
+    /// The slot whose block begins at `p`, which lies in the plan, if it is held; or `no_buffer`.
     std::uint32_t held_at(const void* p) const noexcept {
         const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(p) - base);
-        if (offset % plan_granule_bytes != 0) return no_slot;
+        if (offset % plan_granule_bytes != 0) return no_buffer;
         const auto wanted = static_cast<std::uint32_t>(offset / plan_granule_bytes) + 1;
         for (std::uint32_t at = hash(wanted);; ++at) {
             const PlanStart& start = starts[at & start_mask];
             if (start.granule_and_one == wanted) [[likely]]
                 return if_held(start.slot.load(std::memory_order_relaxed));
-            if (start.granule_and_one == 0) return no_slot;
+            if (start.granule_and_one == 0) return no_buffer;
         }
     }
 
     /// The last that who frees does with the plan, for it may go at once.
     void take_back(std::uint32_t slot) noexcept {
-        states[slot].store(SlotState::free, std::memory_order_release);
+        states[slot].store(BufferState::free, std::memory_order_release);
     }
 
     /// Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): the golden ratio's bits.
@@ -126,7 +126,7 @@ struct PlanTables {
 
 private:
     std::uint32_t if_held(std::uint32_t slot) const noexcept {
-        return states[slot].load(std::memory_order_relaxed) == SlotState::held ? slot : no_slot;
+        return states[slot].load(std::memory_order_relaxed) == BufferState::held ? slot : no_buffer;
     }
 };
 
@@ -141,7 +141,7 @@ public:
 
     std::uint64_t word() const noexcept { return word_; }
     bool holds(const void* p) const noexcept {
-        return page_of(p) - (word_ >> size_bits) < (word_ & most_pages);
+        return page_of(p) - (word_ >> size_bits) < (word_ & max_pages);
     }
     /// Of the range that holds something.
     PlanTables& tables() const noexcept {
@@ -155,12 +155,12 @@ public:
     static constexpr std::size_t tables_distance = gap_bytes + 64;
     static_assert(sizeof(PlanTables) <= 64);
     /// A plan has at most so many bytes, 256 GiB: granules are numbered with 32 bits.
-    static constexpr std::uint64_t most_bytes = (std::uint64_t{1} << 38) - 4096;
+    static constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 38) - 4096;
 
 private:
     static constexpr std::uint64_t page = 4096;
     static constexpr unsigned size_bits = 28;
-    static constexpr std::uint64_t most_pages = (std::uint64_t{1} << size_bits) - 1;
+    static constexpr std::uint64_t max_pages = (std::uint64_t{1} << size_bits) - 1;
     static std::uint64_t page_of(const void* p) noexcept {
         return reinterpret_cast<std::uintptr_t>(p) / page;
     }

@@ -26,7 +26,7 @@ struct DeviceAllocationFailure {
         capture,          ///< a stream is captured, and the device gives no memory meanwhile
         device,           ///< the device failed otherwise; see `status`
     };
-    static constexpr std::size_t most_streams = 4;
+    static constexpr std::size_t max_streams = 4;
 
     Cause cause = Cause::own_use;
     DeviceStatus status = DeviceStatus::out_of_memory;
@@ -51,7 +51,7 @@ struct DeviceAllocationFailure {
         StreamHandle stream = nullptr;
         std::size_t bytes = 0;
     };
-    Holder holders[most_streams] = {};
+    Holder holders[max_streams] = {};
     std::size_t holder_count = 0;
 };
 

@@ -38,6 +38,6 @@ struct Exploration {
 /// stateless search: memory is that of one run. Any thread.
 TENSORPOOL_API Exploration explore(const SimulationOptions& options,
                                    const std::function<void(SimulatedBackend&)>& program,
-                                   std::uint64_t most_schedules = 10'000);
+                                   std::uint64_t max_schedules = 10'000);
 
 }  // namespace tensorpool

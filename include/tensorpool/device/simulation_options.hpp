@@ -47,7 +47,7 @@ struct SimulationOptions {
     bool finds_hazards = true;
     /// Asks allocators to tell it of their blocks, so that hazards within slabs are found.
     bool watches_blocks = true;
-    std::size_t most_hazards = 100;  ///< that are kept; the rest is counted
+    std::size_t max_hazards = 100;  ///< that are kept; the rest is counted
     /// Fresh memory holds NaNs (0x7fedbeef) and freed memory 0xDD: the first 4 KiB of each block.
     bool fill_patterns = true;
 

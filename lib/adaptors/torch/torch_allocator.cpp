@@ -12,10 +12,10 @@
 namespace tensorpool {
 namespace {
 
-constexpr std::size_t most_pools = 16;
+constexpr std::size_t max_pools = 16;
 
 // Written before the first block is given, whose holder calls the deleter.
-constinit std::array<std::atomic<MemoryPool*>, most_pools> pools{};
+constinit std::array<std::atomic<MemoryPool*>, max_pools> pools{};
 
 // PyTorch's own reporter, whose figures go on where its own allocator's ended. It does nothing
 // unless a profiler of this thread wants memory.
@@ -34,10 +34,10 @@ template <std::size_t... places>
 constexpr auto make_deleters(std::index_sequence<places...>) {
     return std::array<c10::DeleterFnPtr, sizeof...(places)>{give_back<places>...};
 }
-constexpr auto deleters = make_deleters(std::make_index_sequence<most_pools>());
+constexpr auto deleters = make_deleters(std::make_index_sequence<max_pools>());
 
 std::size_t take_place(MemoryPool& pool) {
-    for (std::size_t place = 0; place < most_pools; ++place) {
+    for (std::size_t place = 0; place < max_pools; ++place) {
         MemoryPool* nobody = nullptr;
         if (pools[place].compare_exchange_strong(nobody, &pool)) return place;
     }

@@ -22,10 +22,10 @@ namespace {
 
 constexpr std::size_t granule = 64;
 // A chunk that is chained doubles the scratch, but adds no more than this beyond what is asked for.
-constexpr std::size_t most_chained_surplus = std::size_t{64} << 20;
+constexpr std::size_t max_chained_surplus = std::size_t{64} << 20;
 
 // Beyond this, room for alignment is not kept ready.
-constexpr std::size_t most_slack = std::size_t{4} << 20;
+constexpr std::size_t max_slack = std::size_t{4} << 20;
 
 }  // namespace
 
@@ -78,8 +78,8 @@ statistics::SnapshotSource::Identity ScratchState::identify() const noexcept {
 
 // Requests above take the slow path anyway, so that rounding cannot overflow.
 void ScratchState::show_quick_path(bool shown) noexcept {
-    constexpr std::size_t most_quick_bytes = std::size_t{1} << 30;
-    const std::size_t bytes = std::min(arena_defaults().max_allocation, most_quick_bytes);
+    constexpr std::size_t max_quick_bytes = std::size_t{1} << 30;
+    const std::size_t bytes = std::min(arena_defaults().max_allocation, max_quick_bytes);
     scratch_.quick_bytes_.store(shown ? bytes : 0, std::memory_order_relaxed);
 }
 
@@ -142,13 +142,13 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
 bool ScratchState::grow(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept {
     const bool first = chunks.empty();
     if (first || !chunks.next_has(bytes, alignment)) {
-        const std::size_t surplus = std::min(capacity(), most_chained_surplus);
+        const std::size_t surplus = std::min(capacity(), max_chained_surplus);
         const std::size_t wanted = std::max({bytes, surplus, first_chunk_bytes});
         if (!add_chunk(bytes, wanted, alignment, refusal)) return false;
     }
     if (!first) chunks.go_on(scratch_.used());
     // In one piece with what comes before, the block may need padding.
-    slack_ += std::min(alignment - granule, most_slack);
+    slack_ += std::min(alignment - granule, max_slack);
     use_present_chunk();
     note_changes();
     return true;

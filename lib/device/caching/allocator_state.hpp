@@ -18,7 +18,7 @@
 #include "device/caching/streams/stream_table.hpp"
 #include "device/deferral/deferred_frees.hpp"
 #include "device/deferral/event_pool.hpp"
-#include "device/device_place.hpp"
+#include "device/owned_device_record.hpp"
 #include "device/unlocked.hpp"
 #include "statistics/recorder_hooks.hpp"
 
@@ -103,7 +103,7 @@ struct AllocatorState {
 
     alignas(64) mutable std::mutex mutex;  // of all that follows
     std::condition_variable grown;         // a growth ended, or memory went back to the device
-    DevicePlace place;
+    OwnedDeviceRecord place;
     statistics::DeviceTotals& totals;
     AllocatorWatch watch;
     BlockHeap heap;

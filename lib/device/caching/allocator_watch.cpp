@@ -18,7 +18,7 @@ bool AllocatorWatch::is_telling() noexcept {
 }
 
 AllocatorWatch::AllocatorWatch(Backend& backend, Device device, const CachingOptions& options,
-                               DevicePlace& place)
+                               OwnedDeviceRecord& place)
     : backend_(backend),
       device_(device),
       timeline_(options.timeline),

@@ -13,7 +13,7 @@
 #include <tensorpool/device/caching_options.hpp>
 #include <tensorpool/timeline.hpp>
 
-#include "device/device_place.hpp"
+#include "device/owned_device_record.hpp"
 
 namespace tensorpool::device {
 
@@ -22,7 +22,7 @@ namespace tensorpool::device {
 class AllocatorWatch {
 public:
     AllocatorWatch(Backend& backend, Device device, const CachingOptions& options,
-                   DevicePlace& place);
+                   OwnedDeviceRecord& place);
 
     std::uint64_t add(AllocatorCallback callback);
     bool remove(std::uint64_t number) noexcept;
@@ -74,7 +74,7 @@ private:
     const TimelineSet timeline_;
     const bool watches_blocks_;
     const std::string name_;
-    DevicePlace& place_;
+    OwnedDeviceRecord& place_;
     std::atomic<std::uint64_t> profiled_ = 0;  // bytes in use in the last entry
     mutable std::mutex mutex_;                 // of what follows
     std::shared_ptr<const Callbacks> callbacks_;

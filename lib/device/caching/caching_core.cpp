@@ -87,7 +87,7 @@ Request CachingCore::request_of(std::size_t bytes, const StreamCache& cache) con
 /// may exceed the device: the rest of it lies on the host.
 bool CachingCore::is_too_large(std::size_t bytes) const noexcept {
     const auto exceeds = [&](std::size_t limit) { return limit != 0 && bytes > limit; };
-    return bytes > most_bytes || exceeds(state_.options.max_allocation) ||
+    return bytes > max_bytes || exceeds(state_.options.max_allocation) ||
            exceeds(state_.abilities.largest_allocation) ||
            (state_.options.storage != StorageKind::managed && exceeds(state_.total_bytes));
 }
@@ -288,7 +288,7 @@ std::size_t CachingCore::trim() noexcept try {
     const Lock lock(state_.mutex);
     free_.complete(0);
     free_.flush_all();
-    return captures_.is_any_active() ? 0 : reclaim_.give_back(Reclaim::Which::all, most_bytes);
+    return captures_.is_any_active() ? 0 : reclaim_.give_back(Reclaim::Which::all, max_bytes);
 } catch (...) {
     return 0;  // no memory for the list of what to give back
 }
@@ -329,7 +329,7 @@ Outcome CachingCore::reserve(const Request& request) {
     if (outcome.lacks_memory()) {
         free_.complete(0);
         free_.flush_all();
-        (void)reclaim_.give_back(Reclaim::Which::all, most_bytes);
+        (void)reclaim_.give_back(Reclaim::Which::all, max_bytes);
         reclaim_.settle_memory();
         outcome = growth_.reserve(request);
     }

@@ -142,7 +142,7 @@ std::size_t ExpandableSlabs::bytes_to_move(std::size_t missing, const Request& r
                                            bool all) const noexcept {
     if (all) return missing;
     const std::size_t held = state_.capacity();
-    std::size_t most = request.repeats ? most_bytes : state_.goal(request, granule_goal_sixteenths);
+    std::size_t most = request.repeats ? max_bytes : state_.goal(request, granule_goal_sixteenths);
     if (state_.hard_limit != 0) most = std::min(most, state_.hard_limit);
     const std::size_t fresh = most > held ? base::align_down(most - held, state_.granule) : 0;
     return missing - std::min(missing, fresh);

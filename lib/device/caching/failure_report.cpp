@@ -70,7 +70,7 @@ void FailureReport::add_free(const StreamCache& cache) noexcept {
 
 /// Those that hold most stay, the largest first.
 void FailureReport::add_holder(const StreamCache& cache) noexcept {
-    constexpr std::size_t most = DeviceAllocationFailure::most_streams;
+    constexpr std::size_t most = DeviceAllocationFailure::max_streams;
     const auto bytes = static_cast<std::size_t>(cache.memory.queue.bytes);
     if (bytes == 0) return;
     std::size_t at = failure_.holder_count < most ? failure_.holder_count++ : most - 1;

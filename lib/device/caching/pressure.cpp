@@ -69,7 +69,7 @@ std::size_t Pressure::coalesce() {
 }
 
 std::size_t Pressure::give_aged_back() {
-    const std::size_t bytes = reclaim_.give_back(Reclaim::Which::aged, most_bytes);
+    const std::size_t bytes = reclaim_.give_back(Reclaim::Which::aged, max_bytes);
     state_.watch.write(EntryKind::aged, bytes);
     return bytes;
 }
@@ -84,7 +84,7 @@ std::size_t Pressure::call_back() {
 
 std::size_t Pressure::give_all_back() {
     free_.flush_all();
-    const std::size_t bytes = reclaim_.give_back(Reclaim::Which::all, most_bytes);
+    const std::size_t bytes = reclaim_.give_back(Reclaim::Which::all, max_bytes);
     state_.watch.write(EntryKind::uncached, bytes);
     return bytes;
 }

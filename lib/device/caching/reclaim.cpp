@@ -221,7 +221,7 @@ std::size_t Reclaim::synchronize() noexcept try {
     }
     free_.complete(0);
     free_.flush_all();
-    return give_back(Which::all, most_bytes);
+    return give_back(Which::all, max_bytes);
 } catch (...) {
     return 0;  // no memory for a list
 }

@@ -13,7 +13,7 @@ namespace tensorpool::device {
 namespace {
 
 /// More do not help: a lane's lock is held for some ten instructions.
-constexpr unsigned most_lanes = 16;
+constexpr unsigned max_lanes = 16;
 
 int validated(Backend& backend, int device, const PinnedOptions& options) {
     const std::string who = "tensorpool: pinned allocator '" + options.name + "': ";
@@ -60,7 +60,7 @@ PinnedCore::PinnedCore(Backend& backend, int device, const PinnedOptions& option
       slabs_(nullptr, 0) {
     detail::add(totals_.limit_bytes, options.max_bytes);
     const unsigned count =
-        std::clamp(std::bit_ceil(std::thread::hardware_concurrency()), 1U, most_lanes);
+        std::clamp(std::bit_ceil(std::thread::hardware_concurrency()), 1U, max_lanes);
     for (unsigned i = 0; i < count; ++i) {
         lanes_.push_back(std::make_unique<StreamCache>(nullptr, 0));
         lanes_.back()->set_counters(&place_.add_stream(nullptr));
@@ -118,7 +118,7 @@ Block* PinnedCore::take(StreamCache& lane, const Request& request, StreamHandle 
     if (stream != nullptr) (void)queue_of(stream);
     Block* block = lane.take(request.rounded, request.bytes);
     if (block == nullptr) {
-        const Outcome outcome = request.bytes > most_bytes
+        const Outcome outcome = request.bytes > max_bytes
                                     ? Outcome{nullptr, DeviceStatus::out_of_memory, Cause::request}
                                     : obtain(request);
         if (outcome.block == nullptr) {

@@ -14,7 +14,7 @@
 #include "device/caching/streams/stream_table.hpp"
 #include "device/deferral/deferred_frees.hpp"
 #include "device/deferral/event_pool.hpp"
-#include "device/device_place.hpp"
+#include "device/owned_device_record.hpp"
 #include "device/pinned/pinned_sizes.hpp"
 #include "device/unlocked.hpp"
 #include "statistics/recorder_hooks.hpp"
@@ -114,7 +114,7 @@ private:
 
     alignas(64) mutable std::mutex mutex_;  // of all that follows
     std::condition_variable grown_;
-    DevicePlace place_;
+    OwnedDeviceRecord place_;
     statistics::DeviceTotals& totals_;
     BlockHeap heap_;
     EventPool events_;

@@ -45,7 +45,7 @@ PinnedCore::Outcome PinnedCore::obtain(const Request& request) {
 PinnedCore::Outcome PinnedCore::grow(const Request& request) {
     const auto held =
         static_cast<std::size_t>(totals_.capacity_bytes.load(std::memory_order_relaxed));
-    const std::size_t least = least_slab(request);
+    const std::size_t least = min_slab(request);
     const std::size_t preferred = preferred_slab(request, held, options_.largest_slab);
     const Outcome outcome = grow_by(request, preferred);
     const bool may_do = outcome.status == DeviceStatus::out_of_memory && least < preferred;
@@ -96,7 +96,7 @@ PinnedCore::Outcome PinnedCore::under_pressure(const Request& request, Outcome r
     if (Block* const block = take_free(request)) {
         outcome = {block, DeviceStatus::ok};
     } else {
-        outcome = grow_by(request, least_slab(request));
+        outcome = grow_by(request, min_slab(request));
     }
     if (outcome.block == nullptr && request.pool == Pool::small) {
         const Request other = {request.bytes, base::align_up(request.rounded, large_grain),

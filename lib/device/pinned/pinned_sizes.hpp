@@ -19,12 +19,12 @@ static_assert(round_pinned(1) == 512 && round_pinned(513 * mib) == 513 * mib);
 static_assert(round_pinned(small_limit + 1) == small_limit + 16 * kib);
 
 inline Request pinned_request(std::size_t bytes) noexcept {
-    return {bytes, round_pinned(std::min(bytes, most_bytes)),
+    return {bytes, round_pinned(std::min(bytes, max_bytes)),
             bytes <= small_limit ? Pool::small : Pool::large, 0};
 }
 
 /// What a slab must have at least for a request.
-constexpr std::size_t least_slab(const Request& request) noexcept {
+constexpr std::size_t min_slab(const Request& request) noexcept {
     return base::align_up(request.rounded, slab_step);
 }
 /// What it has, when there is enough: an eighth of what is held already, so that slabs are few, for
@@ -33,7 +33,7 @@ constexpr std::size_t preferred_slab(const Request& request, std::size_t held,
                                      std::size_t largest) noexcept {
     if (request.pool == Pool::small) return small_slab_bytes;
     const std::size_t step = std::min(held / 8 / slab_step * slab_step, largest);
-    return std::max(least_slab(request), step);
+    return std::max(min_slab(request), step);
 }
 
 }  // namespace tensorpool::device

@@ -12,7 +12,7 @@
 #include <tensorpool/device/host_memory_source.hpp>
 
 #include "device/deferral/deferred_frees.hpp"
-#include "device/device_place.hpp"
+#include "device/owned_device_record.hpp"
 
 namespace tensorpool::device {
 
@@ -77,7 +77,7 @@ private:
 
     std::mutex waiting_;        // who waits for streams, or ends one: none ends meanwhile
     mutable std::mutex mutex_;  // of what follows
-    DevicePlace place_;
+    OwnedDeviceRecord place_;
     EventPool events_;
     DeferredFrees deferred_;  // with a use reserved for each block in use
     RecordPool<Block> records_;

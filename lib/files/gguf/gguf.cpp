@@ -19,7 +19,7 @@ constexpr std::uint64_t default_alignment = 32;
 constexpr std::uint64_t max_alignment = std::uint64_t{1} << 31;
 constexpr std::uint64_t max_key_bytes = 65535;
 // A key of one byte with its length, a type, a value of one byte.
-constexpr std::uint64_t least_metadata_bytes = 8 + 1 + 4 + 1;
+constexpr std::uint64_t min_metadata_bytes = 8 + 1 + 4 + 1;
 
 class GgufReader {
 public:
@@ -28,8 +28,8 @@ public:
     void run() {
         in_.take(magic_bytes, "magic");
         read_version();
-        const std::uint64_t tensors = read_count("tensor count", least_gguf_tensor_bytes);
-        const std::uint64_t entries = read_count("metadata count", least_metadata_bytes);
+        const std::uint64_t tensors = read_count("tensor count", min_gguf_tensor_bytes);
+        const std::uint64_t entries = read_count("metadata count", min_metadata_bytes);
         for (std::uint64_t i = 0; i < entries; ++i) read_metadata(i);
         refuse_twins();
         read_gguf_tensors(in_, tensors, alignment_, to_);
@@ -49,9 +49,9 @@ private:
         to_.version = version;
     }
 
-    std::uint64_t read_count(const char* field, std::uint64_t least_bytes) {
+    std::uint64_t read_count(const char* field, std::uint64_t min_bytes) {
         const auto count = in_.read<std::uint64_t>(field);
-        in_.check_count(count, least_bytes, field);
+        in_.check_count(count, min_bytes, field);
         if (count > std::numeric_limits<std::uint32_t>::max()) {
             in_.fail_read(field, count, "less than 2^32");
         }

@@ -9,7 +9,7 @@ namespace tensorpool::files {
 
 /// What the description of a tensor takes at least: a name's length, a number of dimensions, a
 /// type, an offset.
-inline constexpr std::uint64_t least_gguf_tensor_bytes = 8 + 4 + 4 + 8;
+inline constexpr std::uint64_t min_gguf_tensor_bytes = 8 + 4 + 4 + 8;
 
 /// Reads the descriptions of `count` tensors, which stand at `in`'s position, and finds their
 /// places in the data behind them.

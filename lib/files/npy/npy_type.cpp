@@ -11,7 +11,7 @@ namespace tensorpool::files {
 namespace {
 
 // NumPy keeps an element's size in an int.
-constexpr std::uint32_t most_bytes = std::numeric_limits<std::int32_t>::max();
+constexpr std::uint32_t max_bytes = std::numeric_limits<std::int32_t>::max();
 
 /// Bytes of the characters that a text of NumPy's kind U has.
 constexpr std::uint32_t character_bytes = 4;
@@ -37,9 +37,9 @@ bool is_size_of(char kind, std::uint32_t bytes) noexcept {
             return bytes == 8;
         case 'S':
         case 'V':
-            return bytes >= 1 && bytes <= most_bytes;
+            return bytes >= 1 && bytes <= max_bytes;
         case 'U':
-            return bytes >= 1 && bytes <= most_bytes / character_bytes;
+            return bytes >= 1 && bytes <= max_bytes / character_bytes;
         default:
             return false;
     }

@@ -16,9 +16,9 @@ constexpr std::uint32_t locator_signature = 0x07064b50;
 constexpr std::uint64_t end_bytes = 22;
 constexpr std::uint64_t end64_bytes = 56;
 constexpr std::uint64_t locator_bytes = 20;
-constexpr std::uint64_t most_comment_bytes = 65535;
+constexpr std::uint64_t max_comment_bytes = 65535;
 // What a directory's entry takes without its name.
-constexpr std::uint64_t least_entry_bytes = 46;
+constexpr std::uint64_t min_entry_bytes = 46;
 
 /// Sizes and offsets as a record has them.
 struct Record {
@@ -50,7 +50,7 @@ private:
     /// The last place that has the signature, and a comment that ends where the file does.
     std::uint64_t find_end() const {
         const std::uint64_t size = file_.size();
-        const std::uint64_t most = std::min(size, end_bytes + most_comment_bytes);
+        const std::uint64_t most = std::min(size, end_bytes + max_comment_bytes);
         for (std::uint64_t back = end_bytes; back <= most; ++back) {
             ByteReader in = at(size - back);
             if (in.read<std::uint32_t>("signature") != end_signature) continue;
@@ -123,10 +123,10 @@ private:
                  std::to_string(record.offset) + ", expected it before byte " +
                  std::to_string(record_begin));
         }
-        if (record.entries > record.bytes / least_entry_bytes) {
+        if (record.entries > record.bytes / min_entry_bytes) {
             fail("found " + std::to_string(record.entries) + " entries in a directory of " +
                  std::to_string(record.bytes) + " B, expected at least " +
-                 std::to_string(least_entry_bytes) + " B for each");
+                 std::to_string(min_entry_bytes) + " B for each");
         }
         return {record.offset, record.offset + record.bytes, record.entries};
     }

@@ -10,13 +10,13 @@ namespace tensorpool::platform {
 /// path, which no file has.
 class Path {
 public:
-    static constexpr std::size_t most_bytes = 1024;
+    static constexpr std::size_t max_bytes = 1024;
 
     Path() noexcept = default;
     explicit Path(std::string_view text) noexcept { append(text); }
 
     void append(std::string_view text) noexcept {
-        if (too_long_ || text.size() >= most_bytes - length_) return give_up();
+        if (too_long_ || text.size() >= max_bytes - length_) return give_up();
         std::memcpy(text_ + length_, text.data(), text.size());
         shorten(length_ + text.size());
     }
@@ -64,7 +64,7 @@ private:
 
     std::size_t length_ = 0;
     bool too_long_ = false;
-    char text_[most_bytes] = {};
+    char text_[max_bytes] = {};
 };
 
 }  // namespace tensorpool::platform

@@ -19,12 +19,12 @@ constexpr int policy_interleave = 3;
 
 constexpr unsigned bits_per_word = sizeof(unsigned long) * CHAR_BIT;
 // The kernel reads one bit less than it is told to.
-constexpr unsigned long bits_told = most_numa_nodes + 1UL;
+constexpr unsigned long bits_told = max_numa_nodes + 1UL;
 
 /// A policy as the kernel takes it: its number, and a set of nodes.
 struct Policy {
     int number = policy_default;
-    unsigned long nodes[most_numa_nodes / bits_per_word] = {};
+    unsigned long nodes[max_numa_nodes / bits_per_word] = {};
 
     Policy(NumaPolicy policy, unsigned node) noexcept {
         if (policy == NumaPolicy::prefer) {
@@ -46,15 +46,15 @@ struct Policy {
 
 bool set_numa_policy(void* address, std::size_t bytes, NumaPolicy policy, unsigned node) noexcept {
     const SystemCalls system_calls;
-    if (node >= most_numa_nodes) return false;
+    if (node >= max_numa_nodes) return false;
     const Policy wanted(policy, node);
     return syscall(SYS_mbind, address, bytes, wanted.number, wanted.nodes, bits_told, 0U) == 0;
 }
 
 ThreadNumaPolicy::ThreadNumaPolicy(NumaPolicy policy, unsigned node) noexcept {
-    static_assert(sizeof nodes_before_ * CHAR_BIT >= most_numa_nodes);
+    static_assert(sizeof nodes_before_ * CHAR_BIT >= max_numa_nodes);
     const SystemCalls system_calls;
-    if (policy == NumaPolicy::none || node >= most_numa_nodes) return;
+    if (policy == NumaPolicy::none || node >= max_numa_nodes) return;
     const Policy wanted(policy, node);
     is_set_ = syscall(SYS_get_mempolicy, &before_, nodes_before_, bits_told, nullptr, 0UL) == 0 &&
               syscall(SYS_set_mempolicy, wanted.number, wanted.nodes, bits_told) == 0;

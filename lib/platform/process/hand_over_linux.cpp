@@ -13,7 +13,7 @@
 namespace tensorpool::platform {
 namespace {
 
-constexpr unsigned most_files = 8;
+constexpr unsigned max_files = 8;
 // Whoever listens and does not take what comes must not hold the program up.
 constexpr timeval patience{.tv_sec = 1, .tv_usec = 0};
 
@@ -60,7 +60,7 @@ bool connect_to(const Socket& socket, const char* name) noexcept {
 bool send_files(int socket, const int* files, unsigned count) noexcept {
     char byte = 0;
     iovec text{.iov_base = &byte, .iov_len = 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(most_files * sizeof(int))] = {};
+    alignas(cmsghdr) char control[CMSG_SPACE(max_files * sizeof(int))] = {};
     msghdr message{};
     message.msg_iov = &text;
     message.msg_iovlen = 1;
@@ -78,7 +78,7 @@ bool send_files(int socket, const int* files, unsigned count) noexcept {
 
 bool hand_files_over(const char* socket_name, const int* files, unsigned count) noexcept {
     const SystemCalls system_calls;
-    if (count == 0 || count > most_files) return false;
+    if (count == 0 || count > max_files) return false;
     const Socket socket;
     return connect_to(socket, socket_name) && send_files(socket.number, files, count);
 }

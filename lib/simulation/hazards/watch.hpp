@@ -15,7 +15,7 @@ namespace tensorpool::device {
 /// What the parts that look for hazards share: the log, the shadow memory and the host's clock.
 struct Watch {
     explicit Watch(const SimulationOptions& options)
-        : on(options.finds_hazards), log(options.finds_hazards, options.most_hazards) {}
+        : on(options.finds_hazards), log(options.finds_hazards, options.max_hazards) {}
 
     /// Gives the next operation its number.
     Operation operation(const std::string& label, StreamName stream, std::uint32_t timeline = 0,

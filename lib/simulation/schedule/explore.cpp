@@ -30,13 +30,13 @@ void run(const SimulationOptions& options, const std::function<void(SimulatedBac
 
 Exploration explore(const SimulationOptions& options,
                     const std::function<void(SimulatedBackend&)>& program,
-                    std::uint64_t most_schedules) {
+                    std::uint64_t max_schedules) {
     SimulationOptions driven = options;
     driven.schedule = Schedule::replayed;
     Explorer explorer;
     Exploration found;
     do {
-        if (found.schedules == most_schedules) {
+        if (found.schedules == max_schedules) {
             found.bound_met = true;
             break;
         }

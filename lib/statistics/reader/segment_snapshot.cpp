@@ -44,7 +44,7 @@ std::uint64_t read(const Counter& counter) noexcept {
 }
 
 /// The series of sizes that a slot counts; 0 where another process scribbled there.
-unsigned series_of(const SlotRecord& slot) noexcept {
+unsigned series_of(const CountersRecord& slot) noexcept {
     const std::uint64_t series = read(slot.series);
     return series < base::series_count ? static_cast<unsigned>(series) : 0;
 }
@@ -62,8 +62,8 @@ void add(ThreadStatistics& thread, const detail::ThreadCounters& counted,
 
 SlotsByPool::SlotsByPool(const SegmentImage& image) {
     std::vector<std::pair<std::uint64_t, std::size_t>> found;
-    for (std::size_t place = 0; place < image.records<SlotRecord>().size(); ++place) {
-        const std::uint64_t pool = read(image.records<SlotRecord>()[place].pool);
+    for (std::size_t place = 0; place < image.records<CountersRecord>().size(); ++place) {
+        const std::uint64_t pool = read(image.records<CountersRecord>()[place].pool);
         if (pool != 0) found.emplace_back(pool, place);
     }
     std::sort(found.begin(), found.end());
@@ -92,7 +92,7 @@ void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& ima
     add(others, pool.left_out);
     std::map<std::uint64_t, ThreadStatistics> by_number;  // a thread has a slot for each series
     for (const std::size_t place : slots) {
-        const SlotRecord& slot = image.records<SlotRecord>()[place];
+        const CountersRecord& slot = image.records<CountersRecord>()[place];
         const std::uint64_t number = read(slot.thread);
         add(number == 0 ? others : by_number[number], slot.counters, series_of(slot));
     }
@@ -106,7 +106,7 @@ void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& ima
 
 // A change takes a microsecond, and a look some tens of them; so many in a row meet one only where
 // pools and threads come and go all the time, or where a process was stopped in the middle.
-constexpr unsigned most_looks = 8;
+constexpr unsigned max_looks = 8;
 
 template <class Statistics>
 void sort_by_age(std::vector<Statistics>& group) {
@@ -132,14 +132,14 @@ void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentIm
             sums.add_frees(earlier.records<PoolRecord>()[place].left_out, 0);
         }
         for (const std::size_t slot : its) {
-            if (slot >= earlier.records<SlotRecord>().size()) continue;
-            const SlotRecord& counted = earlier.records<SlotRecord>()[slot];
+            if (slot >= earlier.records<CountersRecord>().size()) continue;
+            const CountersRecord& counted = earlier.records<CountersRecord>()[slot];
             sums.add_frees(counted.counters, series_of(counted));
         }
         sums.add_allocations(pool.shared, 0);
         sums.add_allocations(pool.left_out, 0);
         for (const std::size_t slot : its) {
-            const SlotRecord& counted = later.records<SlotRecord>()[slot];
+            const CountersRecord& counted = later.records<CountersRecord>()[slot];
             sums.add_allocations(counted.counters, series_of(counted));
         }
         PoolStatistics figures = sums.with(pool);
@@ -238,7 +238,7 @@ void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
                    .devices = read(header.region<DeviceRecord>().left_out),
                    .device_streams = read(header.region<DeviceStreamRecord>().left_out),
                    .planned = read(header.region<PlannedRecord>().left_out),
-                   .slots = read(header.region<SlotRecord>().left_out),
+                   .slots = read(header.region<CountersRecord>().left_out),
                    .scopes = read(header.region<ScopeRecord>().left_out)};
 }
 
@@ -282,7 +282,7 @@ std::vector<ScopeStatistics> scopes_in(const SegmentImage& image) {
 }
 
 std::optional<SegmentProblem> read_segment(SegmentView& view, ProcessSnapshot& to) {
-    for (unsigned look = 0; look < most_looks; ++look) {
+    for (unsigned look = 0; look < max_looks; ++look) {
         if (auto problem = view.refresh()) return problem;
         to = figures_in(view);
         to.consistent = view.is_steady();

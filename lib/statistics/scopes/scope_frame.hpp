@@ -9,7 +9,7 @@
 #include "statistics/segment/slab_list.hpp"
 
 namespace tensorpool::statistics {
-class ThreadSlots;
+class CountersOfThread;
 }
 
 namespace tensorpool::detail {
@@ -21,7 +21,7 @@ struct ScopeFrame {
     ScopeFrame* outer = nullptr;
     ScopeFrame* next_free = nullptr;
     // nullptr: its thread has gone. Changes under the owner's mutex, to nullptr only.
-    std::atomic<statistics::ThreadSlots*> owner = nullptr;
+    std::atomic<statistics::CountersOfThread*> owner = nullptr;
     statistics::ScopeRecord* record = nullptr;  // nullptr: there is no segment
     statistics::ThreadSums begin;
     std::uint64_t begin_net = 0;

@@ -10,7 +10,7 @@
 #include "base/atomics.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/scopes/scope_frame.hpp"
-#include "statistics/scopes/thread_slots.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/segment/failed_checks.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/timeline/timeline.hpp"
@@ -30,7 +30,7 @@ bool has_name(const ScopeRecord& record, const Name& name) noexcept {
 }
 
 /// Names are literals mostly, so the place of one is looked for by its address first.
-ScopeRecord* record_of(ThreadSlots& own, std::string_view name) noexcept {
+ScopeRecord* record_of(CountersOfThread& own, std::string_view name) noexcept {
     const std::size_t hash = std::hash<const void*>()(name.data()) / 8;
     ScopeRecord*& known = own.known_names[hash % own.known_names.size()];
     Name wanted{};
@@ -44,7 +44,7 @@ ScopeRecord* record_of(ThreadSlots& own, std::string_view name) noexcept {
     return known;
 }
 
-ScopeFrame* take_frame(ThreadSlots& own) noexcept {
+ScopeFrame* take_frame(CountersOfThread& own) noexcept {
     if (own.free_frames == nullptr) return free_scope_frames().take();
     return std::exchange(own.free_frames, own.free_frames->next_free);
 }
@@ -55,7 +55,7 @@ void tell_recorder(TraceAction action, const ScopeRecord* scope) noexcept {
 }
 
 ScopeFrame* begin_frame(std::string_view name) noexcept {
-    ThreadSlots* const own = ThreadSlots::own();
+    CountersOfThread* const own = CountersOfThread::own();
     if (own == nullptr) return nullptr;
     ScopeRecord* const record = record_of(*own, name);
     tell_recorder(TraceAction::scope_begin, record);
@@ -84,7 +84,7 @@ struct Counted {
 
 /// Out of its thread's list, whose mutex is held. What it and those inside it saw is handed to it
 /// and to the one around it.
-void unlink(ThreadSlots& owner, ScopeFrame& frame) noexcept {
+void unlink(CountersOfThread& owner, ScopeFrame& frame) noexcept {
     ScopeFrame* inner = nullptr;
     for (ScopeFrame* one = owner.innermost.load(std::memory_order_relaxed); one != &frame;
          one = one->outer) {
@@ -100,7 +100,7 @@ void unlink(ThreadSlots& owner, ScopeFrame& frame) noexcept {
 }
 
 /// The mutex of the calling thread's own slots is held.
-void end_own_frame(ThreadSlots& own, ScopeFrame& frame, Counted& ended) noexcept {
+void end_own_frame(CountersOfThread& own, ScopeFrame& frame, Counted& ended) noexcept {
     ended.counted = own.sums();
     own.innermost.load(std::memory_order_relaxed)->raise(ended.counted.net_bytes());
     ended.counted.subtract(frame.begin);
@@ -119,12 +119,12 @@ void count_closed(const ScopeFrame& frame) noexcept {
 
 Counted end_frame(ScopeFrame& frame) noexcept {
     Counted ended{.record = frame.record};
-    // Acquire pairs with the store in ThreadSlots::leave: then the frame is nobody's but ours.
-    while (ThreadSlots* const owner = frame.owner.load(std::memory_order_acquire)) {
+    // Acquire pairs with the store in CountersOfThread::leave: then the frame is nobody's but ours.
+    while (CountersOfThread* const owner = frame.owner.load(std::memory_order_acquire)) {
         const std::lock_guard guard(owner->mutex);
         if (frame.owner.load(std::memory_order_relaxed) != owner) continue;
         count_closed(frame);
-        if (owner == own_thread_slots) {
+        if (owner == own_counters_of_thread) {
             end_own_frame(*owner, frame, ended);
             return ended;
         }
@@ -138,7 +138,7 @@ Counted end_frame(ScopeFrame& frame) noexcept {
 
 /// What an open frame and those inside it saw, its thread's sums now among it. The mutex of its
 /// thread is held.
-std::uint64_t peak_so_far(const ThreadSlots& owner, const ScopeFrame& frame,
+std::uint64_t peak_so_far(const CountersOfThread& owner, const ScopeFrame& frame,
                           const ThreadSums& now) noexcept {
     ScopeFrame seen;
     seen.begin_net = frame.begin_net;
@@ -154,7 +154,7 @@ std::uint64_t peak_so_far(const ThreadSlots& owner, const ScopeFrame& frame,
 /// Since the frame began, on its thread; nothing when that has gone.
 Counted counted_since(const ScopeFrame& frame) noexcept {
     Counted so_far{.record = frame.record};
-    while (ThreadSlots* const owner = frame.owner.load(std::memory_order_acquire)) {
+    while (CountersOfThread* const owner = frame.owner.load(std::memory_order_acquire)) {
         const std::lock_guard guard(owner->mutex);
         if (frame.owner.load(std::memory_order_relaxed) != owner) continue;
         so_far.counted = owner->sums();

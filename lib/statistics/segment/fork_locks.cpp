@@ -2,7 +2,7 @@
 
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/commit_budget.hpp"
-#include "statistics/scopes/thread_slots.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 void before_fork() {
     snapshot_sources().lock();
     commit_budget().lock();
-    lock_thread_slots();
+    lock_counters_of_threads();
     segment().before_fork();
 }
 
@@ -23,14 +23,14 @@ void after_fork() {
 
 void after_fork_in_parent() {
     segment().after_fork_in_parent();
-    unlock_thread_slots();
+    unlock_counters_of_threads();
     after_fork();
 }
 
 void after_fork_in_child() {
     segment().after_fork_in_child();
-    unlock_thread_slots();
-    thread_slots_in_child();
+    unlock_counters_of_threads();
+    counters_of_threads_in_child();
     after_fork();
 }
 

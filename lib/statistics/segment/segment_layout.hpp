@@ -152,7 +152,7 @@ struct alignas(64) PlannedRecord {
 
 /// The counters of one thread for one pool. Cumulative: when its thread ends, the next one goes on
 /// with it, so that nothing is folded in or counted twice.
-struct alignas(64) SlotRecord {
+struct alignas(64) CountersRecord {
     detail::ThreadCounters counters;
     Counter pool;    // the pool's id; 0: no pool's
     Counter thread;  // that counts in it now; 0: none
@@ -207,7 +207,7 @@ inline constexpr std::tuple record_kinds{
     // Not at the beginning of a page, where a thread's table and its caches begin: a load waits for
     // a store to the same offset in another page, and a pair of calls took a third longer
     // (perf/pair.cpp).
-    RecordKind<SlotRecord>{.count = 12288, .first = First::record, .shift = 256},
+    RecordKind<CountersRecord>{.count = 12288, .first = First::record, .shift = 256},
 };
 inline constexpr std::size_t kind_count = std::tuple_size_v<decltype(record_kinds)>;
 
@@ -300,12 +300,12 @@ static_assert(Counter::is_always_lock_free);
 static_assert(segment_version == 5 && sizeof(SegmentHeader) == 576 && sizeof(PoolRecord) == 2048 &&
               sizeof(ArenaRecord) == 256 && sizeof(DeviceRecord) == 448 &&
               sizeof(DeviceStreamRecord) == 128 && sizeof(PlannedRecord) == 320 &&
-              sizeof(SlotRecord) == 832);
+              sizeof(CountersRecord) == 832);
 static_assert(offsetof(SegmentHeader, regions) == 216 && offset_of<EntryRecord> == 4096 &&
               offset_of<ScopeRecord> == 36864 && offset_of<PoolRecord> == 49152 &&
               offset_of<ArenaRecord> == 2146304 && offset_of<DeviceRecord> == 3194880 &&
               offset_of<DeviceStreamRecord> == 3309568 && offset_of<PlannedRecord> == 3440640 &&
-              offset_of<SlotRecord> == 3522816);
-static_assert(offset_of<SlotRecord> + count_of<SlotRecord> * sizeof(SlotRecord) <= segment_bytes);
+              offset_of<CountersRecord> == 3522816);
+static_assert(offset_of<CountersRecord> + count_of<CountersRecord> * sizeof(CountersRecord) <= segment_bytes);
 
 }  // namespace tensorpool::statistics

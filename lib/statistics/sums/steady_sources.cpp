@@ -13,16 +13,16 @@ void raise(Sources& highest, const Sources& now) noexcept {
     highest.system = std::max(highest.system, now.system);
 }
 
-void put_into(BucketStatistics& bucket, const Sources& from, std::uint64_t& most_bytes) noexcept {
+void put_into(BucketStatistics& bucket, const Sources& from, std::uint64_t& max_bytes) noexcept {
     const bool has_one_size = bucket.allocated_bytes == bucket.allocations * bucket.block_bytes;
     bucket.cache_hits = from.magazines;
     bucket.depot_hits = from.depots;
     bucket.system_misses = from.system;
     bucket.cache_misses = from.depots + from.spans + from.system;
     bucket.allocations = bucket.cache_hits + bucket.cache_misses;
-    most_bytes = std::max(most_bytes, has_one_size ? bucket.allocations * bucket.block_bytes
+    max_bytes = std::max(max_bytes, has_one_size ? bucket.allocations * bucket.block_bytes
                                                    : bucket.allocated_bytes);
-    bucket.allocated_bytes = most_bytes;
+    bucket.allocated_bytes = max_bytes;
 }
 
 void put_into(LargeStatistics& large, const Sources& from) noexcept {

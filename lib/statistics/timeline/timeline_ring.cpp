@@ -8,12 +8,12 @@ namespace {
 
 // Looks at an entry that is not whole yet: as long as a writer takes that runs on another core. Of
 // one that has lost its core the reader is not to wait for.
-constexpr unsigned most_looks = 64;
+constexpr unsigned max_looks = 64;
 
 Look read_patiently(std::span<const EntryRecord> ring, std::uint64_t number,
                     EntryWords& to) noexcept {
     Look look = Look::under_way;
-    for (unsigned i = 0; i < most_looks && look == Look::under_way; ++i) {
+    for (unsigned i = 0; i < max_looks && look == Look::under_way; ++i) {
         look = read_words(ring, number, to);
     }
     return look;

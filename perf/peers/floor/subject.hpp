@@ -14,7 +14,7 @@
 namespace perf {
 
 struct FreeList {
-    static constexpr std::size_t most_blocks = 16384;
+    static constexpr std::size_t max_blocks = 16384;
     void** top = nullptr;
     void** bottom = nullptr;
     std::uint64_t allocations = 0;
@@ -31,15 +31,15 @@ inline void* fresh_pages(std::size_t bytes) {
 /// Fills an empty list with as many blocks as it may ever hold; pages come at first touch.
 [[gnu::noinline]] inline void fill(FreeList& list, std::size_t block_bytes) {
     if (list.bottom != nullptr) std::abort();
-    auto* const blocks = static_cast<char*>(fresh_pages(block_bytes * FreeList::most_blocks));
-    list.bottom = static_cast<void**>(fresh_pages(sizeof(void*) * FreeList::most_blocks));
+    auto* const blocks = static_cast<char*>(fresh_pages(block_bytes * FreeList::max_blocks));
+    list.bottom = static_cast<void**>(fresh_pages(sizeof(void*) * FreeList::max_blocks));
     list.top = list.bottom;
-    for (std::size_t i = FreeList::most_blocks; i-- > 0;) *list.top++ = blocks + i * block_bytes;
+    for (std::size_t i = FreeList::max_blocks; i-- > 0;) *list.top++ = blocks + i * block_bytes;
 }
 
 struct Subject {
     static constexpr bool any_size = true;
-    static constexpr std::size_t most_blocks = FreeList::most_blocks;
+    static constexpr std::size_t max_blocks = FreeList::max_blocks;
     static void* allocate(std::size_t bytes) {
         const unsigned bucket = bucket_of(bytes);
         FreeList& list = lists[bucket];

@@ -23,10 +23,10 @@ using Simulated = test::Device;
 
 constexpr unsigned seed = 6;
 constexpr std::size_t steps = 10'000;
-constexpr std::size_t most_alive = 4608 * mib;
+constexpr std::size_t max_alive = 4608 * mib;
 
 /// Each step allocates a block, of a size whose logarithm is uniform, after so many random ones
-/// were freed that all alive are at most `most_alive`. The most bytes that were alive.
+/// were freed that all alive are at most `max_alive`. The most bytes that were alive.
 template <class Allocate, class Free>
 std::size_t run(Allocate allocate, Free free) {
     std::mt19937 random(seed);
@@ -36,7 +36,7 @@ std::size_t run(Allocate allocate, Free free) {
     std::size_t peak = 0;
     for (std::size_t step = 0; step < steps; ++step) {
         const auto bytes = static_cast<std::size_t>(std::exp2(log2(random)));
-        while (alive + bytes > most_alive) {
+        while (alive + bytes > max_alive) {
             std::swap(blocks[random() % blocks.size()], blocks.back());
             free(blocks.back().first);
             alive -= blocks.back().second;

@@ -47,7 +47,7 @@ public:
     Worker(Backend& backend, PinnedAllocator& allocator, Basket& basket, unsigned number)
         : backend_(backend), allocator_(allocator), basket_(basket), random_(number) {
         EXPECT_EQ(backend_.create_stream(0, &stream_), DeviceStatus::ok);
-        EXPECT_EQ(backend_.allocate(0, most_bytes, StorageKind::private_storage, &memory_),
+        EXPECT_EQ(backend_.allocate(0, max_bytes, StorageKind::private_storage, &memory_),
                   DeviceStatus::ok);
     }
 
@@ -59,17 +59,17 @@ public:
         while (void* const block = basket_.take()) allocator_.deallocate(block);
         allocator_.end_stream(stream_);
         EXPECT_EQ(backend_.destroy_stream(0, stream_), DeviceStatus::ok);
-        EXPECT_EQ(backend_.deallocate(0, memory_, most_bytes, StorageKind::private_storage),
+        EXPECT_EQ(backend_.deallocate(0, memory_, max_bytes, StorageKind::private_storage),
                   DeviceStatus::ok);
     }
 
 private:
-    static constexpr std::size_t most_bytes = 2 * mib;
+    static constexpr std::size_t max_bytes = 2 * mib;
 
     /// A block is written, given to the stream and freed at once: what arrives must be what was
     /// written, whoever got the block meanwhile.
     void do_step(unsigned char byte) {
-        const std::size_t bytes = 1 + random_() % (random_() % 4 == 0 ? most_bytes : 32 * kib);
+        const std::size_t bytes = 1 + random_() % (random_() % 4 == 0 ? max_bytes : 32 * kib);
         const bool says_at_once = random_() % 2 == 0;
         void* const block = allocator_.try_allocate(bytes, says_at_once ? stream_ : nullptr);
         if (block == nullptr) return;  // the others hold all

@@ -39,12 +39,12 @@ TEST(Path, BackslashWithoutThreeOctalDigitsStays) {
 }
 
 TEST(Path, LongestPathFits) {
-    const std::string longest(Path::most_bytes - 1, 'a');
+    const std::string longest(Path::max_bytes - 1, 'a');
     EXPECT_EQ(Path(longest).view(), longest);
 }
 
 TEST(Path, PathThatDoesNotFitIsEmptyAndStaysSo) {
-    Path path(std::string(Path::most_bytes, 'a'));
+    Path path(std::string(Path::max_bytes, 'a'));
     EXPECT_STREQ(path.c_str(), "");
     path.append("/memory.max");
     EXPECT_STREQ(path.c_str(), "");

@@ -24,8 +24,8 @@ TEST(NumaNodes, WhatIsNoListIsOneNode) {
 }
 
 TEST(NumaNodes, NumbersBeyondTheKernelsMostAreCutToIt) {
-    EXPECT_EQ(count_numa_nodes("0-1023"), most_numa_nodes);
-    EXPECT_EQ(count_numa_nodes("0-99999"), most_numa_nodes);
+    EXPECT_EQ(count_numa_nodes("0-1023"), max_numa_nodes);
+    EXPECT_EQ(count_numa_nodes("0-99999"), max_numa_nodes);
 }
 
 }  // namespace

@@ -161,7 +161,7 @@ TEST_P(SegmentSnapshot, ShowsWhatHadNoPlaceAsOtherBehindTheOthers) {
     put(segment.pool(0).left_out.buckets[0].allocations, 2);
     put(segment.header().region<PoolRecord>().left_out, 5);
     put(segment.header().region<ArenaRecord>().left_out, 6);
-    put(segment.header().region<SlotRecord>().left_out, 7);
+    put(segment.header().region<CountersRecord>().left_out, 7);
     put(segment.header().region<ScopeRecord>().left_out, 8);
     put(segment.header().region<DeviceRecord>().left_out, 10);
     put(segment.header().region<DeviceStreamRecord>().left_out, 11);
@@ -223,10 +223,10 @@ TEST_P(SegmentSnapshot, SaysWhereStructureNeverStoodStill) {
 // As many as fit, all of one number, each pool with all slots: that must not take for ever.
 TEST_P(SegmentSnapshot, SumsEachSlotOnceWhateverNumbersSay) {
     for (std::size_t i = 1; i < count_of<PoolRecord>; ++i) segment.add_pool("same", 5);
-    for (std::size_t i = 0; i < count_of<SlotRecord>; ++i) segment.add_slot(5, i + 1);
+    for (std::size_t i = 0; i < count_of<CountersRecord>; ++i) segment.add_slot(5, i + 1);
     const ProcessSnapshot figures = snapshot();
     EXPECT_EQ(figures.pools.size(), count_of<PoolRecord> - 1);
-    EXPECT_EQ(figures.threads.size(), count_of<SlotRecord>);
+    EXPECT_EQ(figures.threads.size(), count_of<CountersRecord>);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST_P(SegmentViewOf, AGoodSegmentShowsWhatIsInUse) {
     EXPECT_TRUE(view.is_steady());
     EXPECT_EQ(view.later().records<PoolRecord>().size(), 2U);
     EXPECT_EQ(view.earlier().records<PoolRecord>()[1].id.load(), 4U);
-    EXPECT_EQ(view.later().records<SlotRecord>().size(), 0U);
+    EXPECT_EQ(view.later().records<CountersRecord>().size(), 0U);
 }
 
 TEST_P(SegmentViewOf, ARefreshShowsWhatChanged) {
@@ -49,8 +49,8 @@ TEST_P(SegmentViewOf, ARefreshShowsWhatChanged) {
     ASSERT_FALSE(view.refresh());
     segment.add_slot(4, 1000);
     ASSERT_FALSE(view.refresh());
-    ASSERT_EQ(view.later().records<SlotRecord>().size(), 1U);
-    EXPECT_EQ(view.later().records<SlotRecord>()[0].thread.load(), 1000U);
+    ASSERT_EQ(view.later().records<CountersRecord>().size(), 1U);
+    EXPECT_EQ(view.later().records<CountersRecord>()[0].thread.load(), 1000U);
 }
 
 TEST_P(SegmentViewOf, AChangeMeanwhileIsNotSteady) {
@@ -101,8 +101,8 @@ TEST_P(SegmentViewOf, EachNumberOfTheLayoutIsChecked) {
                                 &header.region<PoolRecord>().offset,
                                 &header.region<ArenaRecord>().record_bytes,
                                 &header.region<ArenaRecord>().offset,
-                                &header.region<SlotRecord>().places,
-                                &header.region<SlotRecord>().record_bytes,
+                                &header.region<CountersRecord>().places,
+                                &header.region<CountersRecord>().record_bytes,
                                 &header.region<DeviceRecord>().offset,
                                 &header.region<DeviceRecord>().places,
                                 &header.region<DeviceStreamRecord>().record_bytes,
@@ -122,9 +122,9 @@ TEST_P(SegmentViewOf, EachNumberOfTheLayoutIsChecked) {
 }
 
 TEST_P(SegmentViewOf, MorePlacesInUseThanThereAreAreDamage) {
-    put(segment.header().region<SlotRecord>().used, count_of<SlotRecord> + 1);
+    put(segment.header().region<CountersRecord>().used, count_of<CountersRecord> + 1);
     EXPECT_EQ(failure(), AttachFailure::damaged);
-    put(segment.header().region<SlotRecord>().used, count_of<SlotRecord>);
+    put(segment.header().region<CountersRecord>().used, count_of<CountersRecord>);
     put(segment.header().region<DeviceRecord>().used, count_of<DeviceRecord> + 1);
     EXPECT_EQ(failure(), AttachFailure::damaged);
     put(segment.header().region<DeviceRecord>().used, count_of<DeviceRecord>);

@@ -12,7 +12,7 @@
 
 #include <tensorpool/timeline.hpp>
 
-#include "statistics/fake_slot.hpp"
+#include "statistics/fake_counters.hpp"
 #include "statistics/segment/failed_checks.hpp"
 #include "support/child_process.hpp"
 
@@ -20,7 +20,7 @@ namespace tensorpool {
 namespace {
 
 using statistics::look_at_scopes;
-using testing::FakeSlot;
+using testing::FakeCounters;
 using testing::figures_of_scope;
 using testing::holds_in_child;
 
@@ -44,7 +44,7 @@ std::vector<TimelineEntry> entries_of(EntryKind kind, const std::string& name) {
 }
 
 TEST(StatisticsScope, CountsWhatItsThreadDoesInside) {
-    FakeSlot slot;
+    FakeCounters slot;
     slot.allocate(0, 10);
     {
         const StatisticsScope scope("counts inside");
@@ -77,7 +77,7 @@ TEST(StatisticsScope, IsOpenUntilItEnds) {
 }
 
 TEST(StatisticsScope, WhatIsCountedInsideOneBelongsToThoseAroundItToo) {
-    FakeSlot slot;
+    FakeCounters slot;
     {
         const StatisticsScope outer("around");
         slot.allocate(0);
@@ -91,7 +91,7 @@ TEST(StatisticsScope, WhatIsCountedInsideOneBelongsToThoseAroundItToo) {
 }
 
 TEST(StatisticsScope, PeakIsTheMostThatItGrewByAsFarAsItWasLookedAt) {
-    FakeSlot slot;
+    FakeCounters slot;
     {
         const StatisticsScope scope("peak");
         slot.allocate_large(1 << 20);
@@ -110,7 +110,7 @@ TEST(StatisticsScope, PeakIsTheMostThatItGrewByAsFarAsItWasLookedAt) {
 }
 
 TEST(StatisticsScope, PeakOfAScopeThatOnlyFreesIsNothing) {
-    FakeSlot slot;
+    FakeCounters slot;
     slot.allocate(0, 5);
     {
         const StatisticsScope scope("frees");
@@ -121,7 +121,7 @@ TEST(StatisticsScope, PeakOfAScopeThatOnlyFreesIsNothing) {
 }
 
 TEST(StatisticsScope, PeakSeenInsideIsOneOfThoseAround) {
-    FakeSlot slot;
+    FakeCounters slot;
     {
         const StatisticsScope outer("outer peak");
         slot.allocate_large(1 << 20);
@@ -139,7 +139,7 @@ TEST(StatisticsScope, PeakSeenInsideIsOneOfThoseAround) {
 }
 
 TEST(StatisticsScope, PeakOfANameIsThatOfItsHighestScope) {
-    FakeSlot slot;
+    FakeCounters slot;
     for (const std::uint64_t blocks : {1U, 3U, 2U}) {
         const StatisticsScope scope("highest");
         slot.allocate(0, blocks);
@@ -153,13 +153,13 @@ TEST(StatisticsScope, PeakOfANameIsThatOfItsHighestScope) {
 TEST(StatisticsScope, PoolsMayComeAndGoInside) {
     {
         const StatisticsScope scope("come and go");
-        FakeSlot stays;
+        FakeCounters stays;
         stays.allocate(0);
         {
-            FakeSlot goes;
+            FakeCounters goes;
             goes.allocate(0, 2);
         }
-        std::optional<FakeSlot> dies_elsewhere(std::in_place);
+        std::optional<FakeCounters> dies_elsewhere(std::in_place);
         dies_elsewhere->allocate_large(1 << 20);
         std::thread([&] { dies_elsewhere.reset(); }).join();
         stays.allocate(0);
@@ -186,11 +186,11 @@ TEST(StatisticsScope, CallsCountedInASharedSlotAreCounted) {
 }
 
 TEST(StatisticsScope, OtherThreadsAreNotCounted) {
-    FakeSlot slot;
+    FakeCounters slot;
     {
         const StatisticsScope scope("one thread");
         std::thread([] {
-            FakeSlot other;
+            FakeCounters other;
             other.allocate(0, 9);
         }).join();
         slot.allocate(0);
@@ -202,7 +202,7 @@ TEST(StatisticsScope, ScopesOfOneNameAreAddedUpOverThreads) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
         threads.emplace_back([] {
-            FakeSlot slot;
+            FakeCounters slot;
             for (int j = 0; j < 1000; ++j) {
                 const StatisticsScope outer("all threads");
                 slot.allocate(0);
@@ -219,7 +219,7 @@ TEST(StatisticsScope, ScopesOfOneNameAreAddedUpOverThreads) {
 }
 
 TEST(StatisticsScope, EndBeforeOneInsideItIsToldAndCounted) {
-    FakeSlot slot;
+    FakeCounters slot;
     const std::uint64_t before = failed_orders();
     std::optional<StatisticsScope> outer(std::in_place, "ends too early");
     {
@@ -242,11 +242,11 @@ TEST(StatisticsScope, EndBeforeOneInsideItIsToldAndCounted) {
 }
 
 TEST(StatisticsScope, EndOnAnotherThreadIsToldAndCountsNothing) {
-    FakeSlot slot;
+    FakeCounters slot;
     std::optional<StatisticsScope> moved(std::in_place, "other thread");
     slot.allocate(0);
     std::thread([&] {
-        FakeSlot other;
+        FakeCounters other;
         const StatisticsScope own("own scope of other thread");
         other.allocate(0);
         moved.reset();
@@ -261,7 +261,7 @@ TEST(StatisticsScope, EndOnAnotherThreadIsToldAndCountsNothing) {
 }
 
 TEST(StatisticsScope, ThoseAroundOneThatEndedElsewhereGoOn) {
-    FakeSlot slot;
+    FakeCounters slot;
     {
         const StatisticsScope outer("goes on");
         std::optional<StatisticsScope> inner(std::in_place, "ended elsewhere");
@@ -278,7 +278,7 @@ TEST(StatisticsScope, ThoseAroundOneThatEndedElsewhereGoOn) {
 TEST(StatisticsScope, MayEndWhenItsThreadHasGone) {
     std::optional<StatisticsScope> first, second;
     std::thread([&] {
-        FakeSlot slot;
+        FakeCounters slot;
         first.emplace("thread gone");
         second.emplace("thread gone");
         slot.allocate(0);
@@ -287,7 +287,7 @@ TEST(StatisticsScope, MayEndWhenItsThreadHasGone) {
     EXPECT_FALSE(first->growth().grew);
     // The next thread gets the record of the one that went.
     std::thread([&] {
-        FakeSlot slot;
+        FakeCounters slot;
         const StatisticsScope own("thread that came");
         first.reset();
         slot.allocate(0);
@@ -305,7 +305,7 @@ TEST(StatisticsScope, ThreadMayEndWhileAnotherEndsItsScopes) {
         std::optional<StatisticsScope> moved;
         std::atomic<bool> begun = false;
         std::thread thread([&] {
-            FakeSlot slot;
+            FakeCounters slot;
             moved.emplace("race");
             const StatisticsScope inner("race, inside");
             slot.allocate(0);
@@ -323,7 +323,7 @@ TEST(StatisticsScope, ThreadMayEndWhileAnotherEndsItsScopes) {
 }
 
 TEST(StatisticsScope, ChildOfAForkGoesOnInsideIt) {
-    FakeSlot slot;
+    FakeCounters slot;
     slot.allocate(0);
     std::optional<StatisticsScope> scope(std::in_place, "fork");
     slot.allocate(0);
@@ -379,7 +379,7 @@ TEST(StatisticsScope, NameIsKnownByItsTextNotByWhereItStands) {
 
 TEST(StatisticsScope, NamesBeyondTheRoomForThemAreAddedUpAsOther) {
     EXPECT_TRUE(holds_in_child([] {
-        FakeSlot slot;
+        FakeCounters slot;
         for (int i = 0; i < 100; ++i) {
             const StatisticsScope scope("name " + std::to_string(i));
             slot.allocate(0);
@@ -396,7 +396,7 @@ TEST(StatisticsScope, NamesBeyondTheRoomForThemAreAddedUpAsOther) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(StatisticsScope, CountsNothingWithoutMemoryForItself) {
     EXPECT_TRUE(holds_in_child([] {
-        FakeSlot slot;
+        FakeCounters slot;
         { const StatisticsScope first("no memory"); }  // so that there is a segment
         const std::uint64_t calls = figures_of_scope("no memory").calls;
         const rlimit nothing = {0, 0};
@@ -413,7 +413,7 @@ TEST(StatisticsScope, CountsNothingWithoutMemoryForItself) {
 #endif
 
 TEST(StatisticsScope, TellsThatAPeakRose) {
-    FakeSlot slot;
+    FakeCounters slot;
     const auto grow_by = [&](std::uint64_t blocks) {
         const StatisticsScope scope("told");
         slot.allocate(0, blocks);
@@ -428,7 +428,7 @@ TEST(StatisticsScope, TellsThatAPeakRose) {
 }
 
 TEST(StatisticsScope, PeakThatCreepsUpDoesNotFillTheTimeline) {
-    FakeSlot slot;
+    FakeCounters slot;
     for (std::uint64_t blocks = 1000; blocks < 2000; ++blocks) {
         const StatisticsScope scope("creeps");
         slot.allocate(0, blocks);
@@ -443,7 +443,7 @@ TEST(StatisticsScope, PeakThatCreepsUpDoesNotFillTheTimeline) {
 }
 
 TEST(StatisticsScope, GrowthSaysInWhichBuckets) {
-    FakeSlot slot;
+    FakeCounters slot;
     const StatisticsScope scope("growth");
     EXPECT_FALSE(scope.growth().grew);
     slot.allocate(0, 3);
@@ -460,7 +460,7 @@ TEST(StatisticsScope, GrowthSaysInWhichBuckets) {
 }
 
 TEST(StatisticsScope, GrowthInOneBucketIsSeenBehindFreesInAnother) {
-    FakeSlot slot;
+    FakeCounters slot;
     slot.allocate(5, 10);
     EXPECT_TRUE(measure_growth([&] { slot.free(5); }));
     const ScopeGrowth growth = measure_growth([&] {
@@ -472,14 +472,14 @@ TEST(StatisticsScope, GrowthInOneBucketIsSeenBehindFreesInAnother) {
 }
 
 TEST(StatisticsScope, GrowthMayBeAskedForOnAnotherThread) {
-    FakeSlot slot;
+    FakeCounters slot;
     const StatisticsScope scope("asked elsewhere");
     slot.allocate(0);
     std::thread([&] { EXPECT_EQ(scope.growth().blocks[0], 1); }).join();
 }
 
 TEST(MeasureGrowth, SaysThatWhatFreesAllItTookDidNotGrow) {
-    FakeSlot slot;
+    FakeCounters slot;
     const ScopeGrowth growth = measure_growth([&] {
         slot.allocate(0, 100);
         slot.free(0, 100);

@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "statistics/own_slots.hpp"
-#include "statistics/segment/counter_slots.hpp"
+#include "statistics/own_counters.hpp"
+#include "statistics/segment/pool_counters.hpp"
 #include "statistics/segment/segment.hpp"
 #include "support/child_process.hpp"
 
@@ -26,14 +26,14 @@ namespace {
 
 using detail::add;
 using testing::holds_in_child;
-using testing::OwnSlots;
+using testing::OwnCounters;
 
 void take_all_pools() {
     while (add_pool(segment(), "filler", 0) != nullptr) {
     }
 }
 
-void take_all_slots() {
+void take_all_counters() {
     PoolRecord* const pool = add_pool(segment(), "filler", 0);
     while (add_slot(segment(), *pool) != nullptr) {
     }
@@ -42,8 +42,8 @@ void take_all_slots() {
 std::uint64_t left_out_pools() {
     return segment().header()->region<PoolRecord>().left_out;
 }
-std::uint64_t left_out_slots() {
-    return segment().header()->region<SlotRecord>().left_out;
+std::uint64_t left_out_counters() {
+    return segment().header()->region<CountersRecord>().left_out;
 }
 
 template <class Record>
@@ -108,35 +108,35 @@ TEST(OwnedRecord, FiguresWithoutRoomAreAddedUpUnderOtherAndTakenAwayAtTheEnd) {
         take_all_pools();
         const PoolRecord& other = *segment().other<PoolRecord>();
         {
-            OwnSlots slots;
-            OwnSlots more;
-            CounterSlot* const slot = slots.take();
+            OwnCounters slots;
+            OwnCounters more;
+            OwnedCounters* const slot = slots.take();
             add(slot->counters->buckets[2].allocations, 5);
             add(slots.shared().buckets[2].allocations, 1);
             add(more.take()->counters->buckets[2].allocations, 10);
             slots.place->totals.growths = 3;
             if (!others_are_zeros()) return false;
-            slots.CounterSlots::fold();
-            more.CounterSlots::fold();
-            slots.CounterSlots::fold();
+            slots.PoolCounters::fold();
+            more.PoolCounters::fold();
+            slots.PoolCounters::fold();
             if (other.left_out.buckets[2].allocations + other.shared.buckets[2].allocations != 16)
                 return false;
             if (other.totals.growths != 3) return false;
             if (slots.allocations() != 6 || more.allocations() != 10) return false;
-            if (left_out_slots() != 2) return false;
+            if (left_out_counters() != 2) return false;
             slots.give_back(*slot);
         }
-        return others_are_zeros() && left_out_slots() == 0 && left_out_pools() == 0;
+        return others_are_zeros() && left_out_counters() == 0 && left_out_pools() == 0;
     }));
 }
 
 TEST(OwnedRecord, SlotsWithoutRoomAreAddedUpInTheirPoolForReadersOnly) {
     EXPECT_TRUE(holds_in_child([] {
-        take_all_slots();
-        OwnSlots slots;
-        CounterSlot* const one = slots.take();
-        CounterSlot* const two = slots.take();
-        if (one->record != nullptr || left_out_slots() != 2) return false;
+        take_all_counters();
+        OwnCounters slots;
+        OwnedCounters* const one = slots.take();
+        OwnedCounters* const two = slots.take();
+        if (one->record != nullptr || left_out_counters() != 2) return false;
         add(one->counters->buckets[0].allocations, 5);
         add(two->counters->buckets[0].allocations, 70);
         if (slots.left_out_allocations() != 0) return false;
@@ -155,11 +155,11 @@ TEST(OwnedRecord, SlotsWithoutRoomAreAddedUpInTheirPoolForReadersOnly) {
 // Number 10 of each finer series, 16 to 48 B, counts in the row of 64 B.
 TEST(OwnedRecord, SlotsOfFinerSizesWithoutRoomAreAddedUpByRow) {
     EXPECT_TRUE(holds_in_child([] {
-        take_all_slots();
-        OwnSlots slots;
+        take_all_counters();
+        OwnCounters slots;
         if (!slots.add_shared(2)) return false;
         add(slots.shared(2).buckets[10].allocations, 1);
-        CounterSlot* const slot = slots.take(2);
+        OwnedCounters* const slot = slots.take(2);
         if (slot == nullptr || slot->record != nullptr) return false;
         add(slot->counters->buckets[10].allocations, 5);
         slots.fold(*slot);
@@ -171,14 +171,14 @@ TEST(OwnedRecord, SlotsOfFinerSizesWithoutRoomAreAddedUpByRow) {
 
 TEST(OwnedRecord, SlotsWithoutRoomAreNoMoreLeftOutWhenTheirPoolGoes) {
     EXPECT_TRUE(holds_in_child([] {
-        take_all_slots();
+        take_all_counters();
         {
-            OwnSlots slots;
+            OwnCounters slots;
             slots.fold(*slots.take());
             slots.take();
         }
-        OwnSlots next;
-        return left_out_slots() == 0 && next.left_out_allocations() == 0 &&
+        OwnCounters next;
+        return left_out_counters() == 0 && next.left_out_allocations() == 0 &&
                is_zeros(next.place->left_out);
     }));
 }
@@ -205,14 +205,14 @@ TEST(OwnedRecord, PoolWithoutAPlaceCountsExactlyAndLeavesNothing) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         return pool_counts_exactly() && others_are_zeros() && left_out_pools() == 0 &&
-               left_out_slots() == 0;
+               left_out_counters() == 0;
     }));
 }
 
 TEST(OwnedRecord, PoolWhoseThreadsHaveNoPlacesCountsExactlyAndLeavesNothing) {
     EXPECT_TRUE(holds_in_child([] {
-        take_all_slots();
-        return pool_counts_exactly() && others_are_zeros() && left_out_slots() == 0;
+        take_all_counters();
+        return pool_counts_exactly() && others_are_zeros() && left_out_counters() == 0;
     }));
 }
 
@@ -231,7 +231,7 @@ TEST(OwnedRecord, OthersSeeAPoolWithoutAPlaceWhenItHasGrown) {
 
 TEST(OwnedRecord, ChildOfAForkKeepsCountingWithoutAPlace) {
     EXPECT_TRUE(holds_in_child([] {
-        take_all_slots();
+        take_all_counters();
         take_all_pools();
         MemoryPool pool;
         void* const block = pool.allocate(1000);

@@ -38,7 +38,7 @@ TEST(SegmentPages, AtMostThirtyTwoKibAreTouchedAtTheStart) {
     SharedSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     ASSERT_GE(segment.memory().used().file, 0);
-    SlotRecord* const slot = add_slot(segment, *pool);
+    CountersRecord* const slot = add_slot(segment, *pool);
     for (detail::BucketCounters& bucket : slot->counters.buckets) bucket.allocations = 1;
     slot->counters.large.allocations = 1;
     pool->totals.held_bytes = 1;
@@ -53,7 +53,7 @@ TEST(SegmentPages, AThreadTakesAboutAPageMore) {
     add_slot(segment, *pool);
     const std::size_t before = segment.touched();
     for (int thread = 0; thread < 1000; ++thread) {
-        SlotRecord* const slot = add_slot(segment, *pool);
+        CountersRecord* const slot = add_slot(segment, *pool);
         for (detail::BucketCounters& bucket : slot->counters.buckets) bucket.allocations = 1;
     }
     EXPECT_LE(segment.touched() - before, 1000 * 4 * kib);
@@ -63,7 +63,7 @@ TEST(SegmentPages, RoundsOfPoolsAndThreadsTakeNoMore) {
     SharedSegment segment;
     const auto round = [&] {
         PoolRecord* const pool = add_pool(segment, "pool", 0);
-        SlotRecord* const slot = add_slot(segment, *pool);
+        CountersRecord* const slot = add_slot(segment, *pool);
         segment.remove(*slot);
         segment.remove(*pool);
     };
@@ -78,7 +78,7 @@ TEST(SegmentPages, RoundsOfPoolsAndThreadsTakeNoMore) {
 TEST(SegmentFork, ChildHasACopyAtTheSameAddressInAFileOfItsOwn) {
     SharedSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 5);
-    SlotRecord* const slot = add_slot(segment, *pool);
+    CountersRecord* const slot = add_slot(segment, *pool);
     ScopeRecord* const scope = segment.find_or_add_scope("scope");
     slot->counters.buckets[3].allocations = 33;
     scope->calls = 44;

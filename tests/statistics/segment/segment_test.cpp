@@ -102,8 +102,8 @@ bool is_fresh(const PlannedRecord& planned) {
         store_name(copy.name, "");
     });
 }
-bool is_fresh(const SlotRecord& slot) {
-    return is_fresh(slot, [](SlotRecord& copy) { copy.pool = 0; });
+bool is_fresh(const CountersRecord& slot) {
+    return is_fresh(slot, [](CountersRecord& copy) { copy.pool = 0; });
 }
 
 // What it is ------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
     EXPECT_EQ(header.region<DeviceRecord>().record_bytes, sizeof(DeviceRecord));
     EXPECT_EQ(header.region<DeviceStreamRecord>().record_bytes, sizeof(DeviceStreamRecord));
     EXPECT_EQ(header.region<PlannedRecord>().record_bytes, sizeof(PlannedRecord));
-    EXPECT_EQ(header.region<SlotRecord>().record_bytes, sizeof(SlotRecord));
+    EXPECT_EQ(header.region<CountersRecord>().record_bytes, sizeof(CountersRecord));
 }
 
 TEST(Segment, FirstPlaceOfAKindIsOthers) {
@@ -200,7 +200,7 @@ TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
     EXPECT_EQ(arena->thread, 55U);
     EXPECT_NE(arena->id, 0U);
     EXPECT_TRUE(is_fresh(*arena));
-    SlotRecord* const slot = add_slot(segment, *pool);
+    CountersRecord* const slot = add_slot(segment, *pool);
     EXPECT_EQ(slot->pool, pool->id);
     EXPECT_TRUE(is_fresh(*slot));
     DeviceRecord* const device = add_device(segment, "gpu", 1, "cuda:12");
@@ -229,8 +229,8 @@ TEST(Segment, RemovedPlacesAreTakenAgainAsZeros) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "old", 1);
     ArenaRecord* const arena = add_arena(segment, "old", 1, 1);
-    SlotRecord* const slot = add_slot(segment, *pool);
-    SlotRecord* const second = add_slot(segment, *pool);
+    CountersRecord* const slot = add_slot(segment, *pool);
+    CountersRecord* const second = add_slot(segment, *pool);
     scribble(*slot);
     scribble(*second);
     segment.remove(*slot);
@@ -275,7 +275,7 @@ TEST(Segment, RemovedPlacesAreTakenAgainAsZeros) {
 TEST(Segment, RemovedSlotBelongsToNoPool) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
-    SlotRecord* const slot = add_slot(segment, *pool);
+    CountersRecord* const slot = add_slot(segment, *pool);
     scribble(slot->counters);
     slot->thread = 5;
     segment.remove(*slot);
@@ -308,7 +308,7 @@ TEST(Segment, EpochIsEvenAtRestAndMovesByTwoWithEachChange) {
     const auto moved = [&] { return epoch - std::exchange(last, epoch.load()); };
     ArenaRecord* const arena = add_arena(segment, "arena", 0, 0);
     EXPECT_EQ(moved(), 2U);
-    SlotRecord* const slot = add_slot(segment, *pool);
+    CountersRecord* const slot = add_slot(segment, *pool);
     EXPECT_EQ(moved(), 2U);
     DeviceRecord* const device = add_device(segment, "device", 0, "");
     EXPECT_EQ(moved(), 2U);
@@ -342,9 +342,9 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     std::vector<ArenaRecord*> arenas;
     while (ArenaRecord* const arena = add_arena(segment, "arena", 0, 0)) arenas.push_back(arena);
     EXPECT_EQ(arenas.size(), count_of<ArenaRecord> - 1);
-    std::vector<SlotRecord*> slots;
-    while (SlotRecord* const slot = add_slot(segment, *pools[0])) slots.push_back(slot);
-    EXPECT_EQ(slots.size(), count_of<SlotRecord>);
+    std::vector<CountersRecord*> slots;
+    while (CountersRecord* const slot = add_slot(segment, *pools[0])) slots.push_back(slot);
+    EXPECT_EQ(slots.size(), count_of<CountersRecord>);
     std::vector<DeviceRecord*> devices;
     while (DeviceRecord* const one = add_device(segment, "device", 0, "")) devices.push_back(one);
     EXPECT_EQ(devices.size(), count_of<DeviceRecord> - 1);
@@ -365,7 +365,7 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     EXPECT_EQ(header.region<DeviceStreamRecord>().used, header.region<DeviceStreamRecord>().places);
     EXPECT_EQ(header.region<PoolRecord>().used, header.region<PoolRecord>().places);
     EXPECT_EQ(header.region<ArenaRecord>().used, header.region<ArenaRecord>().places);
-    EXPECT_EQ(header.region<SlotRecord>().used, header.region<SlotRecord>().places);
+    EXPECT_EQ(header.region<CountersRecord>().used, header.region<CountersRecord>().places);
     EXPECT_EQ(header.epoch % 2, 0U);
 
     segment.remove(*pools[500]);
@@ -394,7 +394,7 @@ TEST(Segment, AllPlacesLieApartAndWithinIt) {
         ASSERT_TRUE(is_fresh(*stream)) << "nobody else's";
         scribble(stream->counters);
     }
-    while (SlotRecord* const slot = add_slot(segment, *pool)) {
+    while (CountersRecord* const slot = add_slot(segment, *pool)) {
         ASSERT_TRUE(is_fresh(*slot)) << "nobody else's";
         ASSERT_LE(reinterpret_cast<std::byte*>(slot + 1),
                   reinterpret_cast<std::byte*>(segment.header()) + segment_bytes);
@@ -409,7 +409,7 @@ TEST(Segment, WhatIsLeftOutIsCountedByKind) {
     segment.count_left_out<PoolRecord>(true);
     segment.count_left_out<PoolRecord>(true);
     segment.count_left_out<ArenaRecord>(true);
-    segment.count_left_out<SlotRecord>(true);
+    segment.count_left_out<CountersRecord>(true);
     segment.count_left_out<ScopeRecord>(true);
     segment.count_left_out<DeviceRecord>(true);
     for (int i = 0; i < 3; ++i) segment.count_left_out<PlannedRecord>(true);
@@ -420,7 +420,7 @@ TEST(Segment, WhatIsLeftOutIsCountedByKind) {
     const SegmentHeader& header = *segment.header();
     EXPECT_EQ(header.region<PoolRecord>().left_out, 1U);
     EXPECT_EQ(header.region<ArenaRecord>().left_out, 0U);
-    EXPECT_EQ(header.region<SlotRecord>().left_out, 1U);
+    EXPECT_EQ(header.region<CountersRecord>().left_out, 1U);
     EXPECT_EQ(header.region<ScopeRecord>().left_out, 1U);
     EXPECT_EQ(header.region<DeviceRecord>().left_out, 1U);
     EXPECT_EQ(header.region<DeviceStreamRecord>().left_out, 2U);
@@ -431,13 +431,13 @@ TEST(Segment, WhatIsLeftOutIsCountedByKind) {
 TEST(Segment, WhatWasLeftOutBeforeThereWasASegmentIsCountedToo) {
     OwnSegment segment;
     segment.count_left_out<PoolRecord>(true);
-    segment.count_left_out<SlotRecord>(true);
+    segment.count_left_out<CountersRecord>(true);
     add_pool(segment, "pool", 0);
     EXPECT_EQ(segment.header()->region<PoolRecord>().left_out, 1U);
     segment.count_left_out<PoolRecord>(false);
-    segment.count_left_out<SlotRecord>(false);
+    segment.count_left_out<CountersRecord>(false);
     EXPECT_EQ(segment.header()->region<PoolRecord>().left_out, 0U);
-    EXPECT_EQ(segment.header()->region<SlotRecord>().left_out, 0U);
+    EXPECT_EQ(segment.header()->region<CountersRecord>().left_out, 0U);
 }
 
 // Scopes ----------------------------------------------------------------------------------------
@@ -528,7 +528,7 @@ TEST(Segment, ThreadsNeverGetTheSamePlace) {
     for (std::uint64_t thread = 1; thread <= 4; ++thread) {
         threads.emplace_back([&, thread] {
             for (int round = 0; round < 2000; ++round) {
-                SlotRecord* const slot = add_slot(segment, *pool);
+                CountersRecord* const slot = add_slot(segment, *pool);
                 ArenaRecord* const arena = add_arena(segment, "arena", 0, thread);
                 if (slot->counters.large.parked_bytes.exchange(thread) != 0) shared = true;
                 if (arena->used.exchange(thread) != 0) shared = true;
@@ -541,7 +541,7 @@ TEST(Segment, ThreadsNeverGetTheSamePlace) {
     }
     for (std::thread& thread : threads) thread.join();
     EXPECT_FALSE(shared);
-    EXPECT_LE(segment.header()->region<SlotRecord>().used, 4U);
+    EXPECT_LE(segment.header()->region<CountersRecord>().used, 4U);
     EXPECT_LE(segment.header()->region<ArenaRecord>().used, 5U);
 }
 

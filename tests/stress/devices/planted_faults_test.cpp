@@ -8,14 +8,14 @@ namespace tensorpool::stress::devices {
 namespace {
 
 constexpr std::uint64_t operations = 20'000;
-constexpr std::uint64_t most_seeds = 4;
+constexpr std::uint64_t max_seeds = 4;
 
 class PlantedDeviceFault : public ::testing::TestWithParam<PlantedFault> {};
 
 // Work that waits for somebody to wait leaves the widest gaps.
 TEST_P(PlantedDeviceFault, IsFoundAndBothOperationsAreNamed) {
     Finding found;
-    for (std::uint64_t seed = 1; seed <= most_seeds && found.text.empty(); ++seed) {
+    for (std::uint64_t seed = 1; seed <= max_seeds && found.text.empty(); ++seed) {
         found = run(seed, Schedule::lazy, operations, &GetParam());
     }
     ASSERT_NE(found.text, "");

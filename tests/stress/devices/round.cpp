@@ -9,7 +9,7 @@ namespace tensorpool::stress::devices {
 namespace {
 
 // So that copies and fills, which touch every byte, do not take all the time.
-constexpr std::size_t most_copied = std::size_t{128} << 10;
+constexpr std::size_t max_copied = std::size_t{128} << 10;
 constexpr std::uint64_t steps_per_look = 32;
 
 }  // namespace
@@ -189,7 +189,7 @@ void Round::read() {
 void Round::fill() {
     Site& site = any_site();
     Block* const block = any_block(site);
-    if (block == nullptr || block->asked > most_copied) return;
+    if (block == nullptr || block->asked > max_copied) return;
     const StreamOf on = any_stream(device_of(site));
     const auto byte = static_cast<std::uint8_t>(random_.word());
     stage_.order_for_write(*block, on);
@@ -205,7 +205,7 @@ void Round::copy_to_new() {
     Site& from = any_site();
     Site& to = any_site();
     Block* const source = written_block(from);
-    if (source == nullptr || source->asked > most_copied || source->scalar) return;
+    if (source == nullptr || source->asked > max_copied || source->scalar) return;
     const StreamOf on = any_stream(device_of(to));
     ++source->holders;  // a callback may free blocks
     void* const address = to.memory->allocate(source->asked, on.handle);

@@ -9,15 +9,15 @@ namespace tensorpool::stress::devices {
 namespace {
 
 // Together less than what is reserved.
-constexpr std::size_t most_captured_blocks = 4;
-constexpr std::size_t most_captured_bytes = std::size_t{512} << 10;
+constexpr std::size_t max_captured_blocks = 4;
+constexpr std::size_t max_captured_bytes = std::size_t{512} << 10;
 constexpr std::size_t reserved_bytes = std::size_t{4} << 20;
-constexpr std::size_t most_graphs = 6;
+constexpr std::size_t max_graphs = 6;
 
 }  // namespace
 
 void Round::capture() {
-    if (graphs_.size() >= most_graphs) return;
+    if (graphs_.size() >= max_graphs) return;
     Site& site = any_site();
     try {
         site.caching.reserve_for_capture(reserved_bytes);
@@ -42,7 +42,7 @@ void Round::capture() {
 
 void Round::capture_work(Site& site, Graph& graph) {
     if (random_.one_in(2)) capture_other(site, graph);
-    for (std::size_t count = 1 + random_.below(most_captured_blocks); count != 0; --count) {
+    for (std::size_t count = 1 + random_.below(max_captured_blocks); count != 0; --count) {
         capture_block(site, graph);
         if (random_.one_in(2)) free_beside_capture(site, graph);
     }
@@ -50,7 +50,7 @@ void Round::capture_work(Site& site, Graph& graph) {
 
 /// Allocated, written and perhaps read in the capture, and perhaps freed there.
 void Round::capture_block(Site& site, Graph& graph) {
-    const std::size_t bytes = random_.size(most_captured_bytes);
+    const std::size_t bytes = random_.size(max_captured_bytes);
     Block* const block = add_block(site, site.memory->allocate(bytes, graph.stream.handle), bytes,
                                    graph.stream, false);
     if (block == nullptr) throw Violation("a capture does not get what was reserved for it");

@@ -6,7 +6,7 @@
 namespace tensorpool::stress::devices {
 namespace {
 
-constexpr std::size_t most_copied = std::size_t{128} << 10;
+constexpr std::size_t max_copied = std::size_t{128} << 10;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ void Round::use_pinned(Site& site, Block& block, StreamOf on) {
 void Round::upload() {
     Site& site = any_site();
     Block* const to = any_block(site);
-    if (to == nullptr || to->asked > most_copied) return;
+    if (to == nullptr || to->asked > max_copied) return;
     const StreamOf on = any_stream(device_of(site));
     const bool again = !site.pinned_blocks.empty() && random_.one_in(4);
     Block* const from =
@@ -62,7 +62,7 @@ void Round::upload() {
 void Round::download() {
     Site& site = any_site();
     Block* const from = written_block(site);
-    if (from == nullptr || from->asked > most_copied) return;
+    if (from == nullptr || from->asked > max_copied) return;
     const StreamOf on = any_stream(device_of(site));
     Block* const to = allocate_pinned(site, from->asked, on);
     if (to == nullptr) return;

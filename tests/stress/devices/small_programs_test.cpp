@@ -10,7 +10,7 @@
 namespace tensorpool::stress::devices {
 namespace {
 
-constexpr std::uint64_t most_schedules = 20'000;
+constexpr std::uint64_t max_schedules = 20'000;
 
 enum class Slabs : bool { plain, expandable };
 
@@ -31,7 +31,7 @@ Exploration explored(const SmallProgram& program, Slabs slabs,
             program.run(device, site);
             device.free_all();
         },
-        most_schedules);
+        max_schedules);
 }
 
 std::string text_of(const Exploration& found) {

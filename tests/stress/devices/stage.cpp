@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t events_per_device = 4;
 // A fault on demand refuses one or two in a row.
-constexpr int most_tries = 4;
+constexpr int max_tries = 4;
 
 std::string label(const char* what, const Block& block) {
     return what + (" block " + std::to_string(block.number));
@@ -42,7 +42,7 @@ void Stage::order(StreamOf first, StreamOf later) {
     OfDevice& of = devices_[static_cast<std::size_t>(first.device)];
     const EventHandle event = of.events[of.next_event++ % events_per_device];
     DeviceStatus status = DeviceStatus::failed;
-    for (int tries = 0; tries < most_tries && status != DeviceStatus::ok; ++tries) {
+    for (int tries = 0; tries < max_tries && status != DeviceStatus::ok; ++tries) {
         status = backend_.record_event(first.device, event, first.handle);
     }
     expect_ok(status, "record_event");

@@ -19,7 +19,7 @@ struct Place {
 Place host_place(const void* pointer) {
     return {reinterpret_cast<std::uintptr_t>(pointer), false, 0};
 }
-Place device_place(DeviceAddress address, const CUctx_st& context) {
+Place owned_device_record(DeviceAddress address, const CUctx_st& context) {
     return {address, true, context.device};
 }
 /// As unified addressing has it: what the driver does not know is the host's.
@@ -96,20 +96,20 @@ Result cuMemcpyAsync(DeviceAddress to, DeviceAddress from, std::size_t bytes, St
 
 Result cuMemcpyHtoDAsync_v2(DeviceAddress to, const void* from, std::size_t bytes, Stream stream) {
     return enter_context("cuMemcpyHtoDAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, device_place(to, context), host_place(from), bytes);
+        return give_copy(context, stream, owned_device_record(to, context), host_place(from), bytes);
     });
 }
 
 Result cuMemcpyDtoHAsync_v2(void* to, DeviceAddress from, std::size_t bytes, Stream stream) {
     return enter_context("cuMemcpyDtoHAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, host_place(to), device_place(from, context), bytes);
+        return give_copy(context, stream, host_place(to), owned_device_record(from, context), bytes);
     });
 }
 
 Result cuMemcpyDtoDAsync_v2(DeviceAddress to, DeviceAddress from, std::size_t bytes,
                             Stream stream) {
     return enter_context("cuMemcpyDtoDAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, device_place(to, context), device_place(from, context),
+        return give_copy(context, stream, owned_device_record(to, context), owned_device_record(from, context),
                          bytes);
     });
 }
@@ -117,8 +117,8 @@ Result cuMemcpyDtoDAsync_v2(DeviceAddress to, DeviceAddress from, std::size_t by
 Result cuMemcpyPeerAsync(DeviceAddress to, Context to_context, DeviceAddress from,
                          Context from_context, std::size_t bytes, Stream stream) {
     return enter_context("cuMemcpyPeerAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, device_place(to, *to_context),
-                         device_place(from, *from_context), bytes);
+        return give_copy(context, stream, owned_device_record(to, *to_context),
+                         owned_device_record(from, *from_context), bytes);
     });
 }
 
@@ -128,7 +128,7 @@ Result cuMemsetD8Async(DeviceAddress address, unsigned char byte, std::size_t by
         CUstream_st* const stream = stream_of(context, handle);
         if (stream == nullptr) return Result::invalid_handle;
         if (bytes == 0) return Result::success;
-        const Place place = device_place(address, context);
+        const Place place = owned_device_record(address, context);
         if (!is_right(place, bytes)) return Result::invalid_value;
         return give(*stream, {{}, [&context, place, byte, bytes] {
                                   const Lock lock(driver().mutex);

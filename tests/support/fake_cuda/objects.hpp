@@ -111,7 +111,7 @@ struct CUgraphExec_st {
 namespace fake_cuda {
 
 struct Driver {
-    static constexpr int most_devices = 8;
+    static constexpr int max_devices = 8;
     static constexpr std::size_t total_bytes = std::size_t{1} << 30;
     static constexpr std::size_t granularity = std::size_t{2} << 20;
 
@@ -122,7 +122,7 @@ struct Driver {
     int version = 12020;
     Result init_result = Result::success;
     std::map<std::string, Result> faults;  // of the next call of a function
-    DeviceState devices[most_devices];
+    DeviceState devices[max_devices];
     std::map<DeviceAddress, Range> ranges;
     std::map<DeviceAddress, std::size_t> reservations;
     std::map<DeviceAddress, Mapping> mappings;

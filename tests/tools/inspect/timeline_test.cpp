@@ -105,7 +105,7 @@ TEST(Timeline, SaysWhatWasHeldAtEachMomentAndAtMost) {
     EXPECT_EQ(timeline.moments[2].level.held_bytes, 4096U + 65536U);
     EXPECT_EQ(timeline.moments[3].level.held_bytes, 4096U);
     EXPECT_EQ(timeline.peak.level.held_bytes, 4096U + 8192U);
-    EXPECT_EQ(timeline.most_held_bytes, 1U << 20);
+    EXPECT_EQ(timeline.max_held_bytes, 1U << 20);
 }
 
 TEST(Timeline, SaysWhatWasHeldBeforeTheFirstCall) {

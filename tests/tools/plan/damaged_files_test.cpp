@@ -30,7 +30,7 @@ void expect_sound(const Buffers& buffers) {
     }
     for (const TensorLifetime& life : buffers.lifetimes) {
         EXPECT_LT(life.begin, life.end);
-        EXPECT_LE(life.bytes, most_bytes);
+        EXPECT_LE(life.bytes, max_bytes);
         EXPECT_NE(life.alignment, 0u);
         EXPECT_EQ(life.alignment & (life.alignment - 1), 0u);
     }

@@ -77,7 +77,7 @@ private:
         held = {step.bytes(), thread, step.is_handover()};
         acted_.story[thread].push_back(step.bytes());
         alive_ += step.bytes();
-        acted_.most_alive_bytes = std::max(acted_.most_alive_bytes, alive_);
+        acted_.max_alive_bytes = std::max(acted_.max_alive_bytes, alive_);
     }
     void change_stage(std::size_t thread) {
         const bool leaves = must_leave(thread);

@@ -13,7 +13,7 @@ namespace tensorpool::command::replay {
 
 struct Acted {
     std::string problem;  ///< what went wrong; "" where nothing did
-    std::uint64_t most_alive_bytes = 0;
+    std::uint64_t max_alive_bytes = 0;
     /// Of each thread, what its steps did: sizes made, and 0 for a free.
     std::vector<std::vector<std::uint64_t>> story;
 };

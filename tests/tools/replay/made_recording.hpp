@@ -53,7 +53,7 @@ private:
 /// Any calls that a program could make: half of the frees by another thread, some resizes, some
 /// blocks from before, some never freed.
 inline trace::Recording any_recording(unsigned seed, std::uint32_t threads, unsigned calls,
-                                      std::uint64_t most_bytes) {
+                                      std::uint64_t max_bytes) {
     std::mt19937 random(seed);
     const auto below = [&](std::uint64_t limit) {
         return std::uniform_int_distribution<std::uint64_t>(0, limit - 1)(random);
@@ -65,7 +65,7 @@ inline trace::Recording any_recording(unsigned seed, std::uint32_t threads, unsi
     for (unsigned i = 0; i < calls; ++i) {
         const auto thread = static_cast<std::uint32_t>(below(threads));
         if (alive.empty() || below(5) < 2) {
-            made.allocate(thread, next_address, 1 + below(most_bytes),
+            made.allocate(thread, next_address, 1 + below(max_bytes),
                           static_cast<std::uint8_t>(below(8)));
             alive.emplace_back(next_address, thread);
             next_address += 4096;
@@ -74,7 +74,7 @@ inline trace::Recording any_recording(unsigned seed, std::uint32_t threads, unsi
         const std::size_t chosen = below(alive.size());
         const auto [address, maker] = alive[chosen];
         if (below(6) == 0) {
-            made.resize(thread, address, 1 + below(most_bytes));
+            made.resize(thread, address, 1 + below(max_bytes));
             alive[chosen].second = thread;
         } else {
             made.deallocate(below(2) == 0 ? maker : thread, address);

@@ -55,7 +55,7 @@ TEST(PlanCompiler, CountsWhatTheRecordingHolds) {
     EXPECT_EQ(figures.resizes, 1u);
     EXPECT_EQ(figures.from_before, 1u);
     EXPECT_EQ(figures.never_freed, 1u);
-    EXPECT_EQ(figures.most_alive_bytes, 1100u);
+    EXPECT_EQ(figures.max_alive_bytes, 1100u);
 }
 
 TEST(PlanCompiler, AFreeByAnotherThreadWaitsAndItsSlotIsNotUsedAgain) {
@@ -134,11 +134,11 @@ TEST(PlanCompiler, StagesKeepWhatIsAliveAtOnceAboutAsItWas) {
         for (std::uint64_t i = 0; i < 200; ++i) made.deallocate(thread, 64 * (i + 1));
     }
     const Plan plan = plan_of(made.get());
-    EXPECT_EQ(plan.figures.most_alive_bytes, 200 * mib);
+    EXPECT_EQ(plan.figures.max_alive_bytes, 200 * mib);
     for (unsigned seed = 0; seed < 20; ++seed) {
         const Acted acted = act(plan, seed);
         EXPECT_EQ(acted.problem, "");
-        EXPECT_LE(acted.most_alive_bytes, 200 * mib + 200 * mib / 16 + mib) << seed;
+        EXPECT_LE(acted.max_alive_bytes, 200 * mib + 200 * mib / 16 + mib) << seed;
     }
 }
 
@@ -171,7 +171,7 @@ TEST(PlanCompiler, PlannedPlacesAreOfEachStepAndWithinThePlan) {
     EXPECT_TRUE(plan.places.empty());
     ASSERT_EQ(plan.planned_places.size(), plan.steps.size());
     EXPECT_EQ(plan.figures.planned_bytes, plan.planned_bytes);
-    EXPECT_GE(plan.planned_bytes, plan.figures.most_alive_bytes);
+    EXPECT_GE(plan.planned_bytes, plan.figures.max_alive_bytes);
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Step& step = plan.steps[i];
         if (step.kind() == StepKind::stage || step.kind() == StepKind::deallocate) continue;
@@ -190,11 +190,11 @@ TEST(PlanCompiler, ABlockLargerThanAnyMemoryIsRefused) {
 
 TEST(PlanCompiler, MoreAliveAtOnceThanAnyMemoryHoldsIsRefused) {
     MadeRecording made(1);
-    const std::uint64_t half = (Step::most_bytes >> 1) + 1;
+    const std::uint64_t half = (Step::max_bytes >> 1) + 1;
     made.allocate(0, 64, half);
     made.deallocate(0, 64);
     made.allocate(0, 64, half);
-    EXPECT_EQ(plan_of(made.get()).figures.most_alive_bytes, half);
+    EXPECT_EQ(plan_of(made.get()).figures.max_alive_bytes, half);
     made.allocate(0, 128, half);
     EXPECT_THROW(plan_of(made.get()), CommandError);
 }

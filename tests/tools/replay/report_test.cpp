@@ -19,7 +19,7 @@ Subject subject() {
                        .from_before = 4,
                        .never_freed = 2,
                        .allocated_bytes = 3 * mib,
-                       .most_alive_bytes = 2 * mib};
+                       .max_alive_bytes = 2 * mib};
     return subject;
 }
 

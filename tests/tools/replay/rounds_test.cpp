@@ -25,7 +25,7 @@ TEST(Rounds, AreSummedUpByMediansAndRatiosOfEachRound) {
     results[0].rounds = {answer(2, 300), answer(20, 300), answer(3, 300)};
     results[1].contender = "pool";
     results[1].rounds = {answer(1, 200), answer(10, 200), answer(1, 200)};
-    sum_up(results, {.most_alive_bytes = 150});
+    sum_up(results, {.max_alive_bytes = 150});
     EXPECT_DOUBLE_EQ(results[0].elapsed_s.value, 3);
     EXPECT_DOUBLE_EQ(results[0].elapsed_s.to_pool.value(), 2);
     EXPECT_DOUBLE_EQ(results[0].cpu_s.value, 4.5);

@@ -12,7 +12,7 @@
 namespace tensorpool::command {
 namespace {
 
-constexpr int most_ms = 60'000;
+constexpr int max_ms = 60'000;
 
 std::vector<char*> null_ended(std::vector<std::string>& words) {
     std::vector<char*> pointers;
@@ -70,7 +70,7 @@ std::string StartedProgram::read_line() {
             return line;
         }
         pollfd output{output_, POLLIN, 0};
-        if (poll(&output, 1, most_ms) <= 0) return "";
+        if (poll(&output, 1, max_ms) <= 0) return "";
         char part[4096];
         const ssize_t count = ::read(output_, part, sizeof part);
         if (count <= 0) return "";
@@ -85,7 +85,7 @@ void StartedProgram::kill(int signal) {
 int StartedProgram::wait() {
     int status = 0;
     pid_t ended = 0;
-    for (int waited = 0; waited < most_ms && ended == 0; waited += 10) {
+    for (int waited = 0; waited < max_ms && ended == 0; waited += 10) {
         ended = waitpid(process_, &status, WNOHANG);
         if (ended == 0) usleep(10'000);
     }

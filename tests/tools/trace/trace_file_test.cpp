@@ -198,7 +198,7 @@ TEST(TraceFile, RefusesFramesThatDoNotHoldWhatTheyShould) {
 TEST(TraceFile, RefusesWhatWasMadeToFillMemory) {
     MadeTrace trace;
     trace.compressed();
-    const std::vector<std::byte> payload(most_trace_chunk_bytes);
+    const std::vector<std::byte> payload(max_trace_chunk_bytes);
     trace.chunk(TraceChunkKind::entries, payload);
     EXPECT_EQ(problem_of(trace.bytes()), "");
     trace.end().chunk(TraceChunkKind::entries, payload);

@@ -7,7 +7,7 @@ namespace tensorpool::command {
 namespace {
 
 constexpr std::size_t gap = 1;
-constexpr std::size_t least_name = 12;
+constexpr std::size_t min_name = 12;
 
 std::vector<std::size_t> widths_of(const Table& table) {
     std::vector<std::size_t> widths;
@@ -30,7 +30,7 @@ std::vector<std::size_t> fitting_widths(const Table& table, std::size_t width) {
     std::vector<std::size_t> widths = widths_of(table);
     while (sum(widths) > width) {
         const std::size_t missing = sum(widths) - width;
-        if (widths[0] >= least_name + missing) {
+        if (widths[0] >= min_name + missing) {
             widths[0] -= missing;
         } else if (widths.size() > 1) {
             widths.pop_back();

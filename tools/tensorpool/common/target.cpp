@@ -15,7 +15,7 @@ namespace {
 
 /// The system keeps that much of a name (TASK_COMM_LEN less its zero).
 constexpr std::size_t system_name_bytes = 15;
-constexpr std::size_t most_named = 5;
+constexpr std::size_t max_named = 5;
 constexpr std::chrono::milliseconds between_looks{100};
 
 template <class Holds>
@@ -27,11 +27,11 @@ std::vector<ObservedProcess> those(const std::vector<ObservedProcess>& processes
 
 std::string list_of(const std::vector<ObservedProcess>& processes) {
     std::string text;
-    for (std::size_t i = 0; i < processes.size() && i < most_named; ++i) {
+    for (std::size_t i = 0; i < processes.size() && i < max_named; ++i) {
         text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", processes[i].process,
                             shown_name(processes[i].name, processes[i].process));
     }
-    return processes.size() <= most_named ? text : text + ", ...";
+    return processes.size() <= max_named ? text : text + ", ...";
 }
 
 CommandError none_found(const Settings& settings) {

@@ -11,8 +11,8 @@ namespace tensorpool::command::export_ {
 namespace {
 
 // A viewer shows no more counters than that at once, and takes long to load them.
-constexpr std::uint64_t most_counts = 200'000;
-constexpr std::uint64_t least_counts_of_one = 100;
+constexpr std::uint64_t max_counts = 200'000;
+constexpr std::uint64_t min_counts_of_one = 100;
 
 std::string json_text(std::string_view text) {
     using nlohmann::json;
@@ -28,7 +28,7 @@ std::string json_time(std::uint64_t ns) {
 struct Counter {
     std::uint64_t now = 0;
     std::uint64_t most = 0;
-    std::uint64_t most_time = 0;
+    std::uint64_t max_time = 0;
     std::uint64_t stretch = UINT64_MAX;
     bool is_told = true;
 };
@@ -42,7 +42,7 @@ public:
           counters_(recording_.sources.size()),
           open_(recording_.threads.size()) {
         const std::uint64_t stretches = std::max(
-            most_counts / std::max<std::uint64_t>(counters_.size(), 1), least_counts_of_one);
+            max_counts / std::max<std::uint64_t>(counters_.size(), 1), min_counts_of_one);
         stretch_ns_ = (history.last_ns() - history.first_ns()) / stretches + 1;
     }
 
@@ -160,12 +160,12 @@ private:
     void see(Counter& counter, std::uint64_t time) {
         if (counter.now < counter.most) return;
         counter.most = counter.now;
-        counter.most_time = time;
+        counter.max_time = time;
         counter.is_told = false;
     }
     void tell_most(std::uint32_t source) {
         Counter& counter = counters_[source];
-        if (!counter.is_told) write_count(source, counter.most, counter.most_time);
+        if (!counter.is_told) write_count(source, counter.most, counter.max_time);
         counter.is_told = true;
     }
     void write_count(std::uint32_t source, std::uint64_t bytes, std::uint64_t time) {

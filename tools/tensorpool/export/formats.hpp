@@ -14,9 +14,9 @@ using inspect::WrittenFile;
 
 /// A memory snapshot of PyTorch (torch.cuda.memory._snapshot) for memory_viz: each process is a
 /// device, and behind those each allocator of device memory is one. What pools took are segments,
-/// and so are slabs; the last `most_entries` calls up to the moment are a device's history. Returns
+/// and so are slabs; the last `max_entries` calls up to the moment are a device's history. Returns
 /// how many calls were left out of that.
-std::uint64_t write_snapshot(const History& history, Moment moment, std::uint64_t most_entries,
+std::uint64_t write_snapshot(const History& history, Moment moment, std::uint64_t max_entries,
                              WrittenFile& file);
 
 /// A heap profile of gperftools, for jeprof and pprof: what was alive at the moment, and what was

@@ -14,7 +14,7 @@ namespace tensorpool::command::export_ {
 namespace {
 
 // No file's image is larger, and as many fit beside each other as a trace can name.
-constexpr std::uint64_t most_image_bytes = std::uint64_t{1} << 41;
+constexpr std::uint64_t max_image_bytes = std::uint64_t{1} << 41;
 
 class RegularFile {
 public:
@@ -75,19 +75,19 @@ CodeSegment code_segment_of(const std::string& path) {
 LoadedCode::LoadedCode(const trace::Recording& recording) : recording_(recording) {
     for (const auto& stack : recording.stacks) {
         for (const trace::RecordedFrame frame : stack) {
-            if (frame.offset >= most_image_bytes || frame.module >= recording.modules.size()) {
+            if (frame.offset >= max_image_bytes || frame.module >= recording.modules.size()) {
                 continue;
             }
             Module& module = modules_[recording.modules[frame.module].path];
-            module.most_offset = std::max(module.most_offset, frame.offset);
+            module.max_offset = std::max(module.max_offset, frame.offset);
         }
     }
     std::uint64_t base = 0;
-    for (auto& [path, module] : modules_) module.base = base += most_image_bytes;
+    for (auto& [path, module] : modules_) module.base = base += max_image_bytes;
 }
 
 std::uint64_t LoadedCode::address_of(trace::RecordedFrame frame) const {
-    if (frame.module >= recording_.modules.size() || frame.offset >= most_image_bytes) return 0;
+    if (frame.module >= recording_.modules.size() || frame.offset >= max_image_bytes) return 0;
     const auto module = modules_.find(recording_.modules[frame.module].path);
     return module == modules_.end() ? 0 : module->second.base + frame.offset;
 }
@@ -97,8 +97,8 @@ std::string LoadedCode::maps() const {
     std::string text;
     for (const auto& [path, module] : modules_) {
         const CodeSegment code = code_segment_of(path);
-        const std::uint64_t address = std::min(code.address, most_image_bytes) / page * page;
-        const std::uint64_t end = module.base + module.most_offset / page * page + page;
+        const std::uint64_t address = std::min(code.address, max_image_bytes) / page * page;
+        const std::uint64_t end = module.base + module.max_offset / page * page + page;
         text += fmt::format("{:x}-{:x} r-xp {:08x} 00:00 0 {}\n", module.base + address,
                             std::max(end, module.base + address + page),
                             code.file_offset / page * page, one_line(path));

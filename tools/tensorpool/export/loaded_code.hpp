@@ -33,7 +33,7 @@ public:
 private:
     struct Module {
         std::uint64_t base = 0;
-        std::uint64_t most_offset = 0;  // that any frame has
+        std::uint64_t max_offset = 0;  // that any frame has
     };
     const trace::Recording& recording_;
     std::map<std::string, Module> modules_;  // by path

@@ -8,7 +8,7 @@ namespace tensorpool::command::export_ {
 namespace {
 
 // Python's own pickler puts so many into a list at once; the viewer's stack holds not many more.
-constexpr unsigned most_items = 1000;
+constexpr unsigned max_items = 1000;
 constexpr std::size_t written_at_once = std::size_t{1} << 16;
 
 }  // namespace
@@ -81,7 +81,7 @@ void PickleWriter::begin_list() {
 }
 
 void PickleWriter::end_item() {
-    if (++items_.back() < most_items) return;
+    if (++items_.back() < max_items) return;
     bytes_ += "e(";
     items_.back() = 0;
     if (bytes_.size() > written_at_once) write_out();

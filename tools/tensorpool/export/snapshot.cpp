@@ -29,10 +29,10 @@ public:
         for (std::size_t i = processes(); i < parts_.size(); ++i) order_steps(parts_[i]);
     }
 
-    std::uint64_t write(std::uint64_t most_entries) {
+    std::uint64_t write(std::uint64_t max_entries) {
         pickle_.begin_dictionary();
         write_segments();
-        const std::uint64_t left_out = write_traces(most_entries);
+        const std::uint64_t left_out = write_traces(max_entries);
         pickle_.text("allocator_settings");
         pickle_.begin_dictionary();
         pickle_.end_dictionary();
@@ -227,21 +227,21 @@ private:
         pickle_.end_dictionary();
     }
 
-    std::uint64_t write_traces(std::uint64_t most_entries) {
+    std::uint64_t write_traces(std::uint64_t max_entries) {
         std::uint64_t left_out = 0;
         pickle_.text("device_traces");
         pickle_.begin_list();
         for (const Part& part : parts_) {
-            left_out += write_trace(part, most_entries);
+            left_out += write_trace(part, max_entries);
             pickle_.end_item();
         }
         pickle_.end_list();
         return left_out;
     }
     /// The viewer works back from the blocks at the moment, so the history ends there.
-    std::uint64_t write_trace(const Part& part, std::uint64_t most_entries) {
+    std::uint64_t write_trace(const Part& part, std::uint64_t max_entries) {
         const std::span<const Step> steps = part.steps;
-        const std::size_t left_out = steps.size() > most_entries ? steps.size() - most_entries : 0;
+        const std::size_t left_out = steps.size() > max_entries ? steps.size() - max_entries : 0;
         pickle_.begin_list();
         for (const Step step : steps.subspan(left_out)) write_step(step, part);
         pickle_.end_list();
@@ -291,9 +291,9 @@ private:
 
 }  // namespace
 
-std::uint64_t write_snapshot(const History& history, Moment moment, std::uint64_t most_entries,
+std::uint64_t write_snapshot(const History& history, Moment moment, std::uint64_t max_entries,
                              WrittenFile& file) {
-    return SnapshotWriter(history, moment, file).write(most_entries);
+    return SnapshotWriter(history, moment, file).write(max_entries);
 }
 
 }  // namespace tensorpool::command::export_

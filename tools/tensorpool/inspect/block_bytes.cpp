@@ -11,7 +11,7 @@ namespace {
 // The pool's, whatever the system's pages are.
 constexpr std::uint64_t page_bytes = 4096;
 // Larger alignments are served by whole pages.
-constexpr std::uint64_t most_bucket_alignment = 2048;
+constexpr std::uint64_t max_bucket_alignment = 2048;
 // No pool serves more; rounded up, it would not fit into 64 bits.
 constexpr std::uint64_t beyond_all_pools = std::uint64_t{1} << 60;
 
@@ -42,7 +42,7 @@ std::uint64_t pool_block_bytes(std::uint64_t bytes, unsigned alignment_log2) noe
     const std::uint64_t wanted =
         alignment > detail::smallest_block_bytes ? std::max(bytes, alignment) : bytes;
     const bool aligned_in_bucket =
-        alignment <= detail::smallest_block_bytes || wanted <= most_bucket_alignment;
+        alignment <= detail::smallest_block_bytes || wanted <= max_bucket_alignment;
     const unsigned bucket = detail::bucket_of(wanted);
     if (alignment_log2 == malloc_alignment_log2 && bucket < detail::bucket_count)
         return finest_bytes(bytes);

@@ -32,7 +32,7 @@ private:
 
 // A scope may end before one that began inside it; deeper ones are not looked for, so that a
 // hostile file does not take forever.
-constexpr std::ptrdiff_t most_depth_searched = 256;
+constexpr std::ptrdiff_t max_depth_searched = 256;
 
 void OpenScopes::take(const trace::Call& call) {
     auto& open = open_[call.thread];
@@ -41,8 +41,8 @@ void OpenScopes::take(const trace::Call& call) {
 }
 
 void OpenScopes::close(std::vector<std::uint32_t>& open, std::uint32_t source) {
-    const auto end = open.rend() - open.rbegin() > most_depth_searched
-                         ? open.rbegin() + most_depth_searched
+    const auto end = open.rend() - open.rbegin() > max_depth_searched
+                         ? open.rbegin() + max_depth_searched
                          : open.rend();
     const auto found = std::find(open.rbegin(), end, source);
     if (found != end) open.erase(std::next(found).base());

@@ -8,16 +8,16 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-constexpr std::size_t most_searched = 20'000;
+constexpr std::size_t max_searched = 20'000;
 constexpr std::chrono::milliseconds search_budget{200};
 constexpr std::uint64_t pool_alignment = 64;
 /// Beyond what plan_memory takes as an alignment that means something.
-constexpr unsigned most_alignment_log2 = 62;
+constexpr unsigned max_alignment_log2 = 62;
 
 std::uint64_t alignment_of(const History& history, const Life& life) {
     if (life.begin == Life::none) return pool_alignment;
     const unsigned asked = history.recording().calls[life.begin].alignment_log2;
-    return std::max(pool_alignment, std::uint64_t{1} << std::min(asked, most_alignment_log2));
+    return std::max(pool_alignment, std::uint64_t{1} << std::min(asked, max_alignment_log2));
 }
 
 /// In steps of the walk, so that what a call ends is gone before it makes something.
@@ -42,7 +42,7 @@ std::vector<TensorLifetime> lifetimes_in(const History& history) {
 
 Planned plan_of(const History& history) {
     const std::vector<TensorLifetime> lifetimes = lifetimes_in(history);
-    const bool searched = lifetimes.size() <= most_searched;
+    const bool searched = lifetimes.size() <= max_searched;
     const std::chrono::nanoseconds budget = searched ? search_budget : std::chrono::nanoseconds(0);
     try {
         const MemoryPlan plan = plan_memory(lifetimes, {.budget = budget});

@@ -51,7 +51,7 @@ void LevelMeter::hold(const trace::CapacityChange& change) {
 namespace {
 
 // As many as colours that can be told apart, the rest among them.
-constexpr std::size_t most_shown = 8;
+constexpr std::size_t max_shown = 8;
 
 /// What each group had alive at most.
 struct GroupPeaks {
@@ -97,8 +97,8 @@ public:
         std::erase_if(order, [&](std::size_t group) { return peaks.most[group] == 0; });
         std::ranges::stable_sort(order, std::ranges::greater{},
                                  [&](std::size_t group) { return peaks.most[group]; });
-        const bool all = order.size() <= most_shown;
-        if (!all) order.resize(most_shown - 1);
+        const bool all = order.size() <= max_shown;
+        if (!all) order.resize(max_shown - 1);
         place_.assign(groups.count(), static_cast<std::uint32_t>(order.size()));
         for (const std::size_t group : order) {
             place_[group] = static_cast<std::uint32_t>(names_.size());
@@ -225,8 +225,8 @@ private:
             const trace::CapacityChange& change = capacities()[next_capacity_];
             if (change.time_ns > time) return;
             meter_.hold(change);
-            timeline_.most_held_bytes =
-                std::max(timeline_.most_held_bytes, meter_.level().held_bytes);
+            timeline_.max_held_bytes =
+                std::max(timeline_.max_held_bytes, meter_.level().held_bytes);
         }
     }
     void reach(std::uint64_t time) {

@@ -118,11 +118,11 @@ Contents sum_up(const ModelFile& file, std::size_t top) {
 Weights weights_of(const ModelFile& file, const Contents& contents) {
     const std::string_view stem = main_stem(contents);
     // Beyond what a model may have, layers are not told apart.
-    constexpr std::uint32_t most_layers = 4096;
+    constexpr std::uint32_t max_layers = 4096;
     Weights weights;
     weights.tied = is_tied(file);
     for (const auto& [place, amount] : contents.by_place) {
-        if (place.part == Part::layer && place.stem == stem && place.layer < most_layers) {
+        if (place.part == Part::layer && place.stem == stem && place.layer < max_layers) {
             if (weights.layers.size() <= place.layer) weights.layers.resize(place.layer + 1);
             weights.layers[place.layer] += amount.bytes;
         } else {

@@ -8,21 +8,21 @@
 namespace tensorpool::command::model {
 namespace {
 
-constexpr std::size_t most_characters = 60;
-constexpr std::size_t most_elements = 8;
+constexpr std::size_t max_characters = 60;
+constexpr std::size_t max_elements = 8;
 
 std::string text_of_string(std::string_view text) {
     const std::size_t line = std::min(text.find('\n'), text.size());
-    if (line == text.size() && text.size() <= most_characters) return std::string(text);
+    if (line == text.size() && text.size() <= max_characters) return std::string(text);
     // Not within a character of several bytes: those behind its first begin with the bits 10.
-    std::size_t end = std::min(line, most_characters);
+    std::size_t end = std::min(line, max_characters);
     while (end > 0 && end < text.size() && (text[end] & 0xc0) == 0x80) --end;
     return fmt::format("{}... ({} bytes)", text.substr(0, end), whole_number(text.size()));
 }
 
 std::string text_of_array(const MetadataArray& array) {
-    if (array.count <= most_elements) {
-        const auto values = whole_numbers(array, most_elements);
+    if (array.count <= max_elements) {
+        const auto values = whole_numbers(array, max_elements);
         if (values && values->size() == array.count)
             return fmt::format("[{}]", fmt::join(*values, ", "));
     }

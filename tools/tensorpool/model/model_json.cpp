@@ -90,10 +90,10 @@ Json largest(const Contents& contents) {
 }
 
 Json to_json(const MetadataArray& array) {
-    constexpr std::size_t most_elements = 4096;
+    constexpr std::size_t max_elements = 4096;
     Json json = {{"array_of", array.type}, {"count", array.count}};
-    if (array.count > most_elements) return json;
-    if (const auto values = whole_numbers(array, most_elements)) json["values"] = *values;
+    if (array.count > max_elements) return json;
+    if (const auto values = whole_numbers(array, max_elements)) json["values"] = *values;
     return json;
 }
 

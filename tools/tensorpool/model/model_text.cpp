@@ -13,7 +13,7 @@ namespace tensorpool::command::model {
 namespace {
 
 // A model's metadata is read by people, who want all of it; a hostile file's need not be.
-constexpr std::size_t most_entries = 100;
+constexpr std::size_t max_entries = 100;
 
 Cell whole_cell(std::uint64_t number) {
     return {whole_number(number), static_cast<double>(number)};
@@ -103,7 +103,7 @@ std::string metadata(const ModelFile& file) {
     Table table;
     table.columns = {text_column("KEY", 14), text_column("VALUE")};
     for (const auto& [key, value] : file.metadata()) {
-        if (table.rows.size() == most_entries) break;
+        if (table.rows.size() == max_entries) break;
         table.rows.push_back({text_cell(key), text_cell(text_of(value))});
     }
     const std::size_t left_out = file.metadata().size() - table.rows.size();

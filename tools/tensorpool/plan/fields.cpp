@@ -61,7 +61,7 @@ std::string found(std::string_view text) {
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) noexcept {
     const auto bytes = parse<std::uint64_t>(text);
-    return bytes && *bytes <= most_bytes ? bytes : std::nullopt;
+    return bytes && *bytes <= max_bytes ? bytes : std::nullopt;
 }
 
 void BufferFields::set(Field field, std::string_view text) {

@@ -62,8 +62,8 @@ private:
 std::string found(std::string_view text);
 
 /// Sizes and offsets are at most this; so no sum of two wraps.
-inline constexpr std::uint64_t most_bytes = (std::uint64_t{1} << 62) - 1;
-/// A whole number from 0 to `most_bytes`.
+inline constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 62) - 1;
+/// A whole number from 0 to `max_bytes`.
 std::optional<std::uint64_t> parse_bytes(std::string_view text) noexcept;
 
 }  // namespace tensorpool::command::planning

@@ -88,8 +88,8 @@ private:
         // A buffer that is none of these is refused, whatever it holds.
         if (at_ == At::list && depth_ == list_depth_) value("an array", Kind::other);
         // Arrays within arrays cost a parser a bit each, and nobody needs many.
-        constexpr std::size_t most_depth = 64;
-        if (++depth_ > most_depth) fail("the whole file", "found more than 64 levels of nesting");
+        constexpr std::size_t max_depth = 64;
+        if (++depth_ > max_depth) fail("the whole file", "found more than 64 levels of nesting");
         return true;
     }
     bool value(std::string_view text, Kind kind) {

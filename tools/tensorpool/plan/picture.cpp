@@ -18,8 +18,8 @@ constexpr double width = 1200;
 constexpr double height = 760;
 constexpr Rectangle area = {96, 72, 1180, 640};
 /// Each takes some 200 bytes.
-constexpr std::size_t most_rectangles = 8000;
-constexpr double least_pixels = 2;
+constexpr std::size_t max_rectangles = 8000;
+constexpr double min_pixels = 2;
 constexpr unsigned size_classes = 6;
 
 // The classes by size are steps of viridis (van der Walt and Smith, 2015), which stay apart for
@@ -86,7 +86,7 @@ private:
         return (place.right - place.left) * (place.bottom - place.top);
     }
     static bool is_small(const Rectangle& place) noexcept {
-        return place.right - place.left < least_pixels || place.bottom - place.top < least_pixels;
+        return place.right - place.left < min_pixels || place.bottom - place.top < min_pixels;
     }
 
     /// Its edges would hide it.
@@ -101,11 +101,11 @@ private:
         std::vector<std::uint32_t> large;
         for (std::uint32_t i = 0; i < count; ++i) {
             // Where there are few, each can be pointed at, however small.
-            if (count <= most_rectangles || !is_small(place_of(i))) large.push_back(i);
+            if (count <= max_rectangles || !is_small(place_of(i))) large.push_back(i);
         }
         std::ranges::stable_sort(large, std::greater(),
                                  [this](std::uint32_t i) { return extent(place_of(i)); });
-        large.resize(std::min(large.size(), most_rectangles));
+        large.resize(std::min(large.size(), max_rectangles));
         std::vector<bool> is_drawn(count);
         for (const std::uint32_t i : large) is_drawn[i] = true;
         for (std::uint32_t i = 0; i < count; ++i) {

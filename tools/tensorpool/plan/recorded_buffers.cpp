@@ -111,7 +111,7 @@ private:
     }
 
     void add(const Life& life) {
-        if (life.bytes > most_bytes) {
+        if (life.bytes > max_bytes) {
             throw CommandError(
                 finding, fmt::format("{}: holds a block of {} bytes, expected at most 2^62 - 1",
                                      printable(name_), life.bytes));

@@ -19,7 +19,7 @@ constexpr auto patience = 2s;
 /// A process that makes no call any more does not see that it is to stop.
 constexpr auto time_to_stop = 200ms;
 /// What is under way when a process stops are some calls of each thread.
-constexpr int most_last_looks = 100;
+constexpr int max_last_looks = 100;
 
 double seconds_between(Session::Clock::time_point begin, Session::Clock::time_point end) {
     return std::chrono::duration<double>(end - begin).count();
@@ -130,7 +130,7 @@ void Session::stop() {
 }
 
 void Session::take_the_rest() {
-    for (int looks = 0; looks < most_last_looks && look() != 0; ++looks) {
+    for (int looks = 0; looks < max_last_looks && look() != 0; ++looks) {
     }
     if (trace_.has_begun()) writer_->end(outcome_.process);
     writer_->flush();

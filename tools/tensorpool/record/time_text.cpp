@@ -20,14 +20,14 @@ std::optional<double> seconds_of(std::string_view unit) {
 }  // namespace
 
 std::optional<std::chrono::nanoseconds> parse_time(std::string_view text) {
-    constexpr double most_seconds = 366.0 * 86400;
+    constexpr double max_seconds = 366.0 * 86400;
     double number = 0;
     const char* const end = text.data() + text.size();
     const auto [unit, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
     const auto factor = seconds_of(std::string_view(unit, static_cast<std::size_t>(end - unit)));
     if (error != std::errc() || !factor) return std::nullopt;
     const double seconds = number * *factor;
-    if (!(seconds > 0 && seconds < most_seconds)) return std::nullopt;
+    if (!(seconds > 0 && seconds < max_seconds)) return std::nullopt;
     return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
 }
 

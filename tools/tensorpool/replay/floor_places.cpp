@@ -12,7 +12,7 @@ namespace tensorpool::command::replay {
 namespace {
 
 /// As malloc promises it.
-constexpr std::uint64_t least_alignment = 16;
+constexpr std::uint64_t min_alignment = 16;
 
 constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
     return (value + alignment - 1) & ~(alignment - 1);
@@ -21,10 +21,10 @@ constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
 }  // namespace
 
 std::uint64_t FloorPlaces::allocate(std::uint64_t bytes, unsigned alignment_log2) {
-    const std::uint64_t alignment = std::max(least_alignment, std::uint64_t{1} << alignment_log2);
-    const std::uint64_t needed = align_up(bytes, least_alignment);
+    const std::uint64_t alignment = std::max(min_alignment, std::uint64_t{1} << alignment_log2);
+    const std::uint64_t needed = align_up(bytes, min_alignment);
     // The smallest that is large enough; if that does not fit by its alignment, one that must.
-    for (const std::uint64_t least : {needed, needed + alignment - least_alignment}) {
+    for (const std::uint64_t least : {needed, needed + alignment - min_alignment}) {
         const auto found = by_size_.lower_bound({least, 0});
         if (found == by_size_.end()) break;
         const auto [size, begin] = *found;
@@ -39,10 +39,10 @@ std::uint64_t FloorPlaces::allocate(std::uint64_t bytes, unsigned alignment_log2
     }
     const std::uint64_t old_end = end_;
     const std::uint64_t place = align_up(begin, alignment);
-    if (place + needed > Step::most_bytes) {
+    if (place + needed > Step::max_bytes) {
         throw CommandError(finding, fmt::format("the trace's blocks reach over {} bytes by their "
                                                 "alignments, expected at most {}",
-                                                place + needed, Step::most_bytes));
+                                                place + needed, Step::max_bytes));
     }
     end_ = std::max(end_, place + needed);
     if (begin < old_end) remove_free(begin, old_end - begin);

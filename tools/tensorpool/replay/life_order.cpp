@@ -14,17 +14,17 @@ using trace::Life;
 
 /// As Step has room for.
 void check(const trace::Recording& recording, const Life& life) {
-    if (life.bytes > Step::most_bytes) {
+    if (life.bytes > Step::max_bytes) {
         throw CommandError(finding,
                            fmt::format("the trace has a block of {} bytes, expected at most {}",
-                                       life.bytes, Step::most_bytes));
+                                       life.bytes, Step::max_bytes));
     }
     if (life.begin == Life::none) return;
     const unsigned alignment = recording.calls[life.begin].alignment_log2;
-    if (alignment > Step::most_alignment_log2) {
+    if (alignment > Step::max_alignment_log2) {
         throw CommandError(finding, fmt::format("the trace has a block aligned to 2^{} bytes, "
                                                 "expected at most 2^{}",
-                                                alignment, Step::most_alignment_log2));
+                                                alignment, Step::max_alignment_log2));
     }
 }
 

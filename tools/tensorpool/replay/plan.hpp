@@ -29,8 +29,8 @@ enum class StepKind : std::uint8_t {
 struct Step {
     static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
     /// Larger requests would not fit; no system has so much.
-    static constexpr std::uint64_t most_bytes = (std::uint64_t{1} << 47) - 1;
-    static constexpr unsigned most_alignment_log2 = 46;
+    static constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 47) - 1;
+    static constexpr unsigned max_alignment_log2 = 46;
     /// The pool's blocks are aligned to 64 bytes where nobody asked for it; so up to that nobody is
     /// taken to have asked.
     static constexpr unsigned plain_alignment_log2 = 6;
@@ -73,7 +73,7 @@ struct PlanFigures {
     std::uint64_t from_before = 0;  ///< blocks made before the recording began
     std::uint64_t never_freed = 0;
     std::uint64_t allocated_bytes = 0;
-    std::uint64_t most_alive_bytes = 0;  ///< at once
+    std::uint64_t max_alive_bytes = 0;  ///< at once
     std::uint64_t planned_bytes = 0;     ///< what a plan of all needs; 0: nobody asked for one
 };
 

@@ -20,7 +20,7 @@ using trace::Recording;
 /// A stage ends when so much was allocated in it: a part of what was alive at most, so that threads
 /// drift apart by no more than that, and enough for a wait of some 50 us not to matter.
 constexpr std::uint64_t stage_part = 16;
-constexpr std::uint64_t least_stage_bytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t min_stage_bytes = std::uint64_t{4} << 20;
 
 struct OneThread {
     std::vector<Step> steps;
@@ -61,16 +61,16 @@ public:
 private:
     void measure() {
         std::uint64_t alive = 0;
-        std::uint64_t& most = figures_.most_alive_bytes;
+        std::uint64_t& most = figures_.max_alive_bytes;
         const auto begin = [&](std::size_t life) {
             most = std::max(most, alive += lives_[life].bytes);
-            if (most <= Step::most_bytes) return;
+            if (most <= Step::max_bytes) return;
             throw CommandError(finding, fmt::format("the trace has {} bytes alive at once, "
                                                     "expected at most {}",
-                                                    most, Step::most_bytes));
+                                                    most, Step::max_bytes));
         };
         order_.walk(begin, [&](std::size_t life) { alive -= lives_[life].bytes; });
-        stage_bytes_ = std::max(most / stage_part, least_stage_bytes);
+        stage_bytes_ = std::max(most / stage_part, min_stage_bytes);
     }
 
     /// Those that make or free a block, by their first such call; the first makes what was there

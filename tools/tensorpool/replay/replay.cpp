@@ -59,11 +59,11 @@ std::vector<Contender> present(const ReplayOptions& options) {
 
 void check_memory(const PlanFigures& figures, Touch touch) {
     const std::uint64_t available = examine_machine().available_bytes;
-    if (touch == Touch::none || figures.most_alive_bytes <= available) return;
+    if (touch == Touch::none || figures.max_alive_bytes <= available) return;
     throw CommandError(finding,
                        fmt::format("the recording holds {} at once, but only {} are available; "
                                    "--touch none replays the calls without the memory",
-                                   format_size(figures.most_alive_bytes), format_size(available)));
+                                   format_size(figures.max_alive_bytes), format_size(available)));
 }
 
 Subject describe(const ReplayOptions& options, const trace::Recording& recording,

@@ -65,7 +65,7 @@ std::string about(const Subject& subject, Sizes sizes) {
         printable(subject.trace), subject.process, printable(subject.process_name),
         subject.processes > 1 ? fmt::format(" of {}", subject.processes) : "", plan.threads,
         plan.threads == 1 ? "" : "s", plan.allocations, format_size(plan.allocated_bytes, sizes),
-        plan.deallocations, plan.resizes, format_size(plan.most_alive_bytes, sizes));
+        plan.deallocations, plan.resizes, format_size(plan.max_alive_bytes, sizes));
     if (plan.planned_bytes != 0) {
         text += fmt::format("the plan of all of them needs {}\n",
                             format_size(plan.planned_bytes, sizes));
@@ -149,7 +149,7 @@ std::string report_json(const Subject& subject, const std::vector<Result>& resul
                                           {"dropped", subject.dropped},
                                           {"cut_bytes", subject.cut_bytes},
                                           {"allocated_bytes", plan.allocated_bytes},
-                                          {"most_alive_bytes", plan.most_alive_bytes},
+                                          {"most_alive_bytes", plan.max_alive_bytes},
                                           {"planned_bytes", plan.planned_bytes},
                                           {"touch", subject.touch}};
     std::string text = about.dump();

@@ -50,7 +50,7 @@ void sum_up(std::vector<Result>& results, const PlanFigures& figures) {
         result.minor_faults =
             of([](const ContenderAnswer& a) { return static_cast<double>(a.minor_faults); });
         result.peak_resident_bytes = of(peak);
-        const auto alive = static_cast<double>(figures.most_alive_bytes);
+        const auto alive = static_cast<double>(figures.max_alive_bytes);
         result.waste = alive > 0 ? result.peak_resident_bytes.value / alive : 0;
     }
 }

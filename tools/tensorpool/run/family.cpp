@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_members = 4096;
+constexpr std::size_t max_members = 4096;
 constexpr std::size_t descriptors_of_member = 4;
 constexpr std::size_t descriptors_of_ours = 128;
 
@@ -28,7 +28,7 @@ std::size_t room_for_members() {
     getrlimit(RLIMIT_NOFILE, &limit);
     const std::size_t most = limit.rlim_cur;
     const std::size_t left = most > descriptors_of_ours ? most - descriptors_of_ours : 0;
-    return std::clamp<std::size_t>(left / descriptors_of_member, 1, most_members);
+    return std::clamp<std::size_t>(left / descriptors_of_member, 1, max_members);
 }
 
 /// Which of the files that come together this is: they are told by their names (memfd_create(2)).
@@ -77,7 +77,7 @@ void end_recording(std::optional<LiveTrace>& trace) {
 }  // namespace
 
 Family::Family(TraceOutput* trace)
-    : trace_(trace), events_(::epoll_create1(EPOLL_CLOEXEC)), most_members_(room_for_members()) {
+    : trace_(trace), events_(::epoll_create1(EPOLL_CLOEXEC)), max_members_(room_for_members()) {
     if (!events_) throw CommandError(run_failed, "run: no descriptor left; look at `ulimit -n`");
 }
 
@@ -113,12 +113,12 @@ void Family::add(Message message) {
 // One that runs another program now has handed over what that has; and where there are too many,
 // there may be some whose end nobody told.
 void Family::make_room(pid_t process) {
-    const bool is_full = members_.size() >= most_members_;
+    const bool is_full = members_.size() >= max_members_;
     for (auto member = members_.begin(); member != members_.end();) {
         const bool asked = is_full || member->process == process;
         member = asked && !member->reader.is_running() ? let_go(member, true) : std::next(member);
     }
-    if (members_.size() >= most_members_) let_go(members_.begin(), false);
+    if (members_.size() >= max_members_) let_go(members_.begin(), false);
 }
 
 std::optional<LiveTrace> Family::take_recording(Descriptor control, Descriptor rings) {

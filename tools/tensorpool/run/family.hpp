@@ -54,7 +54,7 @@ private:
 
     TraceOutput* trace_;
     Descriptor events_;
-    std::size_t most_members_;
+    std::size_t max_members_;
     std::uint64_t last_number_ = 0;
     Members members_;
     Results results_;

@@ -28,9 +28,9 @@ bool wait(std::array<pollfd, 3>& watched, int pause_ms) {
 
 /// Those that spoke before the program ended; a few rounds, for others may go on.
 void hear_the_last(Observer& observer, Family& family) {
-    constexpr int most_rounds = 64;
+    constexpr int max_rounds = 64;
     pollfd callers{observer.descriptor(), POLLIN, 0};
-    for (int i = 0; i<most_rounds&& ::poll(&callers, 1, 0)> 0; ++i) {
+    for (int i = 0; i<max_rounds&& ::poll(&callers, 1, 0)> 0; ++i) {
         observer.take([&](Message message) { family.take(std::move(message)); });
     }
 }

@@ -18,12 +18,12 @@
 namespace tensorpool::command::run {
 namespace {
 
-constexpr unsigned most_files = 8;
-constexpr std::size_t most_note_bytes = 1024;
+constexpr unsigned max_files = 8;
+constexpr std::size_t max_note_bytes = 1024;
 /// A caller says its word at once; one that does not makes way.
-constexpr std::size_t most_callers = 64;
+constexpr std::size_t max_callers = 64;
 /// At a time, so that the program's signals are not kept waiting.
-constexpr int most_accepted = 256;
+constexpr int max_accepted = 256;
 
 std::string random_name() {
     unsigned long long random[2] = {};
@@ -76,9 +76,9 @@ std::vector<Descriptor> files_of(msghdr& message) {
 
 /// Nothing: it has not come yet.
 std::optional<Message> receive(const Descriptor& socket, pid_t process) {
-    char text[most_note_bytes];
+    char text[max_note_bytes];
     iovec part{.iov_base = text, .iov_len = sizeof text};
-    alignas(cmsghdr) char control[CMSG_SPACE(most_files * sizeof(int))] = {};
+    alignas(cmsghdr) char control[CMSG_SPACE(max_files * sizeof(int))] = {};
     msghdr header{};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
@@ -105,7 +105,7 @@ Observer::Observer()
 }
 
 void Observer::take(const std::function<void(Message)>& use) {
-    for (int i = 0; i < most_accepted && accept_one(); ++i) hear(use);
+    for (int i = 0; i < max_accepted && accept_one(); ++i) hear(use);
     hear(use);
 }
 
@@ -142,7 +142,7 @@ void Observer::add(Descriptor socket) {
         peer.uid != ::geteuid()) {
         return;
     }
-    if (callers_.size() == most_callers) callers_.erase(callers_.begin());
+    if (callers_.size() == max_callers) callers_.erase(callers_.begin());
     watch(events_, socket);
     callers_.push_back({std::move(socket), peer.pid});
 }

@@ -18,7 +18,7 @@ namespace tensorpool::command::run {
 namespace {
 
 /// Scripts may name scripts; the system goes no further.
-constexpr int most_interpreters = 5;
+constexpr int max_interpreters = 5;
 
 bool can_be_run(const std::string& path) {
     struct stat status {};
@@ -96,7 +96,7 @@ std::string find_program(const std::string& word) {
 
 std::string problem_of_preloading(const std::string& path) {
     std::string image = path;
-    for (int i = 0; i < most_interpreters; ++i) {
+    for (int i = 0; i < max_interpreters; ++i) {
         std::ifstream file(image, std::ios::binary);
         const std::optional<std::string> interpreter = interpreter_of(file);
         if (!interpreter) {

@@ -16,7 +16,7 @@ namespace tensorpool::command::run {
 namespace {
 
 /// Of the others there is a line each.
-constexpr std::size_t most_in_full = 3;
+constexpr std::size_t max_in_full = 3;
 
 std::string line(std::string_view title, const std::string& text) {
     return fmt::format("  {:<8} {}\n", title, text);
@@ -122,8 +122,8 @@ std::string processes(const Results& results) {
     std::string text;
     for (std::size_t i = 0; i < results.largest().size(); ++i) {
         const ProcessResult& one = results.largest()[i];
-        if (i == most_in_full) text += '\n';
-        text += i < most_in_full ? in_full(one) : in_a_line(process_title(one), one.totals);
+        if (i == max_in_full) text += '\n';
+        text += i < max_in_full ? in_full(one) : in_a_line(process_title(one), one.totals);
     }
     if (results.others() == 0) return text;
     return text + in_a_line(count_of(results.others(), "process") + " more, added up",

@@ -8,15 +8,15 @@
 namespace tensorpool::command::run {
 namespace {
 
-constexpr std::size_t most_results = 20;
-constexpr std::size_t most_problems = 5;
+constexpr std::size_t max_results = 20;
+constexpr std::size_t max_problems = 5;
 
 bool is_larger(const ProcessResult& one, const ProcessResult& other) {
     return one.totals.peak_bytes > other.totals.peak_bytes;
 }
 
 void add_once(std::vector<std::string>& texts, const std::string& text) {
-    if (texts.size() == most_problems || std::ranges::find(texts, text) != texts.end()) return;
+    if (texts.size() == max_problems || std::ranges::find(texts, text) != texts.end()) return;
     texts.push_back(text);
 }
 
@@ -27,7 +27,7 @@ void Results::add(ProcessSnapshot snapshot, bool has_ended) {
     result.totals = add_up(result.snapshot);
     const auto place = std::ranges::upper_bound(largest_, result, is_larger);
     largest_.insert(place, std::move(result));
-    if (largest_.size() <= most_results) return;
+    if (largest_.size() <= max_results) return;
     const Totals& left = largest_.back().totals;
     ++others_;
     totals_of_others_.peak_bytes += left.peak_bytes;

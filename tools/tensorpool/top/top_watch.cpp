@@ -7,7 +7,7 @@
 namespace tensorpool::command {
 namespace {
 
-constexpr std::size_t most_entries = 1024;
+constexpr std::size_t max_entries = 1024;
 
 std::vector<WatchedProcess>::iterator find(std::vector<WatchedProcess>& processes,
                                            std::uint64_t number) {
@@ -71,8 +71,8 @@ void TopWatch::look_at_chosen() {
     } catch (const AttachError&) {
         // Damaged: the figures say so.
     }
-    if (data_.entries.size() > most_entries) {
-        const auto surplus = static_cast<std::ptrdiff_t>(data_.entries.size() - most_entries);
+    if (data_.entries.size() > max_entries) {
+        const auto surplus = static_cast<std::ptrdiff_t>(data_.entries.size() - max_entries);
         data_.entries.erase(data_.entries.begin(), data_.entries.begin() + surplus);
     }
     if (!running) chosen_.reset();

@@ -29,7 +29,7 @@ std::vector<CapacityChange> CapacityChanges::take(std::size_t sources) {
 }
 namespace {
 
-constexpr std::uint64_t most_page_bytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t max_page_bytes = std::uint64_t{1} << 30;
 
 template <std::size_t Bytes>
 std::string text_of(const char (&stored)[Bytes]) {
@@ -67,10 +67,10 @@ void RecordingBuilder::add(const TraceChunk& chunk) {
 // A number may come again: of a process recorded twice, or of another one after a long while.
 void RecordingBuilder::add_process(const TraceChunk& chunk) {
     const TraceProcess& told = chunk.records<TraceProcess>().front();
-    if (!std::has_single_bit(told.page_bytes) || told.page_bytes > most_page_bytes) {
+    if (!std::has_single_bit(told.page_bytes) || told.page_bytes > max_page_bytes) {
         fail(chunk, fmt::format("found a process with pages of {} B; expected a power of two up to "
                                 "{} B",
-                                told.page_bytes, most_page_bytes));
+                                told.page_bytes, max_page_bytes));
     }
     clock_.add(told.begun_cycles, told.begun_unix_ns);
     if (recording_.processes.empty() || told.begun_cycles < begun_cycles_) {

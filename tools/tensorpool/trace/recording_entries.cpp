@@ -12,12 +12,12 @@ namespace tensorpool::command::trace {
 namespace {
 
 // Of those that can be told apart by Life::begin.
-constexpr std::uint64_t most_calls = Life::none;
+constexpr std::uint64_t max_calls = Life::none;
 // Recorders take 30.
-constexpr std::size_t most_frames = 256;
+constexpr std::size_t max_frames = 256;
 constexpr unsigned module_shift = 48;
 // All that a process can address, with five levels of page tables.
-constexpr std::uint64_t most_capacity = std::uint64_t{1} << 57;
+constexpr std::uint64_t max_capacity = std::uint64_t{1} << 57;
 
 bool has_block(TraceAction action) {
     switch (action) {
@@ -72,9 +72,9 @@ void RecordingBuilder::check(const TraceChunk& chunk, const TraceEntry& entry) c
                          "address space",
                          entry.bytes, entry.address));
     }
-    if (entry.action == TraceAction::capacity && entry.bytes > most_capacity) {
+    if (entry.action == TraceAction::capacity && entry.bytes > max_capacity) {
         fail(chunk, fmt::format("found a capacity of {} B; expected {} B at most", entry.bytes,
-                                most_capacity));
+                                max_capacity));
     }
 }
 
@@ -83,9 +83,9 @@ void RecordingBuilder::add_entries(Process& process, const TraceChunk& chunk) {
     ring.dropped = std::max(ring.dropped, chunk.header.dropped);
     const auto entries = chunk.records<TraceEntry>();
     calls_ += entries.size();
-    if (calls_ >= most_calls) {
+    if (calls_ >= max_calls) {
         fail(chunk,
-             fmt::format("found more than {} calls so far; record for a shorter time", most_calls));
+             fmt::format("found more than {} calls so far; record for a shorter time", max_calls));
     }
     std::vector<Call>& run = ring.runs.emplace_back();
     run.reserve(entries.size());
@@ -139,7 +139,7 @@ void RecordingBuilder::add_frames(const Process& process, Ring& ring, const Trac
         const bool is_known = module != process.modules.end();
         ring.frames.push_back({.module = is_known ? module->second : 0, .offset = offset});
     }
-    if (some.last != 0 || ring.frames.size() >= most_frames) end_stack(ring);
+    if (some.last != 0 || ring.frames.size() >= max_frames) end_stack(ring);
 }
 
 // The stack of the last call, which may stand in the piece before.
@@ -167,11 +167,11 @@ std::uint32_t RecordingBuilder::unknown_thread(const Process& process) {
 }
 
 std::uint16_t RecordingBuilder::stream_of(std::uint64_t handle) {
-    constexpr std::size_t most_streams = 0x10000;
+    constexpr std::size_t max_streams = 0x10000;
     const auto [at, is_new] =
         streams_.try_emplace(handle, static_cast<std::uint16_t>(recording_.streams.size()));
     if (!is_new) return at->second;
-    if (recording_.streams.size() == most_streams) return at->second = 0;
+    if (recording_.streams.size() == max_streams) return at->second = 0;
     recording_.streams.push_back(handle);
     return at->second;
 }

@@ -47,7 +47,7 @@ private:
 };
 
 constexpr std::size_t block_bytes = std::size_t{1} << 18;
-constexpr std::size_t most_line_bytes = 4096;
+constexpr std::size_t max_line_bytes = 4096;
 
 // Another block behind what is left of the last one.
 bool LineReader::fill() {
@@ -64,15 +64,15 @@ bool LineReader::fill() {
 
 bool LineReader::next(std::string_view& line) {
     std::size_t end = buffer_.find('\n', at_);
-    while (end == std::string::npos && buffer_.size() - at_ <= most_line_bytes && fill()) {
+    while (end == std::string::npos && buffer_.size() - at_ <= max_line_bytes && fill()) {
         end = buffer_.find('\n', at_);
     }
     line_offset_ = buffer_offset_ + at_;
     if (end == std::string::npos) end = buffer_.size();  // the last may have none
     if (end == at_ && at_ == buffer_.size()) return false;
-    if (end - at_ > most_line_bytes) {
+    if (end - at_ > max_line_bytes) {
         throw TraceError(input_.name(), line_offset_,
-                         "found a line of more than " + std::to_string(most_line_bytes) +
+                         "found a line of more than " + std::to_string(max_line_bytes) +
                              " B; expected a shorter one");
     }
     line = std::string_view(buffer_).substr(at_, end - at_);

@@ -13,11 +13,11 @@ namespace tensorpool::command::trace {
 namespace {
 
 /// A later version may have a larger header.
-constexpr std::uint32_t most_header_bytes = 4096;
+constexpr std::uint32_t max_header_bytes = 4096;
 
 /// A recording becomes some 13 times as large (trace_writer.cpp). What becomes so much larger was
 /// made to fill the memory of who reads it.
-constexpr std::uint64_t most_expansion = 256;
+constexpr std::uint64_t max_expansion = 256;
 
 /// Of the records that a chunk of this kind holds; 0: of a kind not known here.
 std::uint64_t record_bytes(TraceChunkKind kind) {
@@ -46,17 +46,17 @@ std::string problem_of(const TraceHeader& header) {
             "tensorpool that wrote it",
             header.version, trace_version);
     }
-    if (header.header_bytes < sizeof header || header.header_bytes > most_header_bytes) {
+    if (header.header_bytes < sizeof header || header.header_bytes > max_header_bytes) {
         return fmt::format("found a header of {} B; expected {} to {} B", header.header_bytes,
-                           sizeof header, most_header_bytes);
+                           sizeof header, max_header_bytes);
     }
     return {};
 }
 
 std::string problem_of_sizes(const TraceChunkHeader& header) {
-    if (header.stored_bytes > most_trace_chunk_bytes || header.bytes > most_trace_chunk_bytes) {
+    if (header.stored_bytes > max_trace_chunk_bytes || header.bytes > max_trace_chunk_bytes) {
         return fmt::format("found a payload of {} B, {} B when decompressed; expected {} B at most",
-                           header.stored_bytes, header.bytes, most_trace_chunk_bytes);
+                           header.stored_bytes, header.bytes, max_trace_chunk_bytes);
     }
     if (header.compression == TraceCompression::none && header.stored_bytes != header.bytes) {
         return fmt::format("found a raw payload of {} B; expected the {} B that its header tells",
@@ -182,11 +182,11 @@ void TraceFile::State::check_frame(const TraceChunkHeader& header) const {
 void TraceFile::State::check_expansion(const TraceChunkHeader& header) {
     const std::uint64_t end = at + sizeof header + header.stored_bytes;
     expanded += header.bytes;
-    if (expanded <= most_trace_chunk_bytes || expanded / most_expansion <= end) return;
+    if (expanded <= max_trace_chunk_bytes || expanded / max_expansion <= end) return;
     fail(at + sizeof header,
          fmt::format("found {} B when decompressed in {} B so far; expected {} times as much at "
                      "most",
-                     expanded, end, most_expansion));
+                     expanded, end, max_expansion));
 }
 
 void TraceFile::State::decompress(const TraceChunkHeader& header) {

@@ -28,13 +28,13 @@ inline constexpr std::size_t large_slab_bytes = 32 * mib;
 inline constexpr std::size_t slab_step = 2 * mib;
 
 /// No request can be met above this; sums of two such sizes do not overflow.
-inline constexpr std::size_t most_bytes = std::size_t{1} << 62;
+inline constexpr std::size_t max_bytes = std::size_t{1} << 62;
 
 /// Which set a block lies in when it is free.
 enum class Pool : std::uint8_t { small, large, oversize };
 inline constexpr std::size_t pool_count = 3;
 
-/// What a request takes; 0 for 0. REQUIRES: at most `most_bytes`, else anything.
+/// What a request takes; 0 for 0. REQUIRES: at most `max_bytes`, else anything.
 constexpr std::size_t round_bytes(std::size_t bytes) noexcept {
     const std::size_t grain =
         bytes <= small_limit ? small_grain : std::bit_floor(bytes) / large_steps;

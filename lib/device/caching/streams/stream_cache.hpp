@@ -51,7 +51,7 @@ public:
     Block* take(std::size_t rounded, std::size_t requested) noexcept {
         const std::lock_guard guard(lock_);
         Block** place = &bins_[bin_of(rounded)];
-        for (unsigned looks = 0; *place != nullptr && looks < most_looks; ++looks) {
+        for (unsigned looks = 0; *place != nullptr && looks < max_looks; ++looks) {
             Block* const block = *place;
             if (block->key == rounded) {
                 *place = block->link;
@@ -146,7 +146,7 @@ public:
 private:
     static constexpr std::size_t bin_count = 256;
     // Of blocks of other sizes in the same bin. Beyond them a block is found by its set.
-    static constexpr unsigned most_looks = 16;
+    static constexpr unsigned max_looks = 16;
 
     static std::size_t bin_of(std::size_t rounded) noexcept {
         // By the golden ratio: neighbouring sizes, and powers of two, fall into different bins.

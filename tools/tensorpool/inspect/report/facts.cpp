@@ -36,7 +36,7 @@ Fact held_fact(const Timeline& timeline, Sizes sizes) {
     const std::string more = more_than(level.held_bytes, level.alive_bytes);
     return {"held then", format_size(level.held_bytes, sizes),
             fmt::format("{}{}{} at most", more, more.empty() ? "" : "; ",
-                        format_size(timeline.most_held_bytes, sizes))};
+                        format_size(timeline.max_held_bytes, sizes))};
 }
 
 /// "plan needs  170 MiB  0.0123% more than the lower bound, by area; …".

@@ -113,7 +113,7 @@ Json totals(const Totals& totals) {
 std::string json_report(const Analysis& analysis) {
     Json peak = {{"time_ns", analysis.timeline.peak.time_ns}};
     peak.update(to_json(analysis.timeline.peak.level, analysis.timeline.tells_held));
-    if (analysis.timeline.tells_held) peak["most_held_bytes"] = analysis.timeline.most_held_bytes;
+    if (analysis.timeline.tells_held) peak["most_held_bytes"] = analysis.timeline.max_held_bytes;
     peak.update(to_json(analysis.at_peak));
     Json left = to_json(analysis.left);
     left["known"] = analysis.any_ended;

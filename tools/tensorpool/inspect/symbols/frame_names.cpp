@@ -12,7 +12,7 @@ namespace tensorpool::command::inspect {
 namespace {
 
 // A real program allocates from some thousand places.
-constexpr std::size_t most_looked_up = 50'000;
+constexpr std::size_t max_looked_up = 50'000;
 
 std::string_view base_name(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
@@ -89,7 +89,7 @@ const FrameName& FrameNames::name(trace::RecordedFrame frame) {
     name.offset = frame.offset;
     name.module = frame.module < recording_.modules.size() ? recording_.modules[frame.module].path
                                                            : std::string("?");
-    if (looked_up_++ < most_looked_up) {
+    if (looked_up_++ < max_looked_up) {
         if (const CodeFile* const file = file_of(frame.module)) {
             name.place = file->find(frame.offset);
         }

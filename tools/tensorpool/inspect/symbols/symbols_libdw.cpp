@@ -22,11 +22,11 @@ struct EndSession {
 };
 
 // Longer names are templates that nobody reads to their end.
-constexpr std::size_t most_name_bytes = 4096;
+constexpr std::size_t max_name_bytes = 4096;
 
 std::string demangled(const char* name) {
     const std::string_view mangled = name;
-    if (mangled.size() > most_name_bytes) return std::string(mangled.substr(0, most_name_bytes));
+    if (mangled.size() > max_name_bytes) return std::string(mangled.substr(0, max_name_bytes));
     int status = 0;
     char* const text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
     std::string result = status == 0 && text != nullptr ? text : name;

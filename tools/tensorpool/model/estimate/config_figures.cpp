@@ -63,9 +63,9 @@ std::string architecture_of(const std::string& type) {
 json read_config(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     // Values are copied level by level, on the stack: deeper ones are left out.
-    constexpr int most_depth = 64;
+    constexpr int max_depth = 64;
     const auto keep = [](int depth, json::parse_event_t, const json&) {
-        return depth < most_depth;
+        return depth < max_depth;
     };
     json config = json::parse(file, keep, false);
     if (config.is_object()) return config;

@@ -18,7 +18,7 @@ std::uint64_t batch_of(const Plan& plan) {
     return std::min(plan.batch, product(plan.context, plan.sequences));
 }
 
-std::uint64_t most_heads(const Hyperparameters& model) {
+std::uint64_t max_heads(const Hyperparameters& model) {
     std::uint64_t most = 0;
     for (const AttentionLayer& layer : model.layers) most = std::max(most, layer.heads);
     return most;
@@ -108,7 +108,7 @@ std::uint64_t layer_cache_bytes(const Hyperparameters& model, const AttentionLay
 }
 
 std::uint64_t attention_bytes(const Hyperparameters& model, const Plan& plan) {
-    const std::uint64_t heads = most_heads(model);
+    const std::uint64_t heads = max_heads(model);
     const std::uint64_t vectors =
         sum(product(2, model.embedding), product(2, heads, model.key_length));
     const std::uint64_t mask = mask_bytes(plan);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t context_step = 256;
 // Below it a prompt is read slowly for little memory.
-constexpr std::uint64_t least_batch = 32;
+constexpr std::uint64_t min_batch = 32;
 
 Plan with_context(Plan plan, std::uint64_t context) {
     plan.context = context;
@@ -73,7 +73,7 @@ std::uint64_t Fitter::largest_context(const Plan& plan, std::uint64_t most) cons
 /// Fewer layers want less on the device and more on the host, so both ends are looked at: the
 /// largest number, those of the plan at most, for which the device and the host have room; where
 /// there is none, that of the plan.
-std::uint64_t Fitter::most_layers(const Plan& plan) const {
+std::uint64_t Fitter::max_layers(const Plan& plan) const {
     for (std::uint64_t layers = plan.layers_on_device; layers > 0; --layers) {
         if (fits(with_layers(plan, layers))) return layers;
     }
@@ -90,7 +90,7 @@ void Fitter::add(std::vector<Suggestion>& list, const Plan& asked, const Plan& p
 }
 
 void Fitter::add_single_changes(std::vector<Suggestion>& list, const Plan& asked) const {
-    if (asked.layers_on_device > 0) add(list, asked, with_layers(asked, most_layers(asked)));
+    if (asked.layers_on_device > 0) add(list, asked, with_layers(asked, max_layers(asked)));
     Plan flash = asked;
     flash.flash_attention = true;
     add(list, asked, flash);
@@ -101,7 +101,7 @@ void Fitter::add_single_changes(std::vector<Suggestion>& list, const Plan& asked
     }
     if (const std::uint64_t context = largest_context(asked, asked.context - 1); context > 0)
         add(list, asked, with_context(asked, context));
-    for (std::uint64_t batch = std::bit_floor(asked.batch - 1); batch >= least_batch; batch /= 2) {
+    for (std::uint64_t batch = std::bit_floor(asked.batch - 1); batch >= min_batch; batch /= 2) {
         if (!fits(with_batch(asked, batch))) continue;
         add(list, asked, with_batch(asked, batch));
         break;
@@ -121,17 +121,17 @@ void Fitter::add_several_changes(std::vector<Suggestion>& list, const Plan& aske
         for (const std::uint64_t batch : {asked.batch, std::min<std::uint64_t>(asked.batch, 128)}) {
             Plan plan = with_batch(with_cache(asked, name), batch);
             if (!problem_of_cache(model_, plan).empty()) plan.cache = asked.cache;
-            plan.layers_on_device = asked.layers_on_device > 0 ? most_layers(plan) : 0;
+            plan.layers_on_device = asked.layers_on_device > 0 ? max_layers(plan) : 0;
             const std::uint64_t context = largest_context(plan, plan.context);
             if (context > 0) add(list, asked, with_context(plan, std::min(context, plan.context)));
         }
     }
     if (!list.empty()) return;
-    Plan least = with_batch(with_cache(asked, "q4_0"), std::min(asked.batch, least_batch));
+    Plan least = with_batch(with_cache(asked, "q4_0"), std::min(asked.batch, min_batch));
     if (!problem_of_cache(model_, least).empty()) least.cache = asked.cache;
     least.context = std::min(asked.context, context_step);
     least.sequences = 1;
-    least.layers_on_device = asked.layers_on_device > 0 ? most_layers(least) : 0;
+    least.layers_on_device = asked.layers_on_device > 0 ? max_layers(least) : 0;
     add(list, asked, least);
 }
 

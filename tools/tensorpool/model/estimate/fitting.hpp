@@ -42,7 +42,7 @@ private:
     void add(std::vector<Suggestion>& list, const Plan& asked, const Plan& plan) const;
     void add_single_changes(std::vector<Suggestion>& list, const Plan& asked) const;
     void add_several_changes(std::vector<Suggestion>& list, const Plan& asked) const;
-    std::uint64_t most_layers(const Plan& plan) const;
+    std::uint64_t max_layers(const Plan& plan) const;
 
     const Hyperparameters& model_;
     const Weights& weights_;

@@ -32,7 +32,7 @@ constexpr const char* keys[] = {
 static_assert(std::size(keys) == figure_count);
 
 // More values than layers that are taken.
-constexpr std::size_t most_values = 1 << 16;
+constexpr std::size_t max_values = 1 << 16;
 
 Values values_of(const MetadataValue& value) {
     constexpr auto limit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
@@ -40,7 +40,7 @@ Values values_of(const MetadataValue& value) {
     if (const auto* number = std::get_if<std::uint64_t>(&value))
         return std::vector{static_cast<std::int64_t>(std::min(*number, limit))};
     if (const auto* array = std::get_if<MetadataArray>(&value))
-        return whole_numbers(*array, most_values);
+        return whole_numbers(*array, max_values);
     return std::nullopt;
 }
 

@@ -9,7 +9,7 @@ namespace tensorpool::command::model {
 namespace {
 
 // Of a list of numbers so many are told.
-constexpr std::size_t most_ranges = 5;
+constexpr std::size_t max_ranges = 5;
 
 struct Range {
     std::uint32_t first;
@@ -19,12 +19,12 @@ struct Range {
 /// "blk.0-3, 6, 9-31".
 std::string name_of(std::string_view stem, const std::vector<Range>& ranges) {
     std::string name(stem);
-    for (std::size_t i = 0; i < ranges.size() && i < most_ranges; ++i) {
+    for (std::size_t i = 0; i < ranges.size() && i < max_ranges; ++i) {
         const auto [first, last] = ranges[i];
         name += i == 0 ? "" : ", ";
         name += first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
     }
-    return ranges.size() > most_ranges ? name + ", ..." : name;
+    return ranges.size() > max_ranges ? name + ", ..." : name;
 }
 
 struct Growing {

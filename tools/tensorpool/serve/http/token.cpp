@@ -17,7 +17,7 @@
 namespace tensorpool::command::serve {
 namespace {
 
-constexpr std::size_t most_bytes = 4096;
+constexpr std::size_t max_bytes = 4096;
 
 [[noreturn]] void refuse(const std::filesystem::path& path, std::string_view why) {
     throw CommandError(wrong_usage, fmt::format("serve: --token-file {}: {}", path.string(), why));
@@ -51,7 +51,7 @@ void check_mode(const File& file, const std::filesystem::path& path) {
 }
 
 std::string read_all(const File& file, const std::filesystem::path& path) {
-    std::array<char, most_bytes + 1> bytes;
+    std::array<char, max_bytes + 1> bytes;
     std::size_t count = 0;
     while (count < bytes.size()) {
         const ssize_t part = read(file.descriptor, bytes.data() + count, bytes.size() - count);
@@ -59,7 +59,7 @@ std::string read_all(const File& file, const std::filesystem::path& path) {
         if (part == 0) return std::string(bytes.data(), count);
         count += static_cast<std::size_t>(part);
     }
-    refuse(path, fmt::format("it holds more than {} bytes; expected one line", most_bytes));
+    refuse(path, fmt::format("it holds more than {} bytes; expected one line", max_bytes));
 }
 
 bool is_fit(char letter) {
@@ -73,10 +73,10 @@ std::string read_token_file(const std::filesystem::path& path) {
     check_mode(file, path);
     std::string token = read_all(file, path);
     token.erase(token.find_last_not_of(" \t\r\n") + 1);
-    if (token.size() < least_token_letters) {
+    if (token.size() < min_token_letters) {
         refuse(path, fmt::format("the token has {} letters; expected {} or more, such as openssl "
                                  "rand -hex 32 makes",
-                                 token.size(), least_token_letters));
+                                 token.size(), min_token_letters));
     }
     if (!std::all_of(token.begin(), token.end(), is_fit)) {
         refuse(path,

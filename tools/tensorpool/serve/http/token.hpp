@@ -6,7 +6,7 @@
 
 namespace tensorpool::command::serve {
 
-inline constexpr std::size_t least_token_letters = 16;
+inline constexpr std::size_t min_token_letters = 16;
 
 /// The token in a file: its one line. Throws CommandError, of wrong usage, where the file is none,
 /// may be read or written by people whom it was not meant for, or holds no fit token.

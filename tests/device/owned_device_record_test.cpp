@@ -1,6 +1,6 @@
 // Where the figures of device allocators lie, and what others read there.
 
-#include "device/device_place.hpp"
+#include "device/owned_device_record.hpp"
 
 #include <gtest/gtest.h>
 
@@ -63,38 +63,38 @@ std::uint64_t streams_left_out() {
 }
 
 /// While it lives, all places of devices are taken.
-class NoDevicePlaces {
+class NoDeviceRecords {
 public:
-    NoDevicePlaces() {
+    NoDeviceRecords() {
         while (auto* const filler = add_device(segment(), "filler", 0, "")) {
             fillers_.push_back(filler);
         }
     }
-    ~NoDevicePlaces() {
+    ~NoDeviceRecords() {
         for (DeviceRecord* const filler : fillers_) segment().remove(*filler);
     }
-    NoDevicePlaces(const NoDevicePlaces&) = delete;
-    NoDevicePlaces& operator=(const NoDevicePlaces&) = delete;
+    NoDeviceRecords(const NoDeviceRecords&) = delete;
+    NoDeviceRecords& operator=(const NoDeviceRecords&) = delete;
 
 private:
     std::vector<DeviceRecord*> fillers_;
 };
 
 /// While it lives, all places of streams are taken.
-class NoStreamPlaces {
+class NoStreamRecords {
 public:
-    NoStreamPlaces() {
+    NoStreamRecords() {
         DeviceRecord* const device = add_device(segment(), "filler", 0, "");
         while (auto* const filler = add_device_stream(segment(), *device, 0)) {
             fillers_.push_back(filler);
         }
         segment().remove(*device);
     }
-    ~NoStreamPlaces() {
+    ~NoStreamRecords() {
         for (DeviceStreamRecord* const filler : fillers_) segment().remove(*filler);
     }
-    NoStreamPlaces(const NoStreamPlaces&) = delete;
-    NoStreamPlaces& operator=(const NoStreamPlaces&) = delete;
+    NoStreamRecords(const NoStreamRecords&) = delete;
+    NoStreamRecords& operator=(const NoStreamRecords&) = delete;
 
 private:
     std::vector<DeviceStreamRecord*> fillers_;
@@ -113,8 +113,8 @@ bool other_device_is_empty() {
     return true;
 }
 
-TEST(DevicePlace, TakesPlacesInTheSegmentAndGivesThemBack) {
-    std::optional<DevicePlace> place(std::in_place, "weights", Kind::pinned, cuda_1);
+TEST(OwnedDeviceRecord, TakesPlacesInTheSegmentAndGivesThemBack) {
+    std::optional<OwnedDeviceRecord> place(std::in_place, "weights", Kind::pinned, cuda_1);
     const std::uint64_t id = place->id();
     EXPECT_NE(id, 0U);
     ASSERT_NE(record_of(id), nullptr);
@@ -132,13 +132,13 @@ TEST(DevicePlace, TakesPlacesInTheSegmentAndGivesThemBack) {
     EXPECT_TRUE(streams_of(id).empty());
 }
 
-TEST(DevicePlace, NamesOfAnyLengthAreCut) {
-    const DevicePlace place(std::string(100, 'x'), Kind::caching, cuda_1);
+TEST(OwnedDeviceRecord, NamesOfAnyLengthAreCut) {
+    const OwnedDeviceRecord place(std::string(100, 'x'), Kind::caching, cuda_1);
     EXPECT_EQ(std::string(place.figures().name), std::string(47, 'x'));
 }
 
-TEST(DevicePlace, FiguresAreTheSumOverItsStreamsAtOnce) {
-    DevicePlace place("sums", Kind::caching, cuda_1);
+TEST(OwnedDeviceRecord, FiguresAreTheSumOverItsStreamsAtOnce) {
+    OwnedDeviceRecord place("sums", Kind::caching, cuda_1);
     place.totals().count_growth(1 << 20);
     DeviceStreamCounters& one = place.add_stream(nullptr);
     DeviceStreamCounters& other = place.add_stream(stream_at(0x1000));
@@ -151,8 +151,8 @@ TEST(DevicePlace, FiguresAreTheSumOverItsStreamsAtOnce) {
     EXPECT_EQ(figures.streams, 2U);
 }
 
-TEST(DevicePlace, StreamsAreNumberedAsTheyCameAndTheDefaultOneIsZero) {
-    DevicePlace place("numbers", Kind::caching, cuda_1);
+TEST(OwnedDeviceRecord, StreamsAreNumberedAsTheyCameAndTheDefaultOneIsZero) {
+    OwnedDeviceRecord place("numbers", Kind::caching, cuda_1);
     place.add_stream(stream_at(0x7000));
     place.add_stream(nullptr);
     place.add_stream(stream_at(0x8000));
@@ -161,8 +161,8 @@ TEST(DevicePlace, StreamsAreNumberedAsTheyCameAndTheDefaultOneIsZero) {
     EXPECT_EQ(numbers, (std::vector<std::uint64_t>{1, 0, 2}));
 }
 
-TEST(DevicePlace, CountersOfAStreamThatEndedGoOnWithTheNext) {
-    DevicePlace place("ends", Kind::caching, cuda_1);
+TEST(OwnedDeviceRecord, CountersOfAStreamThatEndedGoOnWithTheNext) {
+    OwnedDeviceRecord place("ends", Kind::caching, cuda_1);
     place.totals().count_growth(1 << 20);
     DeviceStreamCounters& first = place.add_stream(stream_at(0x1000));
     detail::add(first.allocated_bytes, 100);
@@ -175,7 +175,7 @@ TEST(DevicePlace, CountersOfAStreamThatEndedGoOnWithTheNext) {
     EXPECT_NE(&place.add_stream(stream_at(0x3000)), &first);
 }
 
-TEST(DevicePlace, StandsInSnapshotsWhileItLives) {
+TEST(OwnedDeviceRecord, StandsInSnapshotsWhileItLives) {
     const auto count_named = [](const char* name) {
         unsigned count = 0;
         for (const DeviceStatistics& device : take_snapshot().devices) {
@@ -184,18 +184,18 @@ TEST(DevicePlace, StandsInSnapshotsWhileItLives) {
         return count;
     };
     {
-        const DevicePlace place("in snapshots", Kind::caching, cuda_1);
+        const OwnedDeviceRecord place("in snapshots", Kind::caching, cuda_1);
         EXPECT_EQ(count_named("in snapshots"), 1U);
     }
     EXPECT_EQ(count_named("in snapshots"), 0U);
 }
 
-TEST(DevicePlace, WithoutAPlaceIsAddedUpUnderOther) {
-    const NoDevicePlaces no_places;
+TEST(OwnedDeviceRecord, WithoutAPlaceIsAddedUpUnderOther) {
+    const NoDeviceRecords no_places;
     const DeviceRecord& other = *segment().other<statistics::DeviceRecord>();
     {
-        DevicePlace one("one", Kind::caching, cuda_1);
-        DevicePlace two("two", Kind::caching, cuda_1);
+        OwnedDeviceRecord one("one", Kind::caching, cuda_1);
+        OwnedDeviceRecord two("two", Kind::caching, cuda_1);
         EXPECT_EQ(devices_left_out(), 2U);
         EXPECT_EQ(record_of(one.id()), nullptr);
         DeviceStreamCounters& counters = one.add_stream(nullptr);
@@ -218,10 +218,10 @@ TEST(DevicePlace, WithoutAPlaceIsAddedUpUnderOther) {
     EXPECT_EQ(devices_left_out(), 0U);
 }
 
-TEST(DevicePlace, StreamsWithoutAPlaceAreAddedUpUnderTheAllocator) {
-    const NoStreamPlaces no_places;
+TEST(OwnedDeviceRecord, StreamsWithoutAPlaceAreAddedUpUnderTheAllocator) {
+    const NoStreamRecords no_places;
     {
-        DevicePlace place("crowded", Kind::caching, cuda_1);
+        OwnedDeviceRecord place("crowded", Kind::caching, cuda_1);
         DeviceStreamCounters& counters = place.add_stream(nullptr);
         EXPECT_EQ(streams_left_out(), 1U);
         detail::add(counters.allocated_bytes, 300);
@@ -234,8 +234,8 @@ TEST(DevicePlace, StreamsWithoutAPlaceAreAddedUpUnderTheAllocator) {
     EXPECT_EQ(streams_left_out(), 0U);
 }
 
-TEST(DevicePlace, ChildOfAForkSeesWhatWasHeldThenAndCountsForItself) {
-    DevicePlace place("forked", Kind::caching, cuda_1);
+TEST(OwnedDeviceRecord, ChildOfAForkSeesWhatWasHeldThenAndCountsForItself) {
+    OwnedDeviceRecord place("forked", Kind::caching, cuda_1);
     place.totals().count_growth(8192);
     DeviceStreamCounters& counters = place.add_stream(nullptr);
     detail::add(counters.allocated_bytes, 4096);
@@ -248,9 +248,9 @@ TEST(DevicePlace, ChildOfAForkSeesWhatWasHeldThenAndCountsForItself) {
     EXPECT_EQ(place.figures().in_use_bytes, 4096U);
 }
 
-TEST(DevicePlace, ChildOfAForkMayDestroyOneWithoutAPlace) {
-    const NoDevicePlaces no_places;
-    auto place = std::make_unique<DevicePlace>("apart", Kind::caching, cuda_1);
+TEST(OwnedDeviceRecord, ChildOfAForkMayDestroyOneWithoutAPlace) {
+    const NoDeviceRecords no_places;
+    auto place = std::make_unique<OwnedDeviceRecord>("apart", Kind::caching, cuda_1);
     place->totals().count_growth(4096);
     place->note_capacity();
     EXPECT_TRUE(holds_in_child([&] {

@@ -1,11 +1,11 @@
-#include "statistics/segment/counter_slots.hpp"
+#include "statistics/segment/pool_counters.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <vector>
 
-#include "statistics/own_slots.hpp"
+#include "statistics/own_counters.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -13,15 +13,15 @@ namespace {
 using detail::add;
 using detail::add_release;
 
-PoolStatistics sum_of(const CounterSlots& slots) {
+PoolStatistics sum_of(const PoolCounters& slots) {
     return slots.statistics();
 }
 
-TEST(CounterSlots, AreAllDifferentAndZeroAndCounted) {
-    testing::OwnSlots slots;
-    std::set<CounterSlot*> taken;
+TEST(PoolCounters, AreAllDifferentAndZeroAndCounted) {
+    testing::OwnCounters slots;
+    std::set<OwnedCounters*> taken;
     for (int i = 0; i < 100; ++i) {
-        CounterSlot* const slot = slots.take();
+        OwnedCounters* const slot = slots.take();
         ASSERT_NE(slot, nullptr);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot->counters) % 64, 0U);
         EXPECT_EQ(slot->counters->large.allocations, 0U);
@@ -29,34 +29,34 @@ TEST(CounterSlots, AreAllDifferentAndZeroAndCounted) {
     }
     EXPECT_EQ(taken.size(), 100U);
     EXPECT_EQ(slots.taken_count(), 100U);
-    EXPECT_GE(slots.record_bytes(), 100 * sizeof(SlotRecord));
-    EXPECT_LE(slots.record_bytes(), 160 * sizeof(SlotRecord));
+    EXPECT_GE(slots.record_bytes(), 100 * sizeof(CountersRecord));
+    EXPECT_LE(slots.record_bytes(), 160 * sizeof(CountersRecord));
 }
 
-TEST(CounterSlots, GivenBackGoOnCountingWithTheNextThread) {
-    testing::OwnSlots slots;
-    CounterSlot* const first = slots.take();
+TEST(PoolCounters, GivenBackGoOnCountingWithTheNextThread) {
+    testing::OwnCounters slots;
+    OwnedCounters* const first = slots.take();
     add(first->counters->buckets[0].allocations, 5);
     slots.give_back(*first);
     EXPECT_EQ(slots.taken_count(), 0U);
     EXPECT_EQ(slots.allocations(), 5U) << "what an ended thread counted stays";
 
-    CounterSlot* const second = slots.take();
+    OwnedCounters* const second = slots.take();
     EXPECT_EQ(second, first);
     add(second->counters->buckets[0].allocations, 2);
     EXPECT_EQ(slots.allocations(), 7U);
 }
 
-TEST(CounterSlots, ManyShortThreadsTakeNoMoreMemoryThanOne) {
-    testing::OwnSlots slots;
+TEST(PoolCounters, ManyShortThreadsTakeNoMoreMemoryThanOne) {
+    testing::OwnCounters slots;
     slots.give_back(*slots.take());
     const std::size_t held = slots.record_bytes();
     for (int thread = 0; thread < 1000; ++thread) slots.give_back(*slots.take());
     EXPECT_EQ(slots.record_bytes(), held);
 }
 
-TEST(CounterSlots, SumAddsUpBucketsOfAllSlotsAndTheSharedOne) {
-    testing::OwnSlots slots;
+TEST(PoolCounters, SumAddsUpBucketsOfAllSlotsAndTheSharedOne) {
+    testing::OwnCounters slots;
     for (detail::ThreadCounters* counters :
          {slots.take()->counters, slots.take()->counters, &slots.shared()}) {
         detail::BucketCounters& bucket = counters->buckets[4];
@@ -84,8 +84,8 @@ TEST(CounterSlots, SumAddsUpBucketsOfAllSlotsAndTheSharedOne) {
     EXPECT_EQ(slots.in_use_bytes(), 12 * 1024U);
 }
 
-TEST(CounterSlots, SumAddsUpLargeBlocksOfAllSlotsAndTheSharedOne) {
-    testing::OwnSlots slots;
+TEST(PoolCounters, SumAddsUpLargeBlocksOfAllSlotsAndTheSharedOne) {
+    testing::OwnCounters slots;
     for (detail::ThreadCounters* counters : {slots.take()->counters, &slots.shared()}) {
         detail::LargeCounters& large = counters->large;
         add(large.allocations, 4);
@@ -108,10 +108,10 @@ TEST(CounterSlots, SumAddsUpLargeBlocksOfAllSlotsAndTheSharedOne) {
     EXPECT_EQ(slots.in_use_bytes(), 600'000U);
 }
 
-TEST(CounterSlots, ABlockFreedByAnotherThreadIsInUseInNeither) {
-    testing::OwnSlots slots;
-    CounterSlot* const one = slots.take();
-    CounterSlot* const other = slots.take();
+TEST(PoolCounters, ABlockFreedByAnotherThreadIsInUseInNeither) {
+    testing::OwnCounters slots;
+    OwnedCounters* const one = slots.take();
+    OwnedCounters* const other = slots.take();
     add(one->counters->buckets[0].allocations, 3);
     add_release(other->counters->buckets[0].deallocations, 3);
     EXPECT_EQ(slots.in_use_bytes(), 0U);

@@ -1,4 +1,4 @@
-#include "planned/befores.hpp"
+#include "planned/predecessors.hpp"
 
 #include <algorithm>
 #include <map>
@@ -50,7 +50,7 @@ void sort_out_repeated(std::vector<std::uint32_t>& numbers, std::size_t from) {
 }  // namespace
 
 // The first round leaves the canvas as each later one finds it.
-Befores find_befores(const LearnedPlan& plan) {
+Befores find_predecessors(const LearnedPlan& plan) {
     Canvas canvas;
     const auto paint = [&](std::size_t slot, auto found) {
         const std::uint64_t begin = plan.offsets[slot];
@@ -60,14 +60,14 @@ Befores find_befores(const LearnedPlan& plan) {
     };
     const std::size_t count = plan.requests.size();
     for (std::size_t slot = 0; slot < count; ++slot) paint(slot, [](std::uint32_t) {});
-    Befores befores;
+    Befores predecessors;
     for (std::size_t slot = 0; slot < count; ++slot) {
-        befores.first.push_back(befores.numbers.size());
-        paint(slot, [&](std::uint32_t before) { befores.numbers.push_back(before); });
-        sort_out_repeated(befores.numbers, befores.first.back());
+        predecessors.first.push_back(predecessors.numbers.size());
+        paint(slot, [&](std::uint32_t before) { predecessors.numbers.push_back(before); });
+        sort_out_repeated(predecessors.numbers, predecessors.first.back());
     }
-    befores.first.push_back(befores.numbers.size());
-    return befores;
+    predecessors.first.push_back(predecessors.numbers.size());
+    return predecessors;
 }
 
 }  // namespace tensorpool::planned

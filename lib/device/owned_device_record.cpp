@@ -1,4 +1,4 @@
-#include "device/device_place.hpp"
+#include "device/owned_device_record.hpp"
 
 #include <atomic>
 #include <string>
@@ -38,7 +38,7 @@ struct Stream {
 }  // namespace
 
 /// Streams stand in a list that only grows, so that figures are read without a lock.
-struct DevicePlace::State final : statistics::SnapshotSource {
+struct OwnedDeviceRecord::State final : statistics::SnapshotSource {
     State(std::string_view name, DeviceStatistics::Kind kind, Device device);
     ~State();
 
@@ -67,7 +67,7 @@ struct DevicePlace::State final : statistics::SnapshotSource {
     std::uint64_t last_number = 0;  // of a stream
 };
 
-DevicePlace::State::State(std::string_view wanted, DeviceStatistics::Kind kind, Device device)
+OwnedDeviceRecord::State::State(std::string_view wanted, DeviceStatistics::Kind kind, Device device)
     : name(wanted.substr(0, sizeof DeviceStatistics::name - 1)),
       record(OwnedRecord<DeviceRecord>(name,
                                        [&](DeviceRecord& made) {
@@ -79,7 +79,7 @@ DevicePlace::State::State(std::string_view wanted, DeviceStatistics::Kind kind, 
       id(record->id.load(std::memory_order_relaxed)) {}
 
 // Streams of an allocator without a record in the segment are not looked for there, nor counted.
-DevicePlace::State::~State() {
+OwnedDeviceRecord::State::~State() {
     for (Stream* stream = streams.load(std::memory_order_relaxed); stream != nullptr;) {
         if (stream->place != nullptr) {
             segment().remove(*stream->place);
@@ -90,14 +90,14 @@ DevicePlace::State::~State() {
     }
 }
 
-DeviceStatistics DevicePlace::State::figures() const noexcept {
+DeviceStatistics OwnedDeviceRecord::State::figures() const noexcept {
     DeviceSums sums;
     for_each_stream([&](Stream& stream) { sums.add_frees(stream.record().counters); });
     for_each_stream([&](Stream& stream) { sums.add_allocations(stream.record().counters); });
     return sums.with(*record);
 }
 
-Stream* DevicePlace::State::find_ended() const noexcept {
+Stream* OwnedDeviceRecord::State::find_ended() const noexcept {
     Stream* found = nullptr;
     for_each_stream([&](Stream& stream) {
         if (!stream.is_taken) found = &stream;
@@ -105,7 +105,7 @@ Stream* DevicePlace::State::find_ended() const noexcept {
     return found;
 }
 
-Stream& DevicePlace::State::make_stream(std::uint64_t number) {
+Stream& OwnedDeviceRecord::State::make_stream(std::uint64_t number) {
     auto* const stream = new Stream;
     if (record.is_in_segment()) {
         stream->place = segment().add<DeviceStreamRecord>("", [&](DeviceStreamRecord& made) {
@@ -121,7 +121,7 @@ Stream& DevicePlace::State::make_stream(std::uint64_t number) {
 
 // Streams without a record in the segment into the allocator's, and that, if it has none there
 // either, into `other`.
-void DevicePlace::State::fold() noexcept {
+void OwnedDeviceRecord::State::fold() noexcept {
     for_each_stream([&](Stream& stream) {
         if (stream.place != nullptr) return;
         stream.folded.fold(as_words(stream.own.counters), as_words(record->left_out));
@@ -129,25 +129,25 @@ void DevicePlace::State::fold() noexcept {
     record.fold();
 }
 
-DevicePlace::DevicePlace(std::string_view name, DeviceStatistics::Kind kind, Device device)
+OwnedDeviceRecord::OwnedDeviceRecord(std::string_view name, DeviceStatistics::Kind kind, Device device)
     : state_(std::make_unique<State>(name, kind, device)) {
     statistics::look_for_recorder();  // the first allocations may take no slow path
     statistics::snapshot_sources().enter(*state_);
 }
 
-DevicePlace::~DevicePlace() {
+OwnedDeviceRecord::~OwnedDeviceRecord() {
     statistics::snapshot_sources().leave(*state_);
 }
 
-std::uint64_t DevicePlace::id() const noexcept {
+std::uint64_t OwnedDeviceRecord::id() const noexcept {
     return state_->id;
 }
 
-DeviceTotals& DevicePlace::totals() noexcept {
+DeviceTotals& OwnedDeviceRecord::totals() noexcept {
     return state_->record->totals;
 }
 
-DeviceStreamCounters& DevicePlace::add_stream(StreamHandle handle) {
+DeviceStreamCounters& OwnedDeviceRecord::add_stream(StreamHandle handle) {
     const std::uint64_t number = handle == nullptr ? 0 : ++state_->last_number;
     Stream* stream = state_->find_ended();
     if (stream == nullptr) stream = &state_->make_stream(number);
@@ -157,19 +157,19 @@ DeviceStreamCounters& DevicePlace::add_stream(StreamHandle handle) {
     return stream->record().counters;
 }
 
-void DevicePlace::end_stream(DeviceStreamCounters& counters) noexcept {
+void OwnedDeviceRecord::end_stream(DeviceStreamCounters& counters) noexcept {
     detail::add(totals().streams, ~std::uint64_t{0});
     state_->for_each_stream([&](Stream& stream) {
         if (&stream.record().counters == &counters) stream.is_taken = false;
     });
 }
 
-void DevicePlace::note_capacity() noexcept {
+void OwnedDeviceRecord::note_capacity() noexcept {
     state_->fold();
     state_->record_capacity();
 }
 
-DeviceStatistics DevicePlace::figures() const noexcept {
+DeviceStatistics OwnedDeviceRecord::figures() const noexcept {
     return state_->figures();
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "statistics/add_records.hpp"
-#include "statistics/segment/counter_slots.hpp"
+#include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::testing {
 
@@ -10,8 +10,8 @@ struct OwnPlace {
 };
 
 /// The slots of a pool that has nothing else.
-struct OwnSlots : OwnPlace, statistics::CounterSlots {
-    OwnSlots() : CounterSlots(place) {}
+struct OwnCounters : OwnPlace, statistics::PoolCounters {
+    OwnCounters() : PoolCounters(place) {}
     std::uint64_t record_bytes() const { return place->totals.record_bytes; }
     /// What others see of it.
     std::uint64_t left_out_allocations() const { return place->left_out.buckets[0].allocations; }

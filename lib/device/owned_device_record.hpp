@@ -16,13 +16,13 @@ namespace tensorpool::device {
 /// so that others read the very words that their owner writes; or, where none is left, memory of
 /// its own, which is added up under `other` now and then. While it lives, snapshots show it, and
 /// recorders know it by its number. REQUIRES for all but `id` and `figures`: one thread at a time.
-class DevicePlace {
+class OwnedDeviceRecord {
 public:
     /// Throws std::bad_alloc. `name` is cut to 47 bytes.
-    DevicePlace(std::string_view name, DeviceStatistics::Kind kind, Device device);
-    ~DevicePlace();
-    DevicePlace(const DevicePlace&) = delete;
-    DevicePlace& operator=(const DevicePlace&) = delete;
+    OwnedDeviceRecord(std::string_view name, DeviceStatistics::Kind kind, Device device);
+    ~OwnedDeviceRecord();
+    OwnedDeviceRecord(const OwnedDeviceRecord&) = delete;
+    OwnedDeviceRecord& operator=(const OwnedDeviceRecord&) = delete;
 
     std::uint64_t id() const noexcept;
     statistics::DeviceTotals& totals() noexcept;

@@ -7,19 +7,19 @@
 #include <tensorpool/detail/counters.hpp>
 #include <tensorpool/scope_statistics.hpp>
 
-#include "statistics/scopes/thread_slots.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::testing {
 
 /// A slot of a pool that is not there: what a thread does with it is counted, and nothing else. The
 /// thread that makes it counts in it.
-class FakeSlot {
+class FakeCounters {
 public:
-    FakeSlot() { begin(); }
-    ~FakeSlot() { end(); }
-    FakeSlot(const FakeSlot&) = delete;
-    FakeSlot& operator=(const FakeSlot&) = delete;
+    FakeCounters() { begin(); }
+    ~FakeCounters() { end(); }
+    FakeCounters(const FakeCounters&) = delete;
+    FakeCounters& operator=(const FakeCounters&) = delete;
 
     void begin() { statistics::begin(of_thread, counters, 0); }
     void end() { statistics::end(of_thread); }
@@ -46,7 +46,7 @@ public:
     }
 
     detail::ThreadCounters counters = {};
-    statistics::SlotOfThread of_thread;
+    statistics::CountersLink of_thread;
 };
 
 /// What stands in the segment for scopes of this name.

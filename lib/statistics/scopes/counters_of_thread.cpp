@@ -1,4 +1,4 @@
-#include "statistics/scopes/thread_slots.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
 
 #include <utility>
 
@@ -9,36 +9,36 @@
 
 namespace tensorpool::statistics {
 
-constinit thread_local ThreadSlots* own_thread_slots TENSORPOOL_INITIAL_EXEC = nullptr;
+constinit thread_local CountersOfThread* own_counters_of_thread TENSORPOOL_INITIAL_EXEC = nullptr;
 
 namespace {
 
 /// The records of all threads, those of ended ones for the next.
-class AllThreadSlots {
+class CountersOfAllThreads {
 public:
     bool add_exit_handler() noexcept;
-    ThreadSlots* take() noexcept;
-    void give_back(ThreadSlots& one) noexcept;
+    CountersOfThread* take() noexcept;
+    void give_back(CountersOfThread& one) noexcept;
 
     void lock() noexcept;
     void unlock() noexcept;
-    void keep_only(const ThreadSlots* own) noexcept;
+    void keep_only(const CountersOfThread* own) noexcept;
 
 private:
     template <class Function>
     void for_each(Function function) noexcept {
-        for (ThreadSlots* one = all_; one != nullptr; one = one->next_of_all) function(*one);
+        for (CountersOfThread* one = all_; one != nullptr; one = one->next_of_all) function(*one);
     }
 
     std::mutex mutex_;
     // Below: under mutex_.
-    SlabList<ThreadSlots> memory_;
-    ThreadSlots* all_ = nullptr;
-    ThreadSlots* free_ = nullptr;
+    SlabList<CountersOfThread> memory_;
+    CountersOfThread* all_ = nullptr;
+    CountersOfThread* free_ = nullptr;
     platform::ExitHandler exit_handler_ = platform::no_exit_handler;
 };
 
-constinit base::NeverDestroyed<AllThreadSlots> all_thread_slots;
+constinit base::NeverDestroyed<CountersOfAllThreads> counters_of_all_threads;
 constinit base::NeverDestroyed<SlabList<ScopeFrame>> scope_frames;
 
 // POSIX calls exit handlers in four rounds at most; a record made after that would be lost.
@@ -47,16 +47,16 @@ constinit thread_local unsigned ended_rounds TENSORPOOL_INITIAL_EXEC = 0;
 
 void end_thread() noexcept {
     ++ended_rounds;
-    ThreadSlots* const own = std::exchange(own_thread_slots, nullptr);
+    CountersOfThread* const own = std::exchange(own_counters_of_thread, nullptr);
     if (own == nullptr) return;
     {
         const std::lock_guard guard(own->mutex);
         own->leave();
     }
-    all_thread_slots->give_back(*own);
+    counters_of_all_threads->give_back(*own);
 }
 
-bool AllThreadSlots::add_exit_handler() noexcept {
+bool CountersOfAllThreads::add_exit_handler() noexcept {
     const std::lock_guard guard(mutex_);
     if (exit_handler_ == platform::no_exit_handler) {
         exit_handler_ = platform::add_thread_exit_handler(end_thread);
@@ -66,26 +66,26 @@ bool AllThreadSlots::add_exit_handler() noexcept {
 
 // While the library is loaded, when the system still has those of its keys for which a thread needs
 // no memory: it is asked for under locks, and malloc may be served by a pool.
-[[maybe_unused]] const bool has_exit_handler_from_the_start = all_thread_slots->add_exit_handler();
+[[maybe_unused]] const bool has_exit_handler_from_the_start = counters_of_all_threads->add_exit_handler();
 
-ThreadSlots* AllThreadSlots::take() noexcept {
+CountersOfThread* CountersOfAllThreads::take() noexcept {
     // Without it a child of a fork might find a lock taken.
     if (!watch_forks() || !add_exit_handler()) return nullptr;
     const std::lock_guard guard(mutex_);
     if (free_ == nullptr) {
-        ThreadSlots* const fresh = memory_.take();
+        CountersOfThread* const fresh = memory_.take();
         if (fresh == nullptr) return nullptr;
         fresh->next_of_all = std::exchange(all_, fresh);
         free_ = fresh;
     }
     // Without the handler the record would be lost when the thread ends.
     if (!platform::call_at_thread_exit(exit_handler_)) return nullptr;
-    ThreadSlots* const one = std::exchange(free_, free_->next_free);
+    CountersOfThread* const one = std::exchange(free_, free_->next_free);
     one->taken = true;
     return one;
 }
 
-void AllThreadSlots::give_back(ThreadSlots& one) noexcept {
+void CountersOfAllThreads::give_back(CountersOfThread& one) noexcept {
     const std::lock_guard guard(mutex_);
     one.taken = false;
     one.next_free = std::exchange(free_, &one);
@@ -93,23 +93,23 @@ void AllThreadSlots::give_back(ThreadSlots& one) noexcept {
 
 // Those of ended threads too: another thread may take a late look at one, and the child of a fork
 // hands it out again.
-void AllThreadSlots::lock() noexcept {
+void CountersOfAllThreads::lock() noexcept {
     mutex_.lock();
-    for_each([](ThreadSlots& one) { one.mutex.lock(); });
+    for_each([](CountersOfThread& one) { one.mutex.lock(); });
     scope_frames->lock();
 }
 
-void AllThreadSlots::unlock() noexcept {
+void CountersOfAllThreads::unlock() noexcept {
     scope_frames->unlock();
-    for_each([](ThreadSlots& one) { one.mutex.unlock(); });
+    for_each([](CountersOfThread& one) { one.mutex.unlock(); });
     mutex_.unlock();
 }
 
 // In the child of a fork, where there is no other thread. StatisticsScopes of those that were may
 // yet be destroyed, so their frames are not reused before.
-void AllThreadSlots::keep_only(const ThreadSlots* own) noexcept {
+void CountersOfAllThreads::keep_only(const CountersOfThread* own) noexcept {
     const std::lock_guard guard(mutex_);
-    for_each([&](ThreadSlots& one) {
+    for_each([&](CountersOfThread& one) {
         if (!one.taken || &one == own) return;
         ScopeFrame* frame = one.innermost.load(std::memory_order_relaxed);
         for (; frame != nullptr; frame = frame->outer) {
@@ -130,30 +130,30 @@ SlabList<ScopeFrame>& free_scope_frames() noexcept {
     return scope_frames.get();
 }
 
-ThreadSlots* ThreadSlots::own() noexcept {
-    if (own_thread_slots == nullptr && ended_rounds < last_round) {
-        own_thread_slots = all_thread_slots->take();
+CountersOfThread* CountersOfThread::own() noexcept {
+    if (own_counters_of_thread == nullptr && ended_rounds < last_round) {
+        own_counters_of_thread = counters_of_all_threads->take();
     }
-    return own_thread_slots;
+    return own_counters_of_thread;
 }
 
-void begin(SlotOfThread& slot, const detail::ThreadCounters& counters, unsigned series) noexcept {
-    ThreadSlots* const own = ThreadSlots::own();
+void begin(CountersLink& slot, const detail::ThreadCounters& counters, unsigned series) noexcept {
+    CountersOfThread* const own = CountersOfThread::own();
     if (own == nullptr) return;
     const std::lock_guard guard(own->mutex);
     own->add(slot, counters, series);
 }
 
-void end(SlotOfThread& slot) noexcept {
+void end(CountersLink& slot) noexcept {
     // Acquire pairs with the store in `remove` and `leave`: after it the handle may go.
-    while (ThreadSlots* const owner = slot.owner.load(std::memory_order_acquire)) {
+    while (CountersOfThread* const owner = slot.owner.load(std::memory_order_acquire)) {
         const std::lock_guard guard(owner->mutex);
         // The thread may have ended in between, and its record may be another's by now.
         if (slot.owner.load(std::memory_order_relaxed) == owner) owner->remove(slot);
     }
 }
 
-void ThreadSlots::add(SlotOfThread& slot, const detail::ThreadCounters& counters,
+void CountersOfThread::add(CountersLink& slot, const detail::ThreadCounters& counters,
                       unsigned series) noexcept {
     ThreadSums before;
     before.add(counters, series);
@@ -166,37 +166,37 @@ void ThreadSlots::add(SlotOfThread& slot, const detail::ThreadCounters& counters
     slot.owner.store(this, std::memory_order_release);
 }
 
-void ThreadSlots::remove(SlotOfThread& slot) noexcept {
+void CountersOfThread::remove(CountersLink& slot) noexcept {
     settled.add(*slot.counters, slot.series);
     (slot.previous != nullptr ? slot.previous->next : slots) = slot.next;
     if (slot.next != nullptr) slot.next->previous = slot.previous;
     slot.owner.store(nullptr, std::memory_order_release);
 }
 
-ThreadSums ThreadSlots::sums() const noexcept {
+ThreadSums CountersOfThread::sums() const noexcept {
     ThreadSums sums = settled;
-    for (const SlotOfThread* slot = slots; slot != nullptr; slot = slot->next) {
+    for (const CountersLink* slot = slots; slot != nullptr; slot = slot->next) {
         sums.add(*slot->counters, slot->series);
     }
     return sums;
 }
 
-std::uint64_t ThreadSlots::net_bytes() const noexcept {
+std::uint64_t CountersOfThread::net_bytes() const noexcept {
     std::uint64_t bytes = settled.net_bytes();
-    for (const SlotOfThread* slot = slots; slot != nullptr; slot = slot->next) {
+    for (const CountersLink* slot = slots; slot != nullptr; slot = slot->next) {
         bytes += statistics::net_bytes(*slot->counters, slot->series);
     }
     return bytes;
 }
 
-void ThreadSlots::look() noexcept {
+void CountersOfThread::look() noexcept {
     ScopeFrame* const frame = innermost.load(std::memory_order_relaxed);
     if (frame != nullptr) frame->raise(net_bytes());
 }
 
-void ThreadSlots::leave() noexcept {
+void CountersOfThread::leave() noexcept {
     while (slots != nullptr) {
-        SlotOfThread& slot = *std::exchange(slots, slots->next);
+        CountersLink& slot = *std::exchange(slots, slots->next);
         slot.owner.store(nullptr, std::memory_order_release);
     }
     ScopeFrame* frame = innermost.exchange(nullptr, std::memory_order_relaxed);
@@ -210,26 +210,26 @@ void ThreadSlots::leave() noexcept {
 }
 
 void look_at_scopes_slow() noexcept {
-    const std::lock_guard guard(own_thread_slots->mutex);
-    own_thread_slots->look();
+    const std::lock_guard guard(own_counters_of_thread->mutex);
+    own_counters_of_thread->look();
 }
 
 void count_beside_slow(const ThreadSums& counted) noexcept {
-    const std::lock_guard guard(own_thread_slots->mutex);
-    own_thread_slots->settled.add(counted);
-    own_thread_slots->look();
+    const std::lock_guard guard(own_counters_of_thread->mutex);
+    own_counters_of_thread->settled.add(counted);
+    own_counters_of_thread->look();
 }
 
-void lock_thread_slots() noexcept {
-    all_thread_slots->lock();
+void lock_counters_of_threads() noexcept {
+    counters_of_all_threads->lock();
 }
 
-void unlock_thread_slots() noexcept {
-    all_thread_slots->unlock();
+void unlock_counters_of_threads() noexcept {
+    counters_of_all_threads->unlock();
 }
 
-void thread_slots_in_child() noexcept {
-    all_thread_slots->keep_only(own_thread_slots);
+void counters_of_threads_in_child() noexcept {
+    counters_of_all_threads->keep_only(own_counters_of_thread);
 }
 
 }  // namespace tensorpool::statistics

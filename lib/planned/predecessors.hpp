@@ -15,6 +15,6 @@ struct Befores {
 
 /// In n log n steps; of all slots together they are at most four times as many as slots, for each
 /// slot cuts what lay there into two pieces more at most.
-Befores find_befores(const LearnedPlan& plan);
+Befores find_predecessors(const LearnedPlan& plan);
 
 }  // namespace tensorpool::planned

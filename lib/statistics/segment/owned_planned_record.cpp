@@ -1,4 +1,4 @@
-#include "statistics/segment/planned_place.hpp"
+#include "statistics/segment/owned_planned_record.hpp"
 
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace tensorpool::statistics {
 
-struct PlannedPlace::Source final : SnapshotSource {
+struct OwnedPlannedRecord::Source final : SnapshotSource {
     explicit Source(std::string_view wanted)
         : name(wanted.substr(0, sizeof PlannedArenaStatistics::name - 1)),
           record(OwnedRecord<PlannedRecord>(name, [](PlannedRecord&) {}).or_throw()),
@@ -28,35 +28,35 @@ struct PlannedPlace::Source final : SnapshotSource {
     std::uint64_t id;
 };
 
-PlannedPlace::PlannedPlace(std::string_view name)
+OwnedPlannedRecord::OwnedPlannedRecord(std::string_view name)
     : source_(std::make_unique<Source>(name)), totals_(&source_->record->totals) {
     look_for_recorder();  // the first allocations may take no slow path
     snapshot_sources().enter(*source_);
 }
 
-PlannedPlace::~PlannedPlace() {
+OwnedPlannedRecord::~OwnedPlannedRecord() {
     snapshot_sources().leave(*source_);
 }
 
-std::uint64_t PlannedPlace::id() const noexcept {
+std::uint64_t OwnedPlannedRecord::id() const noexcept {
     return source_->id;
 }
 
 // Relaxed: a figure of its own.
-void PlannedPlace::set_state(PlannedArenaStatistics::State state) noexcept {
+void OwnedPlannedRecord::set_state(PlannedArenaStatistics::State state) noexcept {
     source_->record->state.store(static_cast<std::uint64_t>(state), std::memory_order_relaxed);
 }
 
-void PlannedPlace::note_iteration() noexcept {
+void OwnedPlannedRecord::note_iteration() noexcept {
     source_->record.fold();
 }
 
-void PlannedPlace::note_capacity() noexcept {
+void OwnedPlannedRecord::note_capacity() noexcept {
     source_->record.fold();
     source_->record_capacity();
 }
 
-PlannedArenaStatistics PlannedPlace::figures() const noexcept {
+PlannedArenaStatistics OwnedPlannedRecord::figures() const noexcept {
     return figures_of(*source_->record);
 }
 

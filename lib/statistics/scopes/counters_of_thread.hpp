@@ -24,43 +24,43 @@ struct ScopeFrame;
 /// the slots then never jumps, and differences of it are what the thread did.
 namespace tensorpool::statistics {
 
-class ThreadSlots;
+class CountersOfThread;
 
 /// The part of a slot's handle that belongs to the thread that counts in it.
-struct SlotOfThread {
-    SlotOfThread* previous = nullptr;
-    SlotOfThread* next = nullptr;
+struct CountersLink {
+    CountersLink* previous = nullptr;
+    CountersLink* next = nullptr;
     const detail::ThreadCounters* counters = nullptr;
     unsigned series = 0;  // of the sizes that they count (base/block_sizes.hpp)
     // nullptr: in no thread's list. Changes under the owner's mutex; stored with release when the
     // rest is done, for who reads nullptr may free the handle.
-    std::atomic<ThreadSlots*> owner = nullptr;
+    std::atomic<CountersOfThread*> owner = nullptr;
 };
 
 /// The calling thread counts in the slot from now on. Where there is no memory for the thread's
 /// record, its scopes will not see what it counts there.
-void begin(SlotOfThread& slot, const detail::ThreadCounters& counters, unsigned series) noexcept;
+void begin(CountersLink& slot, const detail::ThreadCounters& counters, unsigned series) noexcept;
 /// It counts there no more: on that thread, or on any other while no call on the pool is under way,
 /// such as when the pool dies. Nothing is done for a slot that did not begin or has ended, nor for
 /// one whose thread has gone. Under whatever lock.
-void end(SlotOfThread& slot) noexcept;
+void end(CountersLink& slot) noexcept;
 
 /// One thread's list, its open scopes, and their sums. Its memory never becomes anything else.
-class alignas(64) ThreadSlots {
+class alignas(64) CountersOfThread {
 public:
-    ThreadSlots() noexcept = default;
-    ThreadSlots(const ThreadSlots&) = delete;
-    ThreadSlots& operator=(const ThreadSlots&) = delete;
+    CountersOfThread() noexcept = default;
+    CountersOfThread(const CountersOfThread&) = delete;
+    CountersOfThread& operator=(const CountersOfThread&) = delete;
 
     /// The calling thread's, made if need be; nullptr without memory, and in a thread's last
     /// destructors. It goes when the thread ends.
-    static ThreadSlots* own() noexcept;
+    static CountersOfThread* own() noexcept;
 
     bool has_scope() const noexcept { return innermost.load(std::memory_order_relaxed) != nullptr; }
 
     // REQUIRES from here on: the mutex is held.
-    void add(SlotOfThread& slot, const detail::ThreadCounters& counters, unsigned series) noexcept;
-    void remove(SlotOfThread& slot) noexcept;
+    void add(CountersLink& slot, const detail::ThreadCounters& counters, unsigned series) noexcept;
+    void remove(CountersLink& slot) noexcept;
     /// What the thread counted ever, up to a constant.
     ThreadSums sums() const noexcept;
     std::uint64_t net_bytes() const noexcept;
@@ -72,7 +72,7 @@ public:
     // A leaf: under it no other lock is taken but that of the free frames.
     std::mutex mutex;
     // Below: under `mutex`.
-    SlotOfThread* slots = nullptr;
+    CountersLink* slots = nullptr;
     ThreadSums settled;
     // Read by its thread without the mutex; another thread may end a scope meanwhile.
     std::atomic<detail::ScopeFrame*> innermost = nullptr;
@@ -83,16 +83,16 @@ public:
     std::array<ScopeRecord*, 8> known_names = {};
 
     // Under the lock of all threads' records.
-    ThreadSlots* next_of_all = nullptr;
-    ThreadSlots* next_free = nullptr;
+    CountersOfThread* next_of_all = nullptr;
+    CountersOfThread* next_free = nullptr;
     bool taken = false;
 };
 
 /// nullptr before the thread's first slot or scope.
-extern constinit thread_local ThreadSlots* own_thread_slots TENSORPOOL_INITIAL_EXEC;
+extern constinit thread_local CountersOfThread* own_counters_of_thread TENSORPOOL_INITIAL_EXEC;
 
 inline bool has_open_scope() noexcept {
-    return own_thread_slots != nullptr && own_thread_slots->has_scope();
+    return own_counters_of_thread != nullptr && own_counters_of_thread->has_scope();
 }
 
 void look_at_scopes_slow() noexcept;
@@ -106,7 +106,7 @@ inline void look_at_scopes() noexcept {
         look_at_scopes_slow();
 }
 
-/// To be called beside each count in a slot that threads share (CounterSlots::shared), which no
+/// To be called beside each count in a slot that threads share (PoolCounters::shared), which no
 /// thread's list holds: the calling thread allocated a block of `bytes`, counted with those of
 /// `bucket`, or freed one.
 inline void count_shared_allocation(unsigned bucket, std::size_t bytes,
@@ -158,10 +158,10 @@ inline void count_shared_large_growth(std::size_t requested_bytes, std::size_t b
 
 /// Around a fork, before the segment's `before_fork` and after its handlers: the child's scopes
 /// count in the child's segment.
-void lock_thread_slots() noexcept;
-void unlock_thread_slots() noexcept;
-/// In the child, after `unlock_thread_slots`: it keeps the scopes of the thread that forked; those
+void lock_counters_of_threads() noexcept;
+void unlock_counters_of_threads() noexcept;
+/// In the child, after `unlock_counters_of_threads`: it keeps the scopes of the thread that forked; those
 /// of other threads, which it does not have, are no longer counted as open.
-void thread_slots_in_child() noexcept;
+void counters_of_threads_in_child() noexcept;
 
 }  // namespace tensorpool::statistics

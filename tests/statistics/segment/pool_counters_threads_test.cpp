@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "statistics/own_slots.hpp"
+#include "statistics/own_counters.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -34,7 +34,7 @@ void count_deallocation(detail::ThreadCounters& counters) {
 /// before it counted the next, so that at any moment between 1 and 3 are in use.
 class Writers {
 public:
-    explicit Writers(CounterSlots& slots) : slots_(slots) {
+    explicit Writers(PoolCounters& slots) : slots_(slots) {
         count_allocation(*slots_.take()->counters);  // one that is never freed
         threads_.emplace_back([this] { allocate(); });
         threads_.emplace_back([this] { free_what_the_other_allocated(); });
@@ -69,7 +69,7 @@ private:
         }
     }
 
-    CounterSlots& slots_;
+    PoolCounters& slots_;
     std::atomic<std::uint64_t> handed_over_ = 0;
     std::atomic<std::uint64_t> freed_ = 0;
     std::atomic<bool> stop_ = false;
@@ -78,7 +78,7 @@ private:
 
 // Between the two halves of a sum any number of blocks may be allocated, so it has no upper bound.
 TEST(CounterSlotsUnderThreads, SnapshotNeverShowsLessInUseThanThereWas) {
-    testing::OwnSlots slots;
+    testing::OwnCounters slots;
     const Writers writers(slots);
     for (int snapshot = 0; snapshot < 20'000; ++snapshot) {
         const PoolStatistics figures = slots.statistics();
@@ -90,7 +90,7 @@ TEST(CounterSlotsUnderThreads, SnapshotNeverShowsLessInUseThanThereWas) {
 }
 
 TEST(CounterSlotsUnderThreads, BytesInUseNeverReadBelowWhatThereWas) {
-    testing::OwnSlots slots;
+    testing::OwnCounters slots;
     const Writers writers(slots);
     for (int look = 0; look < 20'000; ++look) {
         ASSERT_GE(slots.in_use_bytes(), block_bytes + large_bytes);
@@ -100,12 +100,12 @@ TEST(CounterSlotsUnderThreads, BytesInUseNeverReadBelowWhatThereWas) {
 TEST(CounterSlotsUnderThreads, ThreadsThatComeAndGoLoseNoCount) {
     constexpr unsigned threads = 4;
     constexpr unsigned lives = 500;
-    testing::OwnSlots slots;
+    testing::OwnCounters slots;
     std::vector<std::thread> workers;
     for (unsigned thread = 0; thread < threads; ++thread) {
         workers.emplace_back([&slots] {
             for (unsigned life = 0; life < lives; ++life) {
-                CounterSlot* const slot = slots.take();
+                OwnedCounters* const slot = slots.take();
                 count_allocation(*slot->counters);
                 count_deallocation(*slot->counters);
                 slots.give_back(*slot);

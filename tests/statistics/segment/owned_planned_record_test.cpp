@@ -1,6 +1,6 @@
 // Where the figures of planned arenas lie, and what others read there.
 
-#include "statistics/segment/planned_place.hpp"
+#include "statistics/segment/owned_planned_record.hpp"
 
 #include <gtest/gtest.h>
 
@@ -47,20 +47,20 @@ std::optional<PlannedArenaStatistics> in_snapshot(std::uint64_t id) {
 }
 
 /// All places of the segment taken, so that the next one finds none.
-std::vector<std::unique_ptr<PlannedPlace>> take_all_places() {
-    std::vector<std::unique_ptr<PlannedPlace>> places;
+std::vector<std::unique_ptr<OwnedPlannedRecord>> take_all_places() {
+    std::vector<std::unique_ptr<OwnedPlannedRecord>> places;
     const std::uint64_t before = left_out();
     do {
-        places.push_back(std::make_unique<PlannedPlace>("filler"));
+        places.push_back(std::make_unique<OwnedPlannedRecord>("filler"));
     } while (left_out() == before);
     places.pop_back();
     return places;
 }
 
-TEST(PlannedPlace, TakesAPlaceInTheSegmentAndGivesItBack) {
+TEST(OwnedPlannedRecord, TakesAPlaceInTheSegmentAndGivesItBack) {
     std::uint64_t id = 0;
     {
-        PlannedPlace place("step");
+        OwnedPlannedRecord place("step");
         id = place.id();
         place.totals().count_served(100);
         place.set_state(PlannedArenaStatistics::State::serving);
@@ -74,13 +74,13 @@ TEST(PlannedPlace, TakesAPlaceInTheSegmentAndGivesItBack) {
     EXPECT_EQ(record_of(id), nullptr);
 }
 
-TEST(PlannedPlace, NamesOfAnyLengthAreCut) {
-    EXPECT_STREQ(PlannedPlace(std::string(500, 'n')).figures().name, std::string(47, 'n').c_str());
-    EXPECT_STREQ(PlannedPlace("").figures().name, "");
+TEST(OwnedPlannedRecord, NamesOfAnyLengthAreCut) {
+    EXPECT_STREQ(OwnedPlannedRecord(std::string(500, 'n')).figures().name, std::string(47, 'n').c_str());
+    EXPECT_STREQ(OwnedPlannedRecord("").figures().name, "");
 }
 
-TEST(PlannedPlace, StandsInSnapshotsWhileItLives) {
-    auto place = std::make_unique<PlannedPlace>("step");
+TEST(OwnedPlannedRecord, StandsInSnapshotsWhileItLives) {
+    auto place = std::make_unique<OwnedPlannedRecord>("step");
     const std::uint64_t id = place->id();
     place->totals().lower_bound_bytes = 4096;
     ASSERT_TRUE(in_snapshot(id).has_value());
@@ -89,13 +89,13 @@ TEST(PlannedPlace, StandsInSnapshotsWhileItLives) {
     EXPECT_FALSE(in_snapshot(id).has_value());
 }
 
-TEST(PlannedPlace, WithoutAPlaceIsAddedUpUnderOther) {
-    const PlannedPlace first("first");  // so that there is a segment
+TEST(OwnedPlannedRecord, WithoutAPlaceIsAddedUpUnderOther) {
+    const OwnedPlannedRecord first("first");  // so that there is a segment
     const auto fillers = take_all_places();
     const PlannedRecord& other = *segment().other<PlannedRecord>();
     const std::uint64_t served = other.totals.served;
     {
-        PlannedPlace apart("apart");
+        OwnedPlannedRecord apart("apart");
         EXPECT_EQ(left_out(), 1U);
         EXPECT_NE(apart.id(), 0U);
         apart.totals().count_served(100);
@@ -114,8 +114,8 @@ TEST(PlannedPlace, WithoutAPlaceIsAddedUpUnderOther) {
     EXPECT_EQ(left_out(), 0U);
 }
 
-TEST(PlannedPlace, ChildOfAForkSeesWhatWasHeldThenAndCountsForItself) {
-    PlannedPlace place("step");
+TEST(OwnedPlannedRecord, ChildOfAForkSeesWhatWasHeldThenAndCountsForItself) {
+    OwnedPlannedRecord place("step");
     place.totals().count_served(100);
     EXPECT_TRUE(holds_in_child([&] {
         place.totals().count_served(28);

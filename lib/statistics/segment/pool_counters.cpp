@@ -1,4 +1,4 @@
-#include "statistics/segment/counter_slots.hpp"
+#include "statistics/segment/pool_counters.hpp"
 
 #include <cstdint>
 #include <iterator>
@@ -39,29 +39,29 @@ void add_rows(detail::ThreadCounters& sums, const detail::ThreadCounters& thread
 }  // namespace
 
 /// The slots' memory: a page.
-struct CounterSlots::Chunk {
+struct PoolCounters::Chunk {
     static constexpr std::size_t bytes = 4096;
 
     Chunk* next = nullptr;
     unsigned used = 0;
-    CounterSlot slots[(bytes - 2 * sizeof(void*)) / sizeof(CounterSlot)];
+    OwnedCounters slots[(bytes - 2 * sizeof(void*)) / sizeof(OwnedCounters)];
 };
 
 /// The counters of a slot without a place. They come first, so that the slot leads here.
-struct CounterSlots::Alone {
+struct PoolCounters::Alone {
     detail::ThreadCounters counters;
     FoldedWords<words_of<detail::ThreadCounters>> folded;
 };
 
-CounterSlots::~CounterSlots() {
-    for (CounterSlot* slot = first_.load(std::memory_order_relaxed); slot != nullptr;
+PoolCounters::~PoolCounters() {
+    for (OwnedCounters* slot = first_.load(std::memory_order_relaxed); slot != nullptr;
          slot = slot->next) {
         end(slot->of_thread);
         if (slot->record != nullptr) {
             segment().remove(*slot->record);
         } else {
             platform::unmap(slot->counters, platform::whole_pages(sizeof(Alone)));
-            segment().count_left_out<SlotRecord>(false);
+            segment().count_left_out<CountersRecord>(false);
         }
     }
     while (chunks_ != nullptr) {
@@ -71,9 +71,9 @@ CounterSlots::~CounterSlots() {
 }
 
 // A thread that has a slot of a finer series has one of series 0 too.
-CounterSlot* CounterSlots::take(unsigned series) noexcept {
+OwnedCounters* PoolCounters::take(unsigned series) noexcept {
     const std::lock_guard guard(mutex_);
-    CounterSlot* slot = first_free(series);
+    OwnedCounters* slot = first_free(series);
     if (slot == nullptr) slot = add(series);
     if (slot == nullptr) return nullptr;
     slot->taken = true;
@@ -85,22 +85,22 @@ CounterSlot* CounterSlots::take(unsigned series) noexcept {
     return slot;
 }
 
-bool CounterSlots::add_shared(unsigned series) noexcept {
+bool PoolCounters::add_shared(unsigned series) noexcept {
     const std::lock_guard guard(mutex_);
-    CounterSlot* const slot = add(series);
+    OwnedCounters* const slot = add(series);
     if (slot == nullptr) return false;
     slot->taken = true;
     shared_finer_[series - 1] = slot->counters;
     return true;
 }
 
-CounterSlot* CounterSlots::first_free(unsigned series) const noexcept {
-    CounterSlot* slot = first_.load(std::memory_order_relaxed);
+OwnedCounters* PoolCounters::first_free(unsigned series) const noexcept {
+    OwnedCounters* slot = first_.load(std::memory_order_relaxed);
     while (slot != nullptr && (slot->taken || slot->series != series)) slot = slot->next;
     return slot;
 }
 
-void CounterSlots::give_back(CounterSlot& slot) noexcept {
+void PoolCounters::give_back(OwnedCounters& slot) noexcept {
     const std::lock_guard guard(mutex_);
     end(slot.of_thread);
     slot.taken = false;
@@ -109,11 +109,11 @@ void CounterSlots::give_back(CounterSlot& slot) noexcept {
     if (slot.series == 0) detail::add(pool_->threads, ~std::uint64_t{0});
 }
 
-CounterSlot* CounterSlots::add(unsigned series) noexcept {
+OwnedCounters* PoolCounters::add(unsigned series) noexcept {
     if ((chunks_ == nullptr || chunks_->used == std::size(chunks_->slots)) && !add_chunk()) {
         return nullptr;
     }
-    CounterSlot& slot = chunks_->slots[chunks_->used];
+    OwnedCounters& slot = chunks_->slots[chunks_->used];
     slot.series = series;
     give_place(slot);
     if (slot.counters == nullptr) return nullptr;
@@ -123,7 +123,7 @@ CounterSlot* CounterSlots::add(unsigned series) noexcept {
     return &slot;
 }
 
-bool CounterSlots::add_chunk() noexcept {
+bool PoolCounters::add_chunk() noexcept {
     static_assert(sizeof(Chunk) <= Chunk::bytes);
     void* const memory =
         platform::map(platform::whole_pages(sizeof(Chunk)), platform::page_bytes());
@@ -134,14 +134,14 @@ bool CounterSlots::add_chunk() noexcept {
     return true;
 }
 
-void CounterSlots::give_place(CounterSlot& slot) noexcept {
+void PoolCounters::give_place(OwnedCounters& slot) noexcept {
     if (pool_.is_in_segment()) {
-        slot.record = segment().add<SlotRecord>("", [&](SlotRecord& record) {
+        slot.record = segment().add<CountersRecord>("", [&](CountersRecord& record) {
             record.pool.store(read(pool_->id), std::memory_order_relaxed);
             record.series.store(slot.series, std::memory_order_relaxed);
         });
     }
-    std::size_t bytes = sizeof(SlotRecord);
+    std::size_t bytes = sizeof(CountersRecord);
     if (slot.record != nullptr) {
         slot.counters = &slot.record->counters;
     } else {
@@ -149,13 +149,13 @@ void CounterSlots::give_place(CounterSlot& slot) noexcept {
         void* const memory = platform::map(bytes, platform::page_bytes());
         if (memory == nullptr) return;
         slot.counters = &(new (memory) Alone{})->counters;
-        segment().count_left_out<SlotRecord>(true);
+        segment().count_left_out<CountersRecord>(true);
     }
     pool_->totals.record_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 // The slots of a pool without a record in the segment are summed with the pool.
-void CounterSlots::fold_slow(const CounterSlot& slot) noexcept {
+void PoolCounters::fold_slow(const OwnedCounters& slot) noexcept {
     if (!pool_.is_in_segment()) return;
     Alone& alone = reinterpret_cast<Alone&>(*slot.counters);
     detail::ThreadCounters rows{};
@@ -164,7 +164,7 @@ void CounterSlots::fold_slow(const CounterSlot& slot) noexcept {
 }
 
 // Into the pool's private copy; `shared` is summed as it is.
-void CounterSlots::sum_slots() noexcept {
+void PoolCounters::sum_counters() noexcept {
     detail::ThreadCounters sums{};
     for_each([&](const detail::ThreadCounters& thread, unsigned series) {
         if (&thread != &pool_->shared) add_rows(sums, thread, series);
@@ -174,12 +174,12 @@ void CounterSlots::sum_slots() noexcept {
     }
 }
 
-PoolStatistics CounterSlots::statistics() const noexcept {
+PoolStatistics PoolCounters::statistics() const noexcept {
     return figures_of(
         *pool_, [this](auto function) { for_each(function); }, [] {});
 }
 
-std::uint64_t CounterSlots::in_use_bytes() const noexcept {
+std::uint64_t PoolCounters::in_use_bytes() const noexcept {
     std::uint64_t freed = 0;
     for_each([&](const detail::ThreadCounters& thread, unsigned series) {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
@@ -199,7 +199,7 @@ std::uint64_t CounterSlots::in_use_bytes() const noexcept {
     return allocated > freed ? allocated - freed : 0;
 }
 
-std::uint64_t CounterSlots::allocations() const noexcept {
+std::uint64_t PoolCounters::allocations() const noexcept {
     std::uint64_t sum = 0;
     for_each([&](const detail::ThreadCounters& thread, unsigned) {
         for (const detail::BucketCounters& bucket : thread.buckets) sum += read(bucket.allocations);
@@ -208,7 +208,7 @@ std::uint64_t CounterSlots::allocations() const noexcept {
     return sum;
 }
 
-std::uint64_t CounterSlots::deallocations() const noexcept {
+std::uint64_t PoolCounters::deallocations() const noexcept {
     std::uint64_t sum = 0;
     for_each([&](const detail::ThreadCounters& thread, unsigned) {
         for (const detail::BucketCounters& bucket : thread.buckets)
@@ -218,13 +218,13 @@ std::uint64_t CounterSlots::deallocations() const noexcept {
     return sum;
 }
 
-void CounterSlots::lock() noexcept {
+void PoolCounters::lock() noexcept {
     mutex_.lock();
     shared_mutex_.lock();
     pool_.lock();
 }
 
-void CounterSlots::unlock() noexcept {
+void PoolCounters::unlock() noexcept {
     pool_.unlock();
     shared_mutex_.unlock();
     mutex_.unlock();

@@ -1,4 +1,4 @@
-#include "statistics/scopes/thread_slots.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,18 +11,18 @@
 #include <thread>
 #include <vector>
 
-#include "statistics/fake_slot.hpp"
+#include "statistics/fake_counters.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool::statistics {
 namespace {
 
-using testing::FakeSlot;
+using testing::FakeCounters;
 using testing::holds_in_child;
 
 /// What the calling thread counted so far, up to a constant.
 ThreadSums sums() {
-    ThreadSlots& own = *ThreadSlots::own();
+    CountersOfThread& own = *CountersOfThread::own();
     const std::lock_guard guard(own.mutex);
     return own.sums();
 }
@@ -34,8 +34,8 @@ ThreadSums counted_since(const ThreadSums& before) {
     return sums;
 }
 
-TEST(ThreadSlots, SumOfAThreadIsThatOfAllItsSlots) {
-    FakeSlot one, other;
+TEST(CountersOfThread, SumOfAThreadIsThatOfAllItsSlots) {
+    FakeCounters one, other;
     const ThreadSums before = sums();
     one.allocate(0, 3);
     other.allocate(0, 2);
@@ -51,8 +51,8 @@ TEST(ThreadSlots, SumOfAThreadIsThatOfAllItsSlots) {
     EXPECT_EQ(counted.deallocated_bytes(), 256U);
 }
 
-TEST(ThreadSlots, WhatFormerThreadsCountedInASlotIsNotTheNextOnes) {
-    FakeSlot slot;
+TEST(CountersOfThread, WhatFormerThreadsCountedInASlotIsNotTheNextOnes) {
+    FakeCounters slot;
     slot.allocate(1, 100);
     slot.end();
     std::thread([&] {
@@ -66,19 +66,19 @@ TEST(ThreadSlots, WhatFormerThreadsCountedInASlotIsNotTheNextOnes) {
     }).join();
 }
 
-TEST(ThreadSlots, SumDoesNotJumpWhenASlotIsGivenBack) {
+TEST(CountersOfThread, SumDoesNotJumpWhenASlotIsGivenBack) {
     const ThreadSums before = sums();
     for (int i = 0; i < 3; ++i) {
-        FakeSlot slot;
+        FakeCounters slot;
         slot.allocate(3);
     }
     EXPECT_EQ(counted_since(before).allocations[3], 3U);
 }
 
-TEST(ThreadSlots, SlotsMayEndInAnyOrder) {
+TEST(CountersOfThread, SlotsMayEndInAnyOrder) {
     const ThreadSums before = sums();
-    std::vector<std::unique_ptr<FakeSlot>> slots;
-    for (int i = 0; i < 5; ++i) slots.push_back(std::make_unique<FakeSlot>());
+    std::vector<std::unique_ptr<FakeCounters>> slots;
+    for (int i = 0; i < 5; ++i) slots.push_back(std::make_unique<FakeCounters>());
     for (const int i : {2, 4, 0, 3, 1}) {
         for (const auto& slot : slots) {
             if (slot != nullptr) slot->allocate(0);
@@ -88,16 +88,16 @@ TEST(ThreadSlots, SlotsMayEndInAnyOrder) {
     EXPECT_EQ(counted_since(before).allocations[0], 5U + 4 + 3 + 2 + 1);
 }
 
-TEST(ThreadSlots, SlotMayEndOnAnotherThread) {
-    std::optional<FakeSlot> slot(std::in_place);
+TEST(CountersOfThread, SlotMayEndOnAnotherThread) {
+    std::optional<FakeCounters> slot(std::in_place);
     const ThreadSums before = sums();
     slot->allocate(0, 4);
     std::thread([&] { slot.reset(); }).join();
     EXPECT_EQ(counted_since(before).allocations[0], 4U);
 }
 
-TEST(ThreadSlots, SlotMayOutliveItsThread) {
-    FakeSlot slot;
+TEST(CountersOfThread, SlotMayOutliveItsThread) {
+    FakeCounters slot;
     slot.end();
     std::thread([&] { slot.begin(); }).join();
     EXPECT_EQ(slot.of_thread.owner.load(), nullptr);
@@ -109,9 +109,9 @@ TEST(ThreadSlots, SlotMayOutliveItsThread) {
     EXPECT_EQ(counted_since(before).allocations[0], 1U);
 }
 
-TEST(ThreadSlots, SlotThatEndsWhileItsThreadDoesIsLeftAlone) {
-    FakeSlot slot;
-    ThreadSlots& own = *ThreadSlots::own();
+TEST(CountersOfThread, SlotThatEndsWhileItsThreadDoesIsLeftAlone) {
+    FakeCounters slot;
+    CountersOfThread& own = *CountersOfThread::own();
     const ThreadSums before = sums();
     slot.allocate(0);
     std::atomic<bool> about_to_end = false;
@@ -131,24 +131,24 @@ TEST(ThreadSlots, SlotThatEndsWhileItsThreadDoesIsLeftAlone) {
     EXPECT_EQ(counted_since(before).allocations[0], 0U);
 }
 
-TEST(ThreadSlots, RecordOfAnEndedThreadServesTheNext) {
-    const ThreadSlots* first = nullptr;
-    const ThreadSlots* second = nullptr;
-    std::thread([&] { first = ThreadSlots::own(); }).join();
-    std::thread([&] { second = ThreadSlots::own(); }).join();
+TEST(CountersOfThread, RecordOfAnEndedThreadServesTheNext) {
+    const CountersOfThread* first = nullptr;
+    const CountersOfThread* second = nullptr;
+    std::thread([&] { first = CountersOfThread::own(); }).join();
+    std::thread([&] { second = CountersOfThread::own(); }).join();
     EXPECT_NE(first, nullptr);
     EXPECT_EQ(first, second);
 }
 
-TEST(ThreadSlots, CallsInSharedSlotsAreCountedOnlyInsideAScope) {
+TEST(CountersOfThread, CallsInSharedSlotsAreCountedOnlyInsideAScope) {
     const ThreadSums before = sums();
     count_shared_allocation(0, 64, 60);
     EXPECT_EQ(counted_since(before).allocation_count(), 0U);
 }
 
-TEST(ThreadSlots, ThreadsAndSlotsMayEndAtTheSameTime) {
+TEST(CountersOfThread, ThreadsAndSlotsMayEndAtTheSameTime) {
     for (int round = 0; round < 200; ++round) {
-        std::optional<FakeSlot> slot(std::in_place);
+        std::optional<FakeCounters> slot(std::in_place);
         slot->end();
         std::atomic<bool> begun = false;
         std::thread thread([&] {
@@ -162,14 +162,14 @@ TEST(ThreadSlots, ThreadsAndSlotsMayEndAtTheSameTime) {
     }
 }
 
-TEST(ThreadSlots, SlotMayEndOnAnotherThreadWhileItsOwnAddsUp) {
+TEST(CountersOfThread, SlotMayEndOnAnotherThreadWhileItsOwnAddsUp) {
     constexpr int rounds = 300;
-    std::vector<FakeSlot> slots(rounds);
-    for (FakeSlot& slot : slots) slot.end();
+    std::vector<FakeCounters> slots(rounds);
+    for (FakeCounters& slot : slots) slot.end();
     std::atomic<int> begun = 0, ended = 0;
     std::thread thread([&] {
         const ThreadSums before = sums();
-        for (FakeSlot& slot : slots) {
+        for (FakeCounters& slot : slots) {
             slot.begin();
             slot.allocate(0);
             ++begun;
@@ -184,9 +184,9 @@ TEST(ThreadSlots, SlotMayEndOnAnotherThreadWhileItsOwnAddsUp) {
     thread.join();
 }
 
-TEST(ThreadSlots, ChildOfAForkKeepsOnlyTheThreadThatForked) {
-    FakeSlot own;
-    FakeSlot of_other;
+TEST(CountersOfThread, ChildOfAForkKeepsOnlyTheThreadThatForked) {
+    FakeCounters own;
+    FakeCounters of_other;
     of_other.end();
     std::atomic<bool> begun = false, done = false;
     std::thread other([&] {
@@ -208,20 +208,20 @@ TEST(ThreadSlots, ChildOfAForkKeepsOnlyTheThreadThatForked) {
     other.join();
 }
 
-TEST(ThreadSlots, ChildOfAForkFindsThemFreeWhateverOtherThreadsDo) {
+TEST(CountersOfThread, ChildOfAForkFindsThemFreeWhateverOtherThreadsDo) {
     std::atomic<bool> done = false;
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) {
         threads.emplace_back([&] {
             while (!done) {
-                FakeSlot slot;
+                FakeCounters slot;
                 (void)sums();
             }
         });
     }
     for (int i = 0; i < 50; ++i) {
         EXPECT_TRUE(holds_in_child([] {
-            FakeSlot slot;
+            FakeCounters slot;
             const ThreadSums before = sums();
             slot.allocate(0);
             return counted_since(before).allocations[0] == 1;

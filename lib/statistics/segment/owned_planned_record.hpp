@@ -14,13 +14,13 @@ namespace tensorpool::statistics {
 /// words that its owner writes; or, where none is left, memory of its own, which is added up under
 /// `other` now and then. While it lives, snapshots show it, and recorders know it by its number.
 /// The owner's, but for `id`, `figures` and what `totals` allows to others.
-class PlannedPlace {
+class OwnedPlannedRecord {
 public:
     /// Throws std::bad_alloc. `name` is cut to 47 bytes.
-    explicit PlannedPlace(std::string_view name);
-    ~PlannedPlace();
-    PlannedPlace(const PlannedPlace&) = delete;
-    PlannedPlace& operator=(const PlannedPlace&) = delete;
+    explicit OwnedPlannedRecord(std::string_view name);
+    ~OwnedPlannedRecord();
+    OwnedPlannedRecord(const OwnedPlannedRecord&) = delete;
+    OwnedPlannedRecord& operator=(const OwnedPlannedRecord&) = delete;
 
     std::uint64_t id() const noexcept;
     PlannedTotals& totals() noexcept { return *totals_; }

@@ -8,42 +8,42 @@
 #include <tensorpool/statistics.hpp>
 
 #include "base/block_sizes.hpp"
-#include "statistics/scopes/thread_slots.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::statistics {
 
 /// Who counts in a slot of counters. The counters lie in the segment, or where that has no place
 /// left in memory of their own.
-struct CounterSlot {
+struct OwnedCounters {
     detail::ThreadCounters* counters = nullptr;
-    SlotRecord* record = nullptr;  // nullptr: there was no place
-    CounterSlot* next = nullptr;   // of the pool's; set once
+    CountersRecord* record = nullptr;  // nullptr: there was no place
+    OwnedCounters* next = nullptr;   // of the pool's; set once
     unsigned series = 0;           // of the sizes of its blocks; set once
     bool taken = false;
-    SlotOfThread of_thread;
+    CountersLink of_thread;
 };
 
 /// One pool's slots. Slots are added, never removed before the pool goes. Thread-safe.
-class CounterSlots {
+class PoolCounters {
 public:
-    explicit CounterSlots(OwnedRecord<PoolRecord>& pool) noexcept : pool_(pool) {}
-    CounterSlots(const CounterSlots&) = delete;
-    CounterSlots& operator=(const CounterSlots&) = delete;
-    ~CounterSlots();
+    explicit PoolCounters(OwnedRecord<PoolRecord>& pool) noexcept : pool_(pool) {}
+    PoolCounters(const PoolCounters&) = delete;
+    PoolCounters& operator=(const PoolCounters&) = delete;
+    ~PoolCounters();
 
     /// A slot for the calling thread that no other counts in, for blocks of a series of sizes
     /// (base/block_sizes.hpp). nullptr when the system has no memory.
-    CounterSlot* take(unsigned series = 0) noexcept;
-    void give_back(CounterSlot& slot) noexcept;
+    OwnedCounters* take(unsigned series = 0) noexcept;
+    void give_back(OwnedCounters& slot) noexcept;
     /// Its thread's, now and then: adds a slot without a place up for readers from outside.
-    void fold(const CounterSlot& slot) noexcept {
+    void fold(const OwnedCounters& slot) noexcept {
         if (slot.record == nullptr) [[unlikely]]
             fold_slow(slot);
     }
     /// Any thread's: sums a pool without a record in the segment into `other`. Cheap for any other.
     void fold() noexcept {
-        pool_.fold([this] { sum_slots(); });
+        pool_.fold([this] { sum_counters(); });
     }
 
     /// From now on there are shared counters for blocks of these sizes. False, and none, when the
@@ -60,7 +60,7 @@ public:
     template <class Function>
     void for_each(Function function) const noexcept {
         function(pool_->shared, 0U);
-        for (const CounterSlot* slot = first_.load(std::memory_order_acquire); slot != nullptr;
+        for (const OwnedCounters* slot = first_.load(std::memory_order_acquire); slot != nullptr;
              slot = slot->next) {
             function(*slot->counters, slot->series);
         }
@@ -83,18 +83,18 @@ public:
 private:
     struct Chunk;
     struct Alone;
-    CounterSlot* first_free(unsigned series) const noexcept;
-    CounterSlot* add(unsigned series) noexcept;
+    OwnedCounters* first_free(unsigned series) const noexcept;
+    OwnedCounters* add(unsigned series) noexcept;
     bool add_chunk() noexcept;
-    void give_place(CounterSlot& slot) noexcept;
-    void fold_slow(const CounterSlot& slot) noexcept;
-    void sum_slots() noexcept;
+    void give_place(OwnedCounters& slot) noexcept;
+    void fold_slow(const OwnedCounters& slot) noexcept;
+    void sum_counters() noexcept;
 
     OwnedRecord<PoolRecord>& pool_;
     std::mutex mutex_;
     std::mutex shared_mutex_;
     // Slots are pushed with release and walked with acquire: who finds one finds it zeroed.
-    std::atomic<CounterSlot*> first_ = nullptr;
+    std::atomic<OwnedCounters*> first_ = nullptr;
     Chunk* chunks_ = nullptr;
     std::array<detail::ThreadCounters*, base::series_count - 1> shared_finer_ = {};
 };

@@ -1,0 +1,56 @@
+#include "planned/predecessors.hpp"
+
+#include <gtest/gtest.h>
+
+#include "planned/plans.hpp"
+
+namespace tensorpool::planned {
+namespace {
+
+std::vector<std::uint32_t> predecessors_of(const Befores& predecessors, std::size_t slot) {
+    return {predecessors.numbers.begin() + static_cast<std::ptrdiff_t>(predecessors.first[slot]),
+            predecessors.numbers.begin() + static_cast<std::ptrdiff_t>(predecessors.first[slot + 1])};
+}
+
+using Numbers = std::vector<std::uint32_t>;
+
+TEST(Befores, AreTheSlotsThatComeLastInTurnForSomeByte) {
+    const Befores predecessors = find_predecessors(testing::small_plan());
+    EXPECT_EQ(predecessors_of(predecessors, 0), (Numbers{2}));
+    EXPECT_EQ(predecessors_of(predecessors, 1), (Numbers{2, 3}));
+    EXPECT_EQ(predecessors_of(predecessors, 2), (Numbers{0, 1}));
+    EXPECT_EQ(predecessors_of(predecessors, 3), (Numbers{2}));
+}
+
+TEST(Befores, OfASlotThatSharesNothingAreItself) {
+    const Befores predecessors = find_predecessors(testing::plan_of({{0, 1, 2}, {1, 1, 2}}));
+    EXPECT_EQ(predecessors_of(predecessors, 0), (Numbers{0}));
+    EXPECT_EQ(predecessors_of(predecessors, 1), (Numbers{1}));
+}
+
+TEST(Befores, OfWhatIsLeftToThePoolAreNone) {
+    const Befores predecessors = find_predecessors(testing::small_plan());
+    EXPECT_EQ(predecessors_of(predecessors, 4), Numbers());
+    EXPECT_EQ(predecessors.first.size(), 6);
+}
+
+TEST(Befores, ComeOnceEachThoughTheyShareBytesInPieces) {
+    const Befores predecessors = find_predecessors(testing::plan_of({{0, 6, 1}, {2, 2, 2}, {0, 6, 3}}));
+    EXPECT_EQ(predecessors_of(predecessors, 2), (Numbers{0, 1}));
+    EXPECT_EQ(predecessors_of(predecessors, 0), (Numbers{2}));
+}
+
+TEST(Befores, AreFourTimesAsManyAsSlotsAtMost) {
+    LearnedPlan plan;
+    for (std::uint32_t i = 0; i < 1000; ++i) {
+        testing::add(plan, {i * 7919 % 97, 1 + i * 104729 % 31, i + 1});
+    }
+    EXPECT_LE(find_predecessors(plan).numbers.size(), 4000);
+}
+
+TEST(Befores, OfNoSlotsAreNone) {
+    EXPECT_EQ(find_predecessors(LearnedPlan{}).first, std::vector<std::size_t>{0});
+}
+
+}  // namespace
+}  // namespace tensorpool::planned
