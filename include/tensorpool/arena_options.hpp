@@ -68,7 +68,8 @@ struct ArenaOptions {
     std::size_t initial_capacity = detail::arena_defaults().initial_capacity;
     /// Address space that is reserved, and so the most that it may grow to; 0: twice the total
     /// memory, or less where many such arenas are alive, for the n-th of them at most 6 TiB / n
-    /// (`Arena::reserved()` tells). Under RLIMIT_AS at most a quarter of the address space that is left.
+    /// (`Arena::reserved()` tells). Under RLIMIT_AS at most a quarter of the address space that is
+    /// left.
     std::size_t max_capacity = detail::arena_defaults().max_capacity;
     /// A larger request throws at once. Default: 8 GiB.
     std::size_t max_allocation = detail::arena_defaults().max_allocation;

@@ -69,8 +69,8 @@ public:
     /// Gives a block back, whatever its alignment; nullptr is ignored. A pointer that is not a
     /// block of this pool stops the program with a line on stderr that says what it is.
     void deallocate(void* p) noexcept;
-    /// The faster one, for blocks of default alignment that this pool's functions gave, not `malloc`:
-    /// `bytes` is anything from what was asked for to `usable_size(p)`.
+    /// The faster one, for blocks of default alignment that this pool's functions gave, not
+    /// `malloc`: `bytes` is anything from what was asked for to `usable_size(p)`.
     void deallocate(void* p, std::size_t bytes) noexcept;
     /// For blocks made with this alignment.
     void deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept;
@@ -150,8 +150,8 @@ struct TENSORPOOL_API GlobalPool {
     static Pool& set_up();
 
     /// For what serves malloc by this pool, requests of `min_bytes` and more, before the pool's
-    /// first use: no request is too large, unless TENSORPOOL_MAX_ALLOCATION says so, and where small
-    /// ones come there are finer sizes for those that want an alignment of 16 bytes at most.
+    /// first use: no request is too large, unless TENSORPOOL_MAX_ALLOCATION says so, and where
+    /// small ones come there are finer sizes for those that want an alignment of 16 bytes at most.
     static void serve_malloc(std::size_t min_bytes) noexcept;
     /// What became of a request: no block and not limited, and another allocator may serve it.
     struct Answer {
@@ -161,8 +161,8 @@ struct TENSORPOOL_API GlobalPool {
     };
     static Answer try_allocate(std::size_t bytes, std::size_t alignment) noexcept;
     static Answer try_allocate_zeroed(std::size_t bytes) noexcept;
-    /// The block at `p` with room for `bytes` and its content, without a copy: at the same address or,
-    /// its pages moved, at another. nullptr, and it is as it was, where that cannot be had.
+    /// The block at `p` with room for `bytes` and its content, without a copy: at the same address
+    /// or, its pages moved, at another. nullptr, and it is as it was, where that cannot be had.
     static void* lengthen(void* p, std::size_t bytes) noexcept;
     /// False where `p`, which lies in `pool_addresses`, lies in what others mapped there.
     static bool deallocate(void* p) noexcept;

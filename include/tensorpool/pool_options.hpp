@@ -81,8 +81,8 @@ enum class BackgroundTrim : std::uint8_t {
 /// block, a bucket's exchange with its spans) or by `trim()`, and a process that does nothing gives
 /// nothing back.
 struct RetentionPolicy {
-    /// At most so many free bytes stay committed, beside the small blocks that threads have parked (4
-    /// MiB each at most).
+    /// At most so many free bytes stay committed, beside the small blocks that threads have parked
+    /// (4 MiB each at most).
     std::size_t bytes = SIZE_MAX;
     /// What was not needed for a whole period of so many milliseconds goes back at its end. A tenth
     /// of it while memory is short, by the container's limit or the machine's. 0 gives back at

@@ -219,8 +219,8 @@ inline Scratch& Scratch::local() {
 
 inline void* Scratch::allocate(std::size_t bytes, std::size_t alignment) {
     // 0 wraps round and leaves by the same comparison, for bytes as for alignment.
-    if (bytes - 1 < quick_bytes_.load(std::memory_order_relaxed) && alignment - 1 < 64 && std::has_single_bit(alignment))
-        [[likely]] {
+    if (bytes - 1 < quick_bytes_.load(std::memory_order_relaxed) && alignment - 1 < 64 &&
+        std::has_single_bit(alignment)) [[likely]] {
         const std::size_t size = (bytes + 63) & ~std::size_t{63};
         const std::size_t before = used();
         if (size <= limit_ - before) [[likely]] {

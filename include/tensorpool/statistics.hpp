@@ -14,8 +14,8 @@
 namespace tensorpool {
 
 /// One bucket. Totals run since the pool was made. Where the pool serves small requests of `malloc`
-/// (`tensorpool run --interpose-min`), blocks of finer sizes, 16 to 57,344 bytes, count in the bucket
-/// that would have served the request, with their own bytes.
+/// (`tensorpool run --interpose-min`), blocks of finer sizes, 16 to 57,344 bytes, count in the
+/// bucket that would have served the request, with their own bytes.
 struct BucketStatistics {
     std::uint64_t block_bytes;      ///< size of a block, the largest that counts here
     std::uint64_t in_use_bytes;     ///< of blocks that callers hold

@@ -35,13 +35,13 @@ constexpr unsigned row_of(unsigned series, unsigned bucket) noexcept {
     return bucket == detail::bucket_count - 1 ? 0 : bucket + 1;
 }
 
-/// The smallest that holds `bytes`, 1 to 64 KiB, by computing: from above one power of two up to the
-/// next there are four steps.
+/// The smallest that holds `bytes`, 1 to 64 KiB, by computing: from above one power of two up to
+/// the next there are four steps.
 constexpr BlockSize compute_finest_size(std::size_t bytes) noexcept {
     const auto size = [](std::size_t quarters, std::size_t bucket, std::size_t bucket_of_next) {
-        return BlockSize{static_cast<std::uint8_t>(quarters % series_count),
-                         static_cast<std::uint8_t>(quarters == series_count ? bucket_of_next
-                                                                            : bucket)};
+        return BlockSize{
+            static_cast<std::uint8_t>(quarters % series_count),
+            static_cast<std::uint8_t>(quarters == series_count ? bucket_of_next : bucket)};
     };
     if (bytes <= detail::smallest_block_bytes) {
         return size((bytes + finer_alignment - 1) / finer_alignment, detail::bucket_count - 1, 0);

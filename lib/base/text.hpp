@@ -24,8 +24,7 @@ public:
     FixedText(char* text, std::size_t bytes) noexcept : at_(text), left_(bytes) { *text = '\0'; }
 
     /// As printf.
-    void
-    add(const char* format, ...) noexcept;
+    void add(const char* format, ...) noexcept;
 
 private:
     char* at_;

@@ -60,8 +60,8 @@ public:
         std::size_t requested = 0;  // with states of requests, of a block in use
     };
     Finding find(const void* p) noexcept;
-    /// Whether a block begins at `p`, whose page has this entry, one of this bucket. Without a lock:
-    /// means something only of blocks in use.
+    /// Whether a block begins at `p`, whose page has this entry, one of this bucket. Without a
+    /// lock: means something only of blocks in use.
     bool begins_block(const void* p, pages::PageEntry entry) const noexcept {
         const pages::Span& span = *entry.span();
         return block_at(span, index_in(span, p)) == p;

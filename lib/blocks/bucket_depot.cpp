@@ -21,8 +21,7 @@ bool Bucket::may_keep(unsigned blocks) const noexcept {
     const std::size_t out = block_bytes() * out_.load(std::memory_order_relaxed);
     // The three finer sizes of a row share about what the bucket may keep.
     const std::size_t idle = sources_.series == 0 ? min_idle_bytes : min_idle_bytes / 4;
-    return capacity() <= 2 * out + idle &&
-           sources_.heap.may_keep_elsewhere(blocks * block_bytes());
+    return capacity() <= 2 * out + idle && sources_.heap.may_keep_elsewhere(blocks * block_bytes());
 }
 
 // A period ends by the clock, or here: where so much was taken, what was not touched is not needed.

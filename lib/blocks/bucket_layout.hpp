@@ -20,12 +20,12 @@ inline constexpr std::size_t spaced_from_bytes = 4096;
 
 /// How a bucket's spans are cut into blocks.
 struct BucketLayout {
-    std::size_t stride = 0;         // from the beginning of one block to the next
-    pages::PageCount pages = 0;     // of a span
-    unsigned blocks = 0;            // in a span
-    unsigned first_refill = 0;      // magazine capacity to begin with: what 16 KiB hold, 1 to 64
+    std::size_t stride = 0;        // from the beginning of one block to the next
+    pages::PageCount pages = 0;    // of a span
+    unsigned blocks = 0;           // in a span
+    unsigned first_refill = 0;     // magazine capacity to begin with: what 16 KiB hold, 1 to 64
     unsigned max_in_magazine = 0;  // 128 blocks, or what 1 MiB holds
-    std::uint64_t inverse = 0;      // of the stride, a fraction of 2^32, rounded up
+    std::uint64_t inverse = 0;     // of the stride, a fraction of 2^32, rounded up
 
     /// The block that begins at this offset in a span, if one does.
     constexpr std::uint64_t index_at(std::uint64_t offset) const noexcept {

@@ -23,8 +23,8 @@ BucketSet::BucketSet(BucketSet& first, unsigned series) noexcept
       may_cache_(first.may_cache_),
       slots_(first.slots_),
       large_blocks_(first.large_blocks_),
-      sources_{first.name(), first.heap(), first.records(), magazines_, first.totals(),
-               States::none, series} {
+      sources_{first.name(),   first.heap(), first.records(), magazines_,
+               first.totals(), States::none, series} {
     make_buckets();
     coarser_ = first.finest_.load(std::memory_order_relaxed);
     first.finest_.store(this, std::memory_order_release);

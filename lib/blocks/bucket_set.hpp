@@ -72,8 +72,8 @@ public:
     /// Drops whole free pages between blocks in use; capacity stays as it is.
     void drop_free_pages() noexcept;
 
-    /// The entry of each thread's table where there may be caches: the pool's number, and from there
-    /// on one for each series.
+    /// The entry of each thread's table where there may be caches: the pool's number, and from
+    /// there on one for each series.
     unsigned number() const noexcept { return sources_.heap.pool_number() + series(); }
     bool may_cache() const noexcept { return may_cache_; }
     /// Whether inline paths may see the caches. Otherwise they serve on slow paths only.

@@ -50,7 +50,8 @@ public:
     bool parks(unsigned bucket, const void* block) noexcept;
     /// Gives all blocks of buckets, and magazines, to the depots.
     void give_back_blocks() noexcept;
-    /// Gives all blocks of buckets, and magazines, to the depots, and large blocks to the page heap.
+    /// Gives all blocks of buckets, and magazines, to the depots, and large blocks to the page
+    /// heap.
     void give_back_all(pages::Changes& changes) noexcept;
     /// Parks nothing any more, and what it held counts as lost: for a thread that a fork left
     /// behind.
@@ -90,8 +91,8 @@ public:
     /// Brings all blocks home.
     void take_back(pages::Changes& changes) noexcept;
     void end_claim() noexcept { lock_.end_claim(); }
-    /// Whether its thread has called nothing since this was asked last; where it keeps large blocks,
-    /// nothing for large ones. Asked under that lock.
+    /// Whether its thread has called nothing since this was asked last; where it keeps large
+    /// blocks, nothing for large ones. Asked under that lock.
     bool was_idle() noexcept;
     /// What its magazines may hold, by their capacities.
     std::size_t may_park_bytes() const noexcept {

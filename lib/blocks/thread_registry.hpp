@@ -41,8 +41,8 @@ public:
     /// The same, but never makes one.
     Cache* attached(const BucketSet& set) noexcept;
 
-    /// Gives what the calling thread has parked, of all series of the pool, to the depots and to the
-    /// page heap.
+    /// Gives what the calling thread has parked, of all series of the pool, to the depots and to
+    /// the page heap.
     void give_back_own(BucketSet& set, pages::Changes& changes) noexcept;
 
     /// From now on every call of every thread takes the slow path, where its cache is still used:
@@ -51,11 +51,11 @@ public:
     /// Each thread finds its caches again on its next slow path.
     void show_caches() noexcept;
 
-    /// Brings home blocks of the set's pool that lie in other threads' magazines: of those that have
-    /// called nothing since the last look; of any, until half of what the pool's threads may hold
-    /// is free; or of all. A thread that is in the midst of a slow path keeps what it has: then it
-    /// returns false. All do where the system has no fences of other threads. The caller holds no
-    /// lock.
+    /// Brings home blocks of the set's pool that lie in other threads' magazines: of those that
+    /// have called nothing since the last look; of any, until half of what the pool's threads may
+    /// hold is free; or of all. A thread that is in the midst of a slow path keeps what it has:
+    /// then it returns false. All do where the system has no fences of other threads. The caller
+    /// holds no lock.
     bool take_back(BucketSet& set, TakeFrom from, pages::Changes& changes) noexcept;
     /// Whether it can bring anything home at all: what one thread keeps is of no use to others
     /// otherwise.

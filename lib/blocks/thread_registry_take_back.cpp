@@ -12,9 +12,8 @@ bool ThreadRegistry::take_back(BucketSet& set, TakeFrom from, pages::Changes& ch
     const std::size_t half = set.parking_limit().most() / 2;
     const std::size_t taken = set.parking_limit().taken();
     std::size_t enough = taken > half ? taken - half : 0;
-    set.for_each_series([&](BucketSet& series) {
-        choose(series, own_cache(series), from, enough, chosen);
-    });
+    set.for_each_series(
+        [&](BucketSet& series) { choose(series, own_cache(series), from, enough, chosen); });
     const bool all = chosen.empty() || take_back(chosen, changes);
     while (!chosen.empty()) {
         Cache& cache = chosen.back();

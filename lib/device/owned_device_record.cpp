@@ -129,7 +129,8 @@ void OwnedDeviceRecord::State::fold() noexcept {
     record.fold();
 }
 
-OwnedDeviceRecord::OwnedDeviceRecord(std::string_view name, DeviceStatistics::Kind kind, Device device)
+OwnedDeviceRecord::OwnedDeviceRecord(std::string_view name, DeviceStatistics::Kind kind,
+                                     Device device)
     : state_(std::make_unique<State>(name, kind, device)) {
     statistics::look_for_recorder();  // the first allocations may take no slow path
     statistics::snapshot_sources().enter(*state_);

@@ -19,9 +19,9 @@ public:
           cache_(totals) {}
 
     // Beside touching such a block the search costs nothing: free runs are joined before one is
-    // split. In tools/photos a quarter less memory is committed than where only a growth empties the
-    // cache; and the block that is still in the processor's cache is used again (perf/large.cpp,
-    // 1 MiB).
+    // split. In tools/photos a quarter less memory is committed than where only a growth empties
+    // the cache; and the block that is still in the processor's cache is used again
+    // (perf/large.cpp, 1 MiB).
     static constexpr PageCount join_above_pages = 128;
 
     struct Taken {

@@ -95,8 +95,8 @@ public:
     /// Commits until capacity is at least `bytes`, and touches all that is free. False, and nothing
     /// changed, when that is refused. Others are served while it touches.
     bool reserve(std::size_t bytes, SlowPath& path) noexcept;
-    /// Touches pages that are in use, were committed lately and will all be written: in larger pages
-    /// where these are the cheapest. Refused, they are touched later.
+    /// Touches pages that are in use, were committed lately and will all be written: in larger
+    /// pages where these are the cheapest. Refused, they are touched later.
     void prefault(PageRun run) noexcept;
     /// Touches the huge page that a bucket's new span asked for, if it did, and remembers what that
     /// took. The caller has a block of the span, and no lock.
@@ -123,7 +123,8 @@ public:
     std::size_t lent_bytes() const noexcept {
         return totals_.reserved_bytes.load(std::memory_order_relaxed);
     }
-    /// Free blocks that lie in depots or with threads, in bytes: they count as free where retention limits that.
+    /// Free blocks that lie in depots or with threads, in bytes: they count as free where retention
+    /// limits that.
     void note_kept_elsewhere(std::ptrdiff_t bytes) noexcept {
         if (options_.retain.bytes == SIZE_MAX) [[likely]]
             return;

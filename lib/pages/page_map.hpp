@@ -65,12 +65,8 @@ public:
     unsigned pool_number() const noexcept { return static_cast<unsigned>(word_ >> 48); }
     PageKind kind() const noexcept { return static_cast<PageKind>(word_ & 63); }
     bool is_bucket() const noexcept { return bucket() < detail::bucket_count; }
-    unsigned bucket() const noexcept {
-        return static_cast<unsigned>(word_ % kinds_of_series) - 1;
-    }
-    unsigned series() const noexcept {
-        return static_cast<unsigned>(word_ & 63) / kinds_of_series;
-    }
+    unsigned bucket() const noexcept { return static_cast<unsigned>(word_ % kinds_of_series) - 1; }
+    unsigned series() const noexcept { return static_cast<unsigned>(word_ & 63) / kinds_of_series; }
     bool empty() const noexcept { return word_ == 0; }
 
 private:

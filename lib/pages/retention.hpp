@@ -19,9 +19,7 @@ public:
         period_.fetch_add(1, std::memory_order_relaxed);
     }
     bool ended(std::uint64_t now_ns) const noexcept { return now_ns >= ends_ns_; }
-    void saw_free(std::size_t free_bytes) noexcept {
-        min_free_ = std::min(min_free_, free_bytes);
-    }
+    void saw_free(std::size_t free_bytes) noexcept { min_free_ = std::min(min_free_, free_bytes); }
     /// Bytes that were free all through the period.
     std::size_t unneeded() const noexcept { return min_free_; }
     std::uint32_t period() const noexcept { return period_.load(std::memory_order_relaxed); }

@@ -8,9 +8,9 @@
 
 namespace tensorpool::planned {
 
+using detail::BufferState;
 using detail::PlannedBuffer;
 using detail::PlanTables;
-using detail::BufferState;
 
 /// Finds out where in a plan's sequence an iteration is, when a request is not the one whose turn
 /// it is. The owner's.

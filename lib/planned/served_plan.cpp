@@ -66,8 +66,8 @@ public:
 std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, base::Refusal& refusal) {
     if (plan.peak_bytes > PlanRange::max_bytes) {
         throw std::invalid_argument("tensorpool: a plan of " + std::to_string(plan.peak_bytes) +
-                                    " B; expected at most " +
-                                    std::to_string(PlanRange::max_bytes) + " B");
+                                    " B; expected at most " + std::to_string(PlanRange::max_bytes) +
+                                    " B");
     }
     const Befores predecessors = find_predecessors(plan);
     const Layout layout(plan, predecessors);
@@ -79,8 +79,7 @@ std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, base::Refusal& re
 
 bool ServedPlan::get_memory(const Layout& layout, base::Refusal& refusal) noexcept {
     reserved_bytes_ = layout.front_bytes + layout.data_bytes;
-    reserved_ = static_cast<std::byte*>(
-        platform::reserve(reserved_bytes_, layout.alignment));
+    reserved_ = static_cast<std::byte*>(platform::reserve(reserved_bytes_, layout.alignment));
     if (reserved_ == nullptr) {
         refusal = {"address space", platform::available_address_space()};
         return false;

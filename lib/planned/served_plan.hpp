@@ -14,10 +14,10 @@ namespace tensorpool::planned {
 
 struct Befores;
 
+using detail::BufferState;
 using detail::PlannedBuffer;
 using detail::PlanRange;
 using detail::PlanTables;
-using detail::BufferState;
 
 /// The memory of a plan, and in front of it the tables that serve it, in address space of their
 /// own: exactly what the plan needs is committed, in whole pages. Goes with all of it.

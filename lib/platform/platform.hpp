@@ -29,8 +29,8 @@ enum class ReservedAt : std::uint8_t { done, taken, refused };
 /// Reserves these whole pages, which are not accessible, if nothing else lies in any of them:
 /// otherwise they are `taken`. `refused`: the system has no address space left for this process.
 ReservedAt reserve_at(void* address, std::size_t bytes) noexcept;
-/// Ends a reservation, or a part of one in whole pages, with all that is committed in it. False where
-/// the addresses stay reserved.
+/// Ends a reservation, or a part of one in whole pages, with all that is committed in it. False
+/// where the addresses stay reserved.
 bool release(void* address, std::size_t bytes) noexcept;
 
 /// Makes [address, address + bytes) of a reservation readable and writable: zeros, unless it was
@@ -44,8 +44,8 @@ bool release(void* address, std::size_t bytes) noexcept;
 /// Whether what was decommitted may be touched nevertheless, and `prefault` called on it.
 bool decommit_keeps_access() noexcept;
 /// Makes whole pages of a reservation what they are when they are committed first: zeros, without a
-/// NUMA policy or a wish for huge pages, and not locked. False when the system refused: then nothing
-/// has changed.
+/// NUMA policy or a wish for huge pages, and not locked. False when the system refused: then
+/// nothing has changed.
 [[nodiscard]] bool commit_anew(void* address, std::size_t bytes) noexcept;
 
 /// Gets every page of committed memory from the system now, its content unchanged. Where this
@@ -59,14 +59,14 @@ struct FolioSizes {
     bool huge = false;       ///< huge pages
     std::size_t medium = 0;  ///< the largest size between a page and a huge page; 0: none
 };
-/// Reads the system's settings, which takes tens of microseconds. None of them where all memory gets
-/// huge pages.
+/// Reads the system's settings, which takes tens of microseconds. None of them where all memory
+/// gets huge pages.
 FolioSizes folio_sizes() noexcept;
 /// Asks for medium pages, and for no huge page, in these whole pages: the first page of each huge
 /// page makes no wish, which splits the mapping there. False where the system refuses it.
 bool prefer_medium_pages(void* address, std::size_t bytes) noexcept;
-/// What is touched from now on in these whole pages shall come in usual ones. What is in memory stays
-/// as it is. False where the system refuses it.
+/// What is touched from now on in these whole pages shall come in usual ones. What is in memory
+/// stays as it is. False where the system refuses it.
 bool prefer_small_pages(void* address, std::size_t bytes) noexcept;
 
 /// Committed memory outside of any reservation, zeros, aligned to `alignment` (a power of two);
@@ -77,8 +77,8 @@ void unmap(void* address, std::size_t bytes) noexcept;
 /// Whether `move_memory` can be had here at all.
 bool can_move_memory() noexcept;
 /// Moves committed memory with its content, not by copying, to other addresses of a reservation.
-/// Where it was is committed and reads as zeros then. Neither lies in both ranges. False on failure;
-/// then the memory is as it was, and where it was to go is committed and reads as zeros.
+/// Where it was is committed and reads as zeros then. Neither lies in both ranges. False on
+/// failure; then the memory is as it was, and where it was to go is committed and reads as zeros.
 [[nodiscard]] bool move_memory(void* to, void* from, std::size_t bytes) noexcept;
 
 // Shared memory ----------------------------------------------------------------------------------

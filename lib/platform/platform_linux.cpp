@@ -83,8 +83,9 @@ Machine read_machine() noexcept {
     return {memory, memory + static_cast<std::size_t>(info.freeswap) * info.mem_unit};
 }
 
-// While one such call is under way, forks and mappings of other threads wait, and behind those their
-// first touches: pieces that take less than a millisecond, of which first touches are the slower.
+// While one such call is under way, forks and mappings of other threads wait, and behind those
+// their first touches: pieces that take less than a millisecond, of which first touches are the
+// slower.
 constexpr std::size_t dropped_at_once = std::size_t{16} << 20;
 constexpr std::size_t populated_at_once = std::size_t{1} << 20;
 

@@ -143,8 +143,8 @@ void Pool::offer_finer_sizes() noexcept {
     if (memory == nullptr) return;
     auto* const finer = static_cast<blocks::BucketSet*>(memory);
     for (unsigned series = 1; series != base::series_count; ++series) {
-        blocks::thread_registry().enter(
-            *new (finer + series - 1) blocks::BucketSet(buckets_, series));
+        blocks::thread_registry().enter(*new (finer + series - 1)
+                                            blocks::BucketSet(buckets_, series));
     }
     finer_.store(finer, std::memory_order_release);
 }
@@ -161,8 +161,8 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
                      FirstTouch first_touch) noexcept {
     if (bytes == 0) return nullptr;
     // By which a trace tells whether finer sizes served.
-    alignment = std::max(alignment,
-                         has_finer_sizes() ? base::finer_alignment : smallest_block_bytes);
+    alignment =
+        std::max(alignment, has_finer_sizes() ? base::finer_alignment : smallest_block_bytes);
     statistics::look_for_recorder();
     void* block = nullptr;
     if (bytes > options_.max_allocation) {
@@ -215,7 +215,8 @@ void* Pool::allocate_finest(std::size_t bytes, SlowPath& path) noexcept {
     return allocate_block(series(size.series), size.bucket, bytes, path);
 }
 
-// A thread has caches of finer series beside one of the first, by which the pool counts its threads.
+// A thread has caches of finer series beside one of the first, by which the pool counts its
+// threads.
 blocks::Cache* Pool::attach(blocks::BucketSet& set) noexcept {
     blocks::ThreadRegistry& registry = blocks::thread_registry();
     if (!set.is_first() && registry.attach(buckets_) == nullptr) return nullptr;
@@ -282,8 +283,7 @@ void Pool::record_end(void* p) noexcept {
     statistics::record(TraceAction::deallocate, id(), p, bytes);
 }
 
-void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p,
-                      Changes& changes) noexcept {
+void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p, Changes& changes) noexcept {
     blocks::Cache* const cache = attach(set);
     if (cache == nullptr) {
         set.deallocate_direct(bucket, p, changes);

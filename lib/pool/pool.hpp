@@ -17,8 +17,8 @@
 #include "pages/record_arena.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool_list.hpp"
-#include "statistics/segment/pool_counters.hpp"
 #include "statistics/segment/owned_record.hpp"
+#include "statistics/segment/pool_counters.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
@@ -57,8 +57,8 @@ public:
     /// more than the largest bucket's.
     void* take_free_pages(std::size_t bytes) noexcept;
     /// From now on requests that want an alignment of `base::finer_alignment` at most get finer
-    /// sizes (base/block_sizes.hpp), unless calls are checked or memory is short. The numbers behind
-    /// the pool's are set aside. One thread at a time.
+    /// sizes (base/block_sizes.hpp), unless calls are checked or memory is short. The numbers
+    /// behind the pool's are set aside. One thread at a time.
     void offer_finer_sizes() noexcept;
     /// A block, or nullptr; then `path.refusal` says why, and nothing is counted but the failure.
     void* allocate(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
@@ -69,9 +69,9 @@ public:
     void* allocate_zeroed(std::size_t bytes, pages::SlowPath& path) noexcept;
     void* allocate_zeroed(std::size_t bytes);
     void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes);
-    /// The block at `p`, in use, with room for `bytes` and its content, without a copy: where it is,
-    /// or where its pages were moved to. nullptr, and it is as it was, where that cannot be had, is
-    /// no block of whole pages of this pool, or has that room already.
+    /// The block at `p`, in use, with room for `bytes` and its content, without a copy: where it
+    /// is, or where its pages were moved to. nullptr, and it is as it was, where that cannot be
+    /// had, is no block of whole pages of this pool, or has that room already.
     void* lengthen(void* p, std::size_t bytes) noexcept;
     [[noreturn]] void fail(std::size_t bytes, const pages::Refusal& refusal) const;
 

@@ -22,13 +22,13 @@ using platform::page_bytes;
 using testing::ArenaFigures;
 using testing::bare_options;
 using testing::Failing;
-using testing::write_pattern;
 using testing::gib;
 using testing::holds;
 using testing::kib;
 using testing::message_of;
 using testing::mib;
 using testing::SystemCall;
+using testing::write_pattern;
 
 std::size_t committed() {
     return statistics::commit_budget().committed();

@@ -25,13 +25,13 @@ using testing::bare_options;
 using testing::Block;
 using testing::block_of;
 using testing::Blocks;
-using testing::write_pattern;
 using testing::in_order;
 using testing::kib;
 using testing::mib;
 using testing::on_threads;
 using testing::rounded;
 using testing::sum_of;
+using testing::write_pattern;
 using testing::wrong_in;
 
 constexpr unsigned thread_count = 6;

@@ -60,12 +60,12 @@ extern "C" __attribute__((no_sanitize("thread", "address", "undefined"))) int op
 namespace tensorpool {
 namespace {
 
-using testing::write_pattern;
 using testing::gib;
 using testing::holds;
 using testing::holds_in_child;
 using testing::kib;
 using testing::mib;
+using testing::write_pattern;
 
 /// Leaves this process so much address space beyond what it has.
 bool leave_address_space(std::size_t bytes) {

@@ -27,11 +27,11 @@ namespace tensorpool {
 namespace {
 
 using testing::bare_options;
-using testing::write_pattern;
 using testing::gib;
 using testing::holds;
 using testing::kib;
 using testing::mib;
+using testing::write_pattern;
 
 /// In a child that is ended when it hangs.
 template <class Function>
@@ -242,7 +242,8 @@ TEST(ArenaFork, AmidAProcessesFirstArenaLeavesTheChildWorkingArenas) {
             const bool works = testing::holds_in_child([] {
                 alarm(10);
                 Arena arena;
-                return arena.allocate(1000) != nullptr && Scratch::local().allocate(1000) != nullptr;
+                return arena.allocate(1000) != nullptr &&
+                       Scratch::local().allocate(1000) != nullptr;
             });
             first.join();
             return works;

@@ -20,12 +20,12 @@ using base::align_up;
 using base::is_aligned;
 using testing::ArenaFigures;
 using testing::bare_options;
-using testing::write_pattern;
 using testing::gib;
 using testing::holds;
 using testing::kib;
 using testing::message_of;
 using testing::mib;
+using testing::write_pattern;
 
 /// The kinds of arenas with memory, shared and one thread's, with checks and without.
 struct Variant {

@@ -25,7 +25,8 @@ TEST(BlockSizes, AreFourFromOnePowerOfTwoToTheNext) {
     const std::vector<std::size_t> sizes = all_sizes();
     ASSERT_EQ(sizes.size(), series_count * detail::bucket_count);
     const std::vector<std::size_t> first(sizes.begin(), sizes.begin() + 12);
-    EXPECT_EQ(first, (std::vector<std::size_t>{16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256}));
+    EXPECT_EQ(first,
+              (std::vector<std::size_t>{16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256}));
     const std::vector<std::size_t> last(sizes.end() - 4, sizes.end());
     EXPECT_EQ(last, (std::vector<std::size_t>{40960, 49152, 57344, 65536}));
 }

@@ -42,8 +42,7 @@ public:
     /// afterwards.
     bool stay_whole(unsigned instructions) {
         StoppedThread::stop(
-            instructions, [] {}, [&] { exchange(); },
-            [&] { exchange_as_often_as_a_tag_counts(); });
+            instructions, [] {}, [&] { exchange(); }, [&] { exchange_as_often_as_a_tag_counts(); });
         return is_whole();
     }
 

@@ -209,7 +209,8 @@ TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
                           }
                           use(1000);
                           use_another_pool();
-                          thread_registry().attached(pool_.set)->give_back_all(testing::PoolParts::path());
+                          thread_registry().attached(pool_.set)->give_back_all(
+                              testing::PoolParts::path());
                           pool_.drain();
                           // Whatever a thread was about when the fork came, no figure fell below
                           // zero.

@@ -1,5 +1,5 @@
-// With a limit of 1 MiB that the user set, TENSORPOOL_MAX_CAPACITY or _MAX_ALLOCATION: what is beyond
-// it is refused as malloc does it, and the program goes on.
+// With a limit of 1 MiB that the user set, TENSORPOOL_MAX_CAPACITY or _MAX_ALLOCATION: what is
+// beyond it is refused as malloc does it, and the program goes on.
 
 #include <cerrno>
 #include <new>

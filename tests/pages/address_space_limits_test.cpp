@@ -40,8 +40,8 @@ TEST(AddressSpaceUnderALimit, WithoutOneTheWindowIsEightTebibytesOrWhatTheSystem
         const std::size_t before = platform::available_address_space();
         if (space.lend(1, 1, 1).count == 0) return false;
         const std::size_t window = std::size_t{space.max_pages()} * page_bytes;
-        return before >= platform::available_address_space() &&
-               window <= (std::size_t{8} << 40) && window >= 1024 * mib;
+        return before >= platform::available_address_space() && window <= (std::size_t{8} << 40) &&
+               window >= 1024 * mib;
     }));
 }
 

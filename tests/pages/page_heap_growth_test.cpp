@@ -206,9 +206,7 @@ TEST(PageHeapGrowth, ReserveTouchesWhatItCommits) {
 TEST(PageHeapGrowth, OthersAreServedWhileReserveTouches) {
     TestHeap heap;
     Span* taken = nullptr;
-    testing::before_populating = [&] {
-        std::thread([&] { taken = heap.allocate(768); }).join();
-    };
+    testing::before_populating = [&] { std::thread([&] { taken = heap.allocate(768); }).join(); };
     ASSERT_TRUE(heap.reserve(4096));
     EXPECT_EQ(testing::before_populating, nullptr);
     ASSERT_NE(taken, nullptr);

@@ -145,7 +145,8 @@ private:
         if (!is_free) {
             for (const PageNumber page :
                  {span.first_page, span.first_page + span.pages / 2, span.end_page() - 1}) {
-                if (map.find(map.address_of(page), heap_.heap.pool_number()).span() != &span) return note("not found", page);
+                if (map.find(map.address_of(page), heap_.heap.pool_number()).span() != &span)
+                    return note("not found", page);
             }
         }
         if (depth == Depth::quick && span.pages > pages::granule_pages) return;

@@ -138,7 +138,8 @@ TEST(PageHeap, LargeSpanIsFoundFromEveryPageAndNoLongerOnceItIsFree) {
     Span* const guard_behind = heap.allocate(1);
     const PageNumber middle = span->first_page + 2 * granule_pages + 7;
     EXPECT_EQ(map().find(map().address_of(middle), heap.heap.pool_number()).span(), span);
-    EXPECT_EQ(map().find(map().address_of(span->first_page + 1), heap.heap.pool_number()).span(), span);
+    EXPECT_EQ(map().find(map().address_of(span->first_page + 1), heap.heap.pool_number()).span(),
+              span);
     heap.free(span);
     EXPECT_TRUE(map().find(map().address_of(middle), heap.heap.pool_number()).empty());
     EXPECT_NE(guard_before, nullptr);

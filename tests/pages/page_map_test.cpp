@@ -29,7 +29,9 @@ protected:
         map.set_ends(span, entry);
         map.set_granules(span, entry);
     }
-    const Span* holder_of(PageNumber page) const { return map.find(map.address_of(page), pool_number).span(); }
+    const Span* holder_of(PageNumber page) const {
+        return map.find(map.address_of(page), pool_number).span();
+    }
 
     std::vector<PageMap::Word> entries = std::vector<PageMap::Word>(page_count);
     std::vector<PageMap::Word> granules = std::vector<PageMap::Word>(page_count / granule_pages);
@@ -88,7 +90,8 @@ TEST_F(PageMapTest, KnowsNothingOutsideOfTheReservation) {
     constexpr std::uintptr_t end = base + std::uintptr_t{page_count} * page_bytes;
     for (const std::uintptr_t address : {std::uintptr_t{0}, base - 1, end, ~std::uintptr_t{0}}) {
         EXPECT_TRUE(map.at(reinterpret_cast<const void*>(address)).empty()) << address;
-        EXPECT_TRUE(map.find(reinterpret_cast<const void*>(address), pool_number).empty()) << address;
+        EXPECT_TRUE(map.find(reinterpret_cast<const void*>(address), pool_number).empty())
+            << address;
     }
 }
 
@@ -103,7 +106,8 @@ TEST_F(PageMapTest, SpanIsFoundFromEveryByteOfIt) {
     put_large(one, 3, 2 * granule_pages + 100);
     for (PageNumber page = one.first_page; page < one.end_page(); ++page) {
         ASSERT_EQ(holder_of(page), &one) << page;
-        ASSERT_EQ(map.find(map.address_of(page) + page_bytes - 1, pool_number).span(), &one) << page;
+        ASSERT_EQ(map.find(map.address_of(page) + page_bytes - 1, pool_number).span(), &one)
+            << page;
     }
     EXPECT_EQ(holder_of(2), nullptr);
     EXPECT_EQ(holder_of(one.end_page()), nullptr);

@@ -33,9 +33,9 @@ class PartsSubject {
 public:
     enum class Fault {
         none,
-        no_predecessors,     ///< nothing is looked at
-        one_before,     ///< only the first slot before each
-        passed_is_free  ///< a turn that went by leaves no trace
+        no_predecessors,  ///< nothing is looked at
+        one_before,       ///< only the first slot before each
+        passed_is_free    ///< a turn that went by leaves no trace
     };
     explicit PartsSubject(Fault fault) : fault_(fault) {}
 

@@ -8,8 +8,9 @@ namespace tensorpool::planned {
 namespace {
 
 std::vector<std::uint32_t> predecessors_of(const Befores& predecessors, std::size_t slot) {
-    return {predecessors.numbers.begin() + static_cast<std::ptrdiff_t>(predecessors.first[slot]),
-            predecessors.numbers.begin() + static_cast<std::ptrdiff_t>(predecessors.first[slot + 1])};
+    return {
+        predecessors.numbers.begin() + static_cast<std::ptrdiff_t>(predecessors.first[slot]),
+        predecessors.numbers.begin() + static_cast<std::ptrdiff_t>(predecessors.first[slot + 1])};
 }
 
 using Numbers = std::vector<std::uint32_t>;
@@ -35,7 +36,8 @@ TEST(Befores, OfWhatIsLeftToThePoolAreNone) {
 }
 
 TEST(Befores, ComeOnceEachThoughTheyShareBytesInPieces) {
-    const Befores predecessors = find_predecessors(testing::plan_of({{0, 6, 1}, {2, 2, 2}, {0, 6, 3}}));
+    const Befores predecessors =
+        find_predecessors(testing::plan_of({{0, 6, 1}, {2, 2, 2}, {0, 6, 3}}));
     EXPECT_EQ(predecessors_of(predecessors, 2), (Numbers{0, 1}));
     EXPECT_EQ(predecessors_of(predecessors, 0), (Numbers{2}));
 }

@@ -239,8 +239,8 @@ TEST(LinuxLimits, AddressSpaceLimitLeavesWhatItLeaves) {
 TEST(LinuxLimits, ReservationBeyondTheAddressSpaceLimitIsRefused) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib)) return false;
-        const bool refused = reserve(257 * mib, page_bytes()) == nullptr &&
-                             map(257 * mib, page_bytes()) == nullptr;
+        const bool refused =
+            reserve(257 * mib, page_bytes()) == nullptr && map(257 * mib, page_bytes()) == nullptr;
         return refused && reserve(128 * mib, page_bytes()) != nullptr;
     }));
 }

@@ -199,7 +199,8 @@ TEST_F(FinerSizes, ThatThreadsParkAreTakenBack) {
     for (int t = 0; t < count; ++t) {
         threads.emplace_back([&] {
             std::vector<void*> blocks;
-            for (std::size_t bytes = 1; bytes <= detail::largest_block_bytes; bytes += bytes / 4 + 1) {
+            for (std::size_t bytes = 1; bytes <= detail::largest_block_bytes;
+                 bytes += bytes / 4 + 1) {
                 for (int i = 0; i < 4; ++i) blocks.push_back(allocate(bytes));
             }
             for (void* const block : blocks) free(block);

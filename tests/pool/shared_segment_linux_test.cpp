@@ -75,7 +75,8 @@ std::vector<std::uint64_t> threads_of(std::uint64_t pool) {
     std::vector<std::uint64_t> threads;
     statistics::SegmentHeader* const header = statistics::segment().header();
     const auto* const slots = reinterpret_cast<const statistics::CountersRecord*>(
-        reinterpret_cast<const std::byte*>(header) + statistics::offset_of<statistics::CountersRecord>);
+        reinterpret_cast<const std::byte*>(header) +
+        statistics::offset_of<statistics::CountersRecord>);
     for (std::size_t i = 0; i < header->region<statistics::CountersRecord>().used; ++i) {
         if (slots[i].pool == pool && slots[i].thread != 0) threads.push_back(slots[i].thread);
     }

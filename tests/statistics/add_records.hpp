@@ -19,7 +19,8 @@ inline ArenaRecord* add_arena(Segment& segment, std::string_view name, std::uint
     });
 }
 inline CountersRecord* add_slot(Segment& segment, const PoolRecord& pool) {
-    return segment.add<CountersRecord>("", [&](CountersRecord& slot) { slot.pool = pool.id.load(); });
+    return segment.add<CountersRecord>("",
+                                       [&](CountersRecord& slot) { slot.pool = pool.id.load(); });
 }
 inline DeviceRecord* add_device(Segment& segment, std::string_view name, std::uint64_t kind,
                                 std::string_view device) {

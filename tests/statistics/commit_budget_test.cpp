@@ -123,7 +123,8 @@ TEST(CommitBudget, WhatNobodyWasHandedKeepsNobodyFromMemoryThatIsThere) {
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(90 * mib, 90 * mib, 1.0, 4096), 90 * mib);
     FakeSystem::set(95 * mib, 5 * mib, 80 * mib);
-    EXPECT_EQ(budget.take(91 * mib, 91 * mib, 1.0, 4096), 0U) << "ten were handed out, five to come";
+    EXPECT_EQ(budget.take(91 * mib, 91 * mib, 1.0, 4096), 0U)
+        << "ten were handed out, five to come";
     EXPECT_EQ(budget.take(90 * mib, 120 * mib, 1.0, 4096), 90 * mib) << "and no surplus";
     FakeSystem::set(5 * mib, 95 * mib, 80 * mib);
     EXPECT_EQ(budget.take(6 * mib, 6 * mib, 1.0, 4096), 0U);

@@ -52,7 +52,9 @@ public:
     statistics::PlannedRecord& planned(std::size_t place) {
         return at<statistics::PlannedRecord>(place);
     }
-    statistics::CountersRecord& slot(std::size_t place) { return at<statistics::CountersRecord>(place); }
+    statistics::CountersRecord& slot(std::size_t place) {
+        return at<statistics::CountersRecord>(place);
+    }
     statistics::ScopeRecord& scope(std::size_t place) { return at<statistics::ScopeRecord>(place); }
     statistics::EntryRecord& entry(std::size_t place) { return at<statistics::EntryRecord>(place); }
 

@@ -43,7 +43,7 @@ struct PlannedBuffer {
     std::byte* address = nullptr;  // nullptr: the plan leaves it to the pool
     std::uint64_t bytes = 0;
     std::uint32_t max_alignment = 0;  // 0: takes nothing
-    std::uint32_t first_before = 0;    // among PlanTables::predecessors
+    std::uint32_t first_before = 0;   // among PlanTables::predecessors
     std::uint32_t before_count = 0;
     std::uint32_t start = 0;  // among PlanTables::starts
 

@@ -66,7 +66,8 @@ bool CountersOfAllThreads::add_exit_handler() noexcept {
 
 // While the library is loaded, when the system still has those of its keys for which a thread needs
 // no memory: it is asked for under locks, and malloc may be served by a pool.
-[[maybe_unused]] const bool has_exit_handler_from_the_start = counters_of_all_threads->add_exit_handler();
+[[maybe_unused]] const bool has_exit_handler_from_the_start =
+    counters_of_all_threads->add_exit_handler();
 
 CountersOfThread* CountersOfAllThreads::take() noexcept {
     // Without it a child of a fork might find a lock taken.
@@ -154,7 +155,7 @@ void end(CountersLink& slot) noexcept {
 }
 
 void CountersOfThread::add(CountersLink& slot, const detail::ThreadCounters& counters,
-                      unsigned series) noexcept {
+                           unsigned series) noexcept {
     ThreadSums before;
     before.add(counters, series);
     settled.subtract(before);

@@ -160,8 +160,8 @@ inline void count_shared_large_growth(std::size_t requested_bytes, std::size_t b
 /// count in the child's segment.
 void lock_counters_of_threads() noexcept;
 void unlock_counters_of_threads() noexcept;
-/// In the child, after `unlock_counters_of_threads`: it keeps the scopes of the thread that forked; those
-/// of other threads, which it does not have, are no longer counted as open.
+/// In the child, after `unlock_counters_of_threads`: it keeps the scopes of the thread that forked;
+/// those of other threads, which it does not have, are no longer counted as open.
 void counters_of_threads_in_child() noexcept;
 
 }  // namespace tensorpool::statistics

@@ -9,8 +9,8 @@
 
 #include "base/atomics.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/scopes/scope_frame.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
+#include "statistics/scopes/scope_frame.hpp"
 #include "statistics/segment/failed_checks.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/timeline/timeline.hpp"

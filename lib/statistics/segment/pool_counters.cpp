@@ -23,8 +23,8 @@ std::uint64_t read_first(const Counter& counter) noexcept {
     return counter.load(std::memory_order_acquire);
 }
 
-/// Adds the words of a thread to those of series 0, blocks of finer sizes as ones of the bucket that
-/// would have served the request: of what has no place in the segment, others see no more.
+/// Adds the words of a thread to those of series 0, blocks of finer sizes as ones of the bucket
+/// that would have served the request: of what has no place in the segment, others see no more.
 void add_rows(detail::ThreadCounters& sums, const detail::ThreadCounters& thread,
               unsigned series) noexcept {
     constexpr std::size_t words_of_bucket = words_of<detail::BucketCounters>;

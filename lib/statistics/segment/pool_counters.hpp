@@ -18,8 +18,8 @@ namespace tensorpool::statistics {
 struct OwnedCounters {
     detail::ThreadCounters* counters = nullptr;
     CountersRecord* record = nullptr;  // nullptr: there was no place
-    OwnedCounters* next = nullptr;   // of the pool's; set once
-    unsigned series = 0;           // of the sizes of its blocks; set once
+    OwnedCounters* next = nullptr;     // of the pool's; set once
+    unsigned series = 0;               // of the sizes of its blocks; set once
     bool taken = false;
     CountersLink of_thread;
 };

@@ -306,6 +306,7 @@ static_assert(offsetof(SegmentHeader, regions) == 216 && offset_of<EntryRecord> 
               offset_of<ArenaRecord> == 2146304 && offset_of<DeviceRecord> == 3194880 &&
               offset_of<DeviceStreamRecord> == 3309568 && offset_of<PlannedRecord> == 3440640 &&
               offset_of<CountersRecord> == 3522816);
-static_assert(offset_of<CountersRecord> + count_of<CountersRecord> * sizeof(CountersRecord) <= segment_bytes);
+static_assert(offset_of<CountersRecord> + count_of<CountersRecord> * sizeof(CountersRecord) <=
+              segment_bytes);
 
 }  // namespace tensorpool::statistics

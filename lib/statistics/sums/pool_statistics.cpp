@@ -120,7 +120,8 @@ std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread, unsigned ser
         const auto parked = static_cast<std::int64_t>(
             read_first(counted.deallocations) - read_first(counted.returned) + read(counted.taken) -
             read(counted.allocations));
-        if (parked > 0) bytes += static_cast<std::uint64_t>(parked) * base::block_bytes(series, bucket);
+        if (parked > 0)
+            bytes += static_cast<std::uint64_t>(parked) * base::block_bytes(series, bucket);
     }
     return bytes + read(thread.large.parked_bytes);
 }

@@ -20,8 +20,8 @@ void put_into(BucketStatistics& bucket, const Sources& from, std::uint64_t& max_
     bucket.system_misses = from.system;
     bucket.cache_misses = from.depots + from.spans + from.system;
     bucket.allocations = bucket.cache_hits + bucket.cache_misses;
-    max_bytes = std::max(max_bytes, has_one_size ? bucket.allocations * bucket.block_bytes
-                                                   : bucket.allocated_bytes);
+    max_bytes = std::max(
+        max_bytes, has_one_size ? bucket.allocations * bucket.block_bytes : bucket.allocated_bytes);
     bucket.allocated_bytes = max_bytes;
 }
 

@@ -75,7 +75,8 @@ TEST(OwnedPlannedRecord, TakesAPlaceInTheSegmentAndGivesItBack) {
 }
 
 TEST(OwnedPlannedRecord, NamesOfAnyLengthAreCut) {
-    EXPECT_STREQ(OwnedPlannedRecord(std::string(500, 'n')).figures().name, std::string(47, 'n').c_str());
+    EXPECT_STREQ(OwnedPlannedRecord(std::string(500, 'n')).figures().name,
+                 std::string(47, 'n').c_str());
     EXPECT_STREQ(OwnedPlannedRecord("").figures().name, "");
 }
 

@@ -387,7 +387,8 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
 TEST(Segment, AllPlacesLieApartAndWithinIt) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
-    while (PoolRecord* const one = add_pool(segment, "pool", 0)) one->left_out.large.parked_bytes = 1;
+    while (PoolRecord* const one = add_pool(segment, "pool", 0))
+        one->left_out.large.parked_bytes = 1;
     DeviceRecord* const device = add_device(segment, "device", 0, "");
     while (auto* const one = add_device(segment, "device", 0, "")) scribble(one->left_out);
     while (auto* const stream = add_device_stream(segment, *device, 0)) {
@@ -533,7 +534,8 @@ TEST(Segment, ThreadsNeverGetTheSamePlace) {
                 if (slot->counters.large.parked_bytes.exchange(thread) != 0) shared = true;
                 if (arena->used.exchange(thread) != 0) shared = true;
                 std::this_thread::yield();
-                if (slot->counters.large.parked_bytes != thread || arena->used != thread) shared = true;
+                if (slot->counters.large.parked_bytes != thread || arena->used != thread)
+                    shared = true;
                 segment.remove(*arena);
                 segment.remove(*slot);
             }

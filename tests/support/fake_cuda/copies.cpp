@@ -96,21 +96,23 @@ Result cuMemcpyAsync(DeviceAddress to, DeviceAddress from, std::size_t bytes, St
 
 Result cuMemcpyHtoDAsync_v2(DeviceAddress to, const void* from, std::size_t bytes, Stream stream) {
     return enter_context("cuMemcpyHtoDAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, owned_device_record(to, context), host_place(from), bytes);
+        return give_copy(context, stream, owned_device_record(to, context), host_place(from),
+                         bytes);
     });
 }
 
 Result cuMemcpyDtoHAsync_v2(void* to, DeviceAddress from, std::size_t bytes, Stream stream) {
     return enter_context("cuMemcpyDtoHAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, host_place(to), owned_device_record(from, context), bytes);
+        return give_copy(context, stream, host_place(to), owned_device_record(from, context),
+                         bytes);
     });
 }
 
 Result cuMemcpyDtoDAsync_v2(DeviceAddress to, DeviceAddress from, std::size_t bytes,
                             Stream stream) {
     return enter_context("cuMemcpyDtoDAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, owned_device_record(to, context), owned_device_record(from, context),
-                         bytes);
+        return give_copy(context, stream, owned_device_record(to, context),
+                         owned_device_record(from, context), bytes);
     });
 }
 

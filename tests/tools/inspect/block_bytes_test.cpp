@@ -38,9 +38,18 @@ TEST(BlockBytes, FollowTheAlignment) {
 }
 
 TEST(BlockBytes, OfMallocWithFinerSizesAreThose) {
-    for (const auto [asked, got] : {std::pair{1, 16}, {16, 16}, {17, 32}, {40, 48}, {49, 64},
-                                    {65, 80}, {112, 112}, {113, 128}, {129, 160}, {1000, 1024},
-                                    {57'345, 65'536}, {65'536, 65'536}}) {
+    for (const auto [asked, got] : {std::pair{1, 16},
+                                    {16, 16},
+                                    {17, 32},
+                                    {40, 48},
+                                    {49, 64},
+                                    {65, 80},
+                                    {112, 112},
+                                    {113, 128},
+                                    {129, 160},
+                                    {1000, 1024},
+                                    {57'345, 65'536},
+                                    {65'536, 65'536}}) {
         EXPECT_EQ(pool_block_bytes(static_cast<std::uint64_t>(asked), 4),
                   static_cast<std::uint64_t>(got))
             << asked;

@@ -41,8 +41,8 @@ public:
           file_(file),
           counters_(recording_.sources.size()),
           open_(recording_.threads.size()) {
-        const std::uint64_t stretches = std::max(
-            max_counts / std::max<std::uint64_t>(counters_.size(), 1), min_counts_of_one);
+        const std::uint64_t stretches =
+            std::max(max_counts / std::max<std::uint64_t>(counters_.size(), 1), min_counts_of_one);
         stretch_ns_ = (history.last_ns() - history.first_ns()) / stretches + 1;
     }
 

@@ -60,7 +60,7 @@ struct Timeline {
     Moment peak;
     std::uint32_t peak_call = Life::none;      ///< none: before the first call
     bool tells_held = false;                   ///< whether levels say what was held
-    std::uint64_t max_held_bytes = 0;         ///< at any time
+    std::uint64_t max_held_bytes = 0;          ///< at any time
     std::vector<std::uint64_t> process_peaks;  ///< bytes alive, of each process by itself
 };
 

@@ -74,7 +74,7 @@ struct PlanFigures {
     std::uint64_t never_freed = 0;
     std::uint64_t allocated_bytes = 0;
     std::uint64_t max_alive_bytes = 0;  ///< at once
-    std::uint64_t planned_bytes = 0;     ///< what a plan of all needs; 0: nobody asked for one
+    std::uint64_t planned_bytes = 0;    ///< what a plan of all needs; 0: nobody asked for one
 };
 
 struct Plan {

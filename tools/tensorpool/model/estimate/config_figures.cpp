@@ -64,9 +64,7 @@ json read_config(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     // Values are copied level by level, on the stack: deeper ones are left out.
     constexpr int max_depth = 64;
-    const auto keep = [](int depth, json::parse_event_t, const json&) {
-        return depth < max_depth;
-    };
+    const auto keep = [](int depth, json::parse_event_t, const json&) { return depth < max_depth; };
     json config = json::parse(file, keep, false);
     if (config.is_object()) return config;
     throw CommandError(unusable, fmt::format("{}: is no JSON object; expected the configuration of "
