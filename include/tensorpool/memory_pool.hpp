@@ -93,8 +93,8 @@ public:
     /// Frees a block of default alignment, faster than `deallocate(p)`; nullptr is ignored.
     ///
     /// `bytes` is any value from the requested size to `usable_size(p)`. The block must come from
-    /// this pool's functions, not from a `malloc` that the pool serves. The pointer is validated
-    /// only with checks (PoolOptions::checks).
+    /// this pool's functions, not from a `malloc` that the pool serves. The fast path validates the
+    /// pointer only with checks (PoolOptions::checks).
     void deallocate(void* p, std::size_t bytes) noexcept;
     /// Frees a block that was allocated with this alignment; nullptr is ignored. `bytes` is any
     /// value from the requested size to `usable_size(p)`.
