@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// All headers of the core, of `models` and of `planning`, where these are installed; without the C
-/// header and the headers of devices and for other libraries.
+/// Includes all headers of the core and, if installed, of the components `models` and `planning`.
+/// It does not include the C header, the headers of devices, and those for other libraries.
 
 #include <tensorpool/allocator.hpp>
 #include <tensorpool/arena.hpp>

@@ -24,7 +24,7 @@ inline constexpr char trace_magic[8] = {'T', 'P', 'T', 'R', 'A', 'C', 'E', '\0'}
 /// The version of the format.
 inline constexpr std::uint32_t trace_version = 1;
 /// The first bytes of a chunk: "TPCK".
-inline constexpr std::uint32_t trace_chunk_magic = 0x4b435054;  // "TPCK"
+inline constexpr std::uint32_t trace_chunk_magic = 0x4b435054;
 /// The limit of a payload's size, before and after decompression.
 inline constexpr std::uint64_t max_trace_chunk_bytes = std::uint64_t{64} << 20;
 
