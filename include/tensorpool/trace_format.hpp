@@ -188,8 +188,7 @@ enum class TraceAction : std::uint8_t {
     /// Up to three more frames of the previous entry's stack; see TraceFrames.
     frames = 13,
     /// The pool, arena, scratch or device allocator ended, with everything left in it.
-    gone =
-        14,  ///< the pool, arena, scratch or device allocator ended, with all that was left in it
+    gone = 14,
     /// `address` is the offset of the next block.
     scratch_mark = 15,
     /// `bytes` is what the source holds from here on.
