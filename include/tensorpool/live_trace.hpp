@@ -58,7 +58,10 @@ public:
     /// of its control and of its rings. They are closed on an error too. Throws AttachError.
     static LiveTrace take_over(int control, int rings);
 
+    /// Takes over the recording of another object, which then may only be assigned to or destroyed.
     LiveTrace(LiveTrace&&) noexcept;
+    /// Gives up its own and takes over the recording of another object, which then may only be
+    /// assigned to or destroyed.
     LiveTrace& operator=(LiveTrace&&) noexcept;
     /// Ends the recording's use of the rings. Without `stop`, a process that still runs notices
     /// after a while that no reader is left.

@@ -125,7 +125,10 @@ public:
     /// empty.
     static MappedFile open(const std::string& path, const MappingOptions& options = {});
 
+    /// Takes over the mapping of another object, which then may only be assigned to or destroyed.
     MappedFile(MappedFile&&) noexcept;
+    /// Gives up its own and takes over the mapping of another object, which then may only be
+    /// assigned to or destroyed.
     MappedFile& operator=(MappedFile&&) noexcept;
     /// Ends the mapping and closes the file.
     ~MappedFile();

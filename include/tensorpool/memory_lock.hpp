@@ -71,7 +71,10 @@ public:
     MemoryLock() noexcept = default;
     /// Makes a lock for `range`, which need not begin or end at a page. Nothing is locked yet.
     explicit MemoryLock(std::span<const std::byte> range) noexcept : range_(range) {}
+    /// Takes over the locked range of another object, which then locks nothing.
     MemoryLock(MemoryLock&& other) noexcept;
+    /// Gives up its own and takes over the locked range of another object, which then locks
+    /// nothing.
     MemoryLock& operator=(MemoryLock&& other) noexcept;
     /// Unlocks the memory.
     ~MemoryLock();

@@ -136,7 +136,10 @@ public:
     /// damaged or of no known format.
     static ModelFile read(std::span<const std::byte> bytes, std::string name);
 
+    /// Takes over the file of another object, which then may only be assigned to or destroyed.
     ModelFile(ModelFile&&) noexcept;
+    /// Gives up its own and takes over the file of another object, which then may only be assigned
+    /// to or destroyed.
     ModelFile& operator=(ModelFile&&) noexcept;
     /// Ends the mapping.
     ~ModelFile();

@@ -93,7 +93,10 @@ public:
     /// Throws AttachError, and std::bad_alloc.
     static StatisticsReader take_over(int segment);
 
+    /// Takes over the process of another object, which then may only be assigned to or destroyed.
     StatisticsReader(StatisticsReader&&) noexcept;
+    /// Gives up its own and takes over the process of another object, which then may only be
+    /// assigned to or destroyed.
     StatisticsReader& operator=(StatisticsReader&&) noexcept;
     /// Closes the descriptor and the mapping.
     ~StatisticsReader();

@@ -102,7 +102,7 @@ struct TraceProcess {
     std::uint64_t process;
     /// The name space of that number, as an inode; 0 if unknown.
     std::uint64_t name_space;
-    /// The start time as in /proc/<pid>/stat; 0 if unknown.
+    /// The start time as in /proc/PID/stat; 0 if unknown.
     std::uint64_t start_ticks;
     /// The cycle counter when the recording began.
     std::uint64_t begun_cycles;

@@ -26,7 +26,10 @@ public:
     /// Throws AttachError if the process has no control or cannot be read, and std::bad_alloc.
     static TrimRequest ask(std::uint64_t process);
 
+    /// Takes over the request of another object, which then may only be assigned to or destroyed.
     TrimRequest(TrimRequest&&) noexcept;
+    /// Gives up its own and takes over the request of another object, which then may only be
+    /// assigned to or destroyed.
     TrimRequest& operator=(TrimRequest&&) noexcept;
     /// Closes the descriptor and the mapping; the request stands.
     ~TrimRequest();
