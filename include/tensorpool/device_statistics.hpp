@@ -36,7 +36,7 @@ struct DeviceStatistics {
     /// What the allocator allocates.
     Kind kind = Kind::caching;
     /// The device, such as "cuda:0".
-    char device[16] = {};  ///< such as "cuda:0"
+    char device[16] = {};
     /// A number that no other pool or arena of the process ever has.
     std::uint64_t id = 0;
 

@@ -22,7 +22,7 @@ struct AllocationFailure {
     /// The committed bytes.
     std::size_t capacity = 0;
     /// The limit that was met, such as "max_capacity".
-    const char* limit = "";  ///< the one that was met, such as "max_capacity"
+    const char* limit = "";
     /// The value of that limit.
     std::size_t limit_bytes = 0;
     /// The value of that limit with which the request would have succeeded; 0 if raising it would

@@ -23,9 +23,9 @@ struct MetricDescription {
     /// The name of the field, in JSON and in the structure.
     const char* name;
     /// The unit: "bytes", or what is counted, such as "calls".
-    const char* unit;  ///< "bytes", or what is counted, such as "calls"
+    const char* unit;
     /// "gauge", "total" (only grows) or "peak" (the highest value so far).
-    const char* kind;  ///< "gauge", "total" (only grows) or "peak" (the highest so far)
+    const char* kind;
     /// A sentence that defines the metric and ends with a full stop.
     const char* sentence;
     /// The name of the Prometheus metric; "" if it is not exported under a name of its own.

@@ -36,7 +36,7 @@ TENSORPOOL_API const char* to_string(ModelFormat format) noexcept;
 struct ElementType {
     /// The name in the format's spelling: "Q4_K", "BF16", "<f4". It is valid for ever, except for
     /// NumPy's types, whose names are valid as long as the ModelFile.
-    std::string_view name;  ///< as its format spells it: "Q4_K", "BF16", "<f4"; lasts for ever,
+    std::string_view name;
     /// The number of elements in a block.
     std::uint32_t block_elements = 1;
     /// The bytes of a block.
@@ -67,7 +67,7 @@ struct ModelTensor {
 /// An array of metadata values, not decoded: a vocabulary may have a million.
 struct MetadataArray {
     /// The type of its elements: "string", "i32", …
-    std::string_view type;  ///< of its elements: "string", "i32", …
+    std::string_view type;
     /// The number of elements.
     std::uint64_t count = 0;
     /// The elements as the file stores them.

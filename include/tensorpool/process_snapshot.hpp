@@ -24,7 +24,7 @@ struct ThreadStatistics {
     /// The `id` of the pool.
     std::uint64_t pool = 0;
     /// The thread's name, as the system has it; "" if it has none.
-    std::string name;  ///< as the system has it; "" where it tells none
+    std::string name;
     /// The number of allocations.
     std::uint64_t allocations = 0;
     /// The number of deallocations.
@@ -65,7 +65,7 @@ struct ProcessSnapshot {
     /// The number of the process.
     std::uint64_t process = 0;
     /// The process's name, as the system has it; "" if it has none.
-    std::string process_name;  ///< as the system has it, "" where it tells none
+    std::string process_name;
     /// The version of tensorpool in the process.
     std::string library_version;
     /// The time of the snapshot in nanoseconds, by this machine's monotonic clock.
@@ -176,8 +176,7 @@ struct DeviceRates {
     double failures = 0;
     /// The part of the allocations between the snapshots that parked or free blocks served; 1 if
     /// there were none.
-    double hit_ratio =
-        0;  ///< of the allocations meanwhile, by parked or free blocks; 1 without any
+    double hit_ratio = 0;
 };
 
 /// The rates of a planned arena between two snapshots. Values are a second unless a comment says

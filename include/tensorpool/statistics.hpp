@@ -117,8 +117,7 @@ struct PoolStatistics {
     /// The total number of deallocations.
     std::uint64_t deallocations = 0;
     /// The allocations that a thread's magazines or the large-block cache served.
-    std::uint64_t cache_hits =
-        0;  ///< allocations served by a thread's magazines or the large cache
+    std::uint64_t cache_hits = 0;
     /// All other allocations.
     std::uint64_t cache_misses = 0;
     /// The requests that could not be met.

@@ -62,7 +62,7 @@ struct ObservedProcess {
     /// Whether it can be read.
     bool readable = false;
     /// Why it cannot be read; "" if it can.
-    std::string problem;  ///< why it cannot be read; "" when it can
+    std::string problem;
 };
 
 /// Reads the statistics of one process.

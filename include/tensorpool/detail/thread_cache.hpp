@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// The fast path: a small array of free blocks for each bucket of each thread. Layer `blocks`.
-/// After Bonwick and Adams, "Magazines and Vmem", USENIX 2001.
+/// The fast path: two small arrays of free blocks, magazines, for each bucket of each thread. Layer
+/// `blocks`. After Bonwick and Adams, "Magazines and Vmem", USENIX 2001.
 
 #include <array>
 #include <atomic>

@@ -74,7 +74,7 @@ struct DeviceAbilities {
     /// StorageKind::managed is supported.
     bool managed_storage = false;
     /// The functions of the section "Virtual memory" are supported.
-    bool virtual_memory = false;  ///< the functions of "Virtual memory" are there
+    bool virtual_memory = false;
     /// `allocate_async` and `deallocate_async` are supported.
     bool stream_ordered_allocation = false;
     /// The functions of the section "Graph capture" are supported.

@@ -27,7 +27,7 @@ struct Exploration {
     /// The first hazard found, if any.
     std::optional<Hazard> hazard;
     /// The text of the exception that the program threw; "" if it threw none.
-    std::string failure;  ///< what the program threw, where it did; else ""
+    std::string failure;
     /// The choices that led to the hazard or the exception; see Schedule::replayed.
     std::vector<unsigned> choices;
 };

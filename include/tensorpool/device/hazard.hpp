@@ -46,7 +46,7 @@ struct HazardOperation {
     /// The kernel's label, or the name of the called function.
     std::string label;
     /// Where it ran, such as "stream 2 of simulated:0" or "host".
-    std::string stream;  ///< such as "stream 2 of simulated:0", or "host"
+    std::string stream;
     /// The number of the operation, counted over the program; 0 if there is no such operation.
     std::uint64_t number = 0;
 };

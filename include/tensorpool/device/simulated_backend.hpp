@@ -79,7 +79,7 @@ public:
     void set_other_process_bytes(int device, std::size_t bytes) noexcept;
 
     /// Returns the nanoseconds that passed for the host, by calls that submit work and by waits.
-    /// Times are those of devices on which all streams run at once, whatever the schedule.
+    /// Times are those of devices on which all streams run at once, for every schedule.
     std::uint64_t now_ns() const noexcept;
     /// Advances the clock by `ns` nanoseconds.
     void advance_ns(std::uint64_t ns) noexcept;
