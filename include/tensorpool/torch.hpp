@@ -45,7 +45,7 @@ public:
 
 private:
     MemoryPool* pool_;
-    std::size_t place_;  // the index of the pool and its deleter
+    std::size_t index_;  // the index of the pool and its deleter
 };
 
 /// Returns the allocator that takes memory from the global pool. It is never destroyed, so that it
