@@ -60,9 +60,9 @@ def limit(size: Union[int, str, None, EllipsisType] = ...) -> Optional[int]:
     """Returns the limit of the global pool's capacity in bytes, or None if it has none.
 
     A size as argument, such as 2**31 or "2GiB", sets the limit first; None removes it. If the
-    capacity already exceeds the limit, free memory is released until it does not. Arrays in use stay,
-    and the pool does not grow until enough of them are freed. An array that does not fit raises
-    NumPy's MemoryError. Raises TypeError or ValueError for anything but a size above 0.
+    capacity already exceeds the limit, free memory is released until it does not. Arrays in use
+    stay, and the pool does not grow until enough of them are freed. An array that does not fit
+    raises NumPy's MemoryError. Raises TypeError or ValueError for anything but a size above 0.
     """
     if size is None:
         _tensorpool.set_limit(0)

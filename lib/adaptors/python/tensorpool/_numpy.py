@@ -24,16 +24,16 @@ def enable_numpy() -> None:
     """Makes NumPy's arrays come from the global pool from now on, aligned to 64 bytes.
 
     This applies to arrays made in this context (contextvars) and in everything that starts in it:
-    threads, also those of executors, timers, asyncio tasks, and forked processes. It does not apply to
-    threads and tasks that already run, idle threads of an executor included. Nor does it apply to
-    threads started by C code or the module _thread, and to processes that multiprocessing spawns: call
-    it in them.
+    threads, also those of executors, timers, asyncio tasks, and forked processes. It does not apply
+    to threads and tasks that already run, idle threads of an executor included. Nor does it apply
+    to threads started by C code or the module _thread, and to processes that multiprocessing
+    spawns: call it in them.
 
     Each array is resized and freed by the allocator that made it. A second call does nothing. A
-    request that is too large raises NumPy's MemoryError: one above TENSORPOOL_MAX_ALLOCATION (8 GiB by
-    default) or beyond `limit()`. Arrays of at least 4 MiB request huge pages if NumPy's own would: its
-    setting NUMPY_MADVISE_HUGEPAGE is read when the pool is first enabled. TENSORPOOL_HUGE_PAGES=never
-    prevents it.
+    request that is too large raises NumPy's MemoryError: one above TENSORPOOL_MAX_ALLOCATION (8 GiB
+    by default) or beyond `limit()`. Arrays of at least 4 MiB request huge pages if NumPy's own
+    would: its setting NUMPY_MADVISE_HUGEPAGE is read when the pool is first enabled.
+    TENSORPOOL_HUGE_PAGES=never prevents it.
 
     Raises ImportError without NumPy 1.22 or later, which has memory handlers (NEP 49).
     """
@@ -88,8 +88,8 @@ def _follow_huge_pages() -> None:
 
 
 class _EnabledRun:
-    """Replaces a thread's `run` until the thread begins, because threads begin with an empty context.
-    It is set on the instance, because the class may belong to other code."""
+    """Replaces a thread's `run` until the thread begins, because threads begin with an empty
+    context. It is set on the instance, because the class may belong to other code."""
 
     def __init__(self, thread: threading.Thread) -> None:
         self._attributes = thread.__dict__
@@ -112,8 +112,8 @@ class _EnabledRun:
 
 
 def _wrap_thread_start() -> None:
-    """Wraps `Thread.start`, once and for good, because other code may wrap it again. Where the pool is
-    not enabled, the wrapper only calls the original."""
+    """Wraps `Thread.start`, once and for good, because other code may wrap it again. Where the pool
+    is not enabled, the wrapper only calls the original."""
     global _start_is_wrapped
     with _lock:
         if _start_is_wrapped:

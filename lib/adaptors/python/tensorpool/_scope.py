@@ -85,8 +85,8 @@ class Scope(ContextDecorator):
             )
 
     def __call__(self, function: _Function) -> _Function:
-        """Returns a function that runs in a new scope of this name at each call. Raises TypeError for
-        a generator or a coroutine function, whose body runs after the call."""
+        """Returns a function that runs in a new scope of this name at each call. Raises TypeError
+        for a generator or a coroutine function, whose body runs after the call."""
         for runs_later in (
             inspect.iscoroutinefunction,
             inspect.isgeneratorfunction,
@@ -112,12 +112,13 @@ def scope(name: str) -> Scope:
         print(forward.figures.peak_bytes)
 
     Scopes nest. They are added up by name over all threads and appear in `statistics()["scopes"]`,
-    wherever else pools are shown, and on the timeline when a peak rises. There is room for 64 names of
-    47 bytes; scopes with further names are added up as "other".
+    wherever else pools are shown, and on the timeline when a peak rises. There is room for 64 names
+    of 47 bytes; scopes with further names are added up as "other".
 
-    A scope counts one thread. In a coroutine it counts what runs on that thread, which includes what
-    other tasks allocate there. If scopes of tasks end in another order than they nest in, each counts
-    up to its own end, and "out_of_order" of its name grows. A scope that ends on another thread than it
-    began on raises RuntimeError. It has then ended, with the counts of its own thread.
+    A scope counts one thread. In a coroutine it counts what runs on that thread, which includes
+    what other tasks allocate there. If scopes of tasks end in another order than they nest in, each
+    counts up to its own end, and "out_of_order" of its name grows. A scope that ends on another
+    thread than it began on raises RuntimeError. It has then ended, with the counts of its own
+    thread.
     """
     return Scope(name)

@@ -16,8 +16,9 @@ _EXPECTED = "expected bytes above 0, as a number or as a text such as '512MiB' o
 
 
 def bytes_of(size: Union[SupportsIndex, str]) -> int:
-    """Returns the bytes of a number, or of a text in the form of tensorpool's environment variables.
-    Raises TypeError or ValueError for anything else, and for values outside 1 to 2**63 - 1."""
+    """Returns the bytes of a number, or of a text in the form of tensorpool's environment
+    variables. Raises TypeError or ValueError for anything else, and for values outside 1 to 2**63 -
+    1."""
     count = _of_text(size) if isinstance(size, str) else _of_number(size)
     if not 0 < count < _END:
         raise ValueError(f"tensorpool: limit: {size!r}, {_EXPECTED}")

@@ -21,17 +21,17 @@ _library: Optional[ctypes.CDLL] = None
 def enable_torch() -> None:
     """Makes PyTorch's CPU tensors come from the global pool from now on, aligned to 64 bytes.
 
-    This applies to the whole process, all its threads, and forked processes. Call it again in processes
-    that multiprocessing spawns. PyTorch may be imported before or after. As PyTorch requires, no other
-    thread may make tensors during the call.
+    This applies to the whole process, all its threads, and forked processes. Call it again in
+    processes that multiprocessing spawns. PyTorch may be imported before or after. As PyTorch
+    requires, no other thread may make tensors during the call.
 
-    Each tensor is resized and freed by the allocator that made it. A second call does nothing. Tensors
-    over NumPy's arrays, shared memory or mapped files are not affected, nor are buffers that PyTorch's
-    functions take from malloc. A request that is too large raises PyTorch's own RuntimeError, "can't
-    allocate memory", with the pool's explanation.
+    Each tensor is resized and freed by the allocator that made it. A second call does nothing.
+    Tensors over NumPy's arrays, shared memory or mapped files are not affected, nor are buffers
+    that PyTorch's functions take from malloc. A request that is too large raises PyTorch's own
+    RuntimeError, "can't allocate memory", with the pool's explanation.
 
-    Raises ImportError if PyTorch is missing or is not the one that tensorpool was compiled with, and
-    RuntimeError if another allocator is registered that must not be replaced.
+    Raises ImportError if PyTorch is missing or is not the one that tensorpool was compiled with,
+    and RuntimeError if another allocator is registered that must not be replaced.
     """
     library = _load()
     if not library.tensorpool_torch_enable():
@@ -66,8 +66,8 @@ def torch_enabled() -> Iterator[None]:
 
 
 def _load() -> ctypes.CDLL:
-    """Returns the library with the allocator for PyTorch. It needs only libc10 of PyTorch, which a later
-    import of PyTorch uses too, and no imported PyTorch."""
+    """Returns the library with the allocator for PyTorch. It needs only libc10 of PyTorch, which a
+    later import of PyTorch uses too, and no imported PyTorch."""
     global _library
     if _library is None:
         torch = _folder_of_torch()
@@ -112,8 +112,8 @@ def _beside_the_pool() -> str:
 
 
 def _check_is_joined_to(torch: Path, library: ctypes.CDLL) -> None:
-    """Raises ImportError if this PyTorch has another libc10 than the one that the library was linked to:
-    an allocator registered in the other would have no effect."""
+    """Raises ImportError if this PyTorch has another libc10 than the one that the library was
+    linked to: an allocator registered in the other would have no effect."""
     function = library.tensorpool_torch_address_in_c10
     function.restype = ctypes.c_void_p
     joined_to, expected = _file_of(function()), torch / "lib" / "libc10.so"
