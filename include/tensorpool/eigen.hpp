@@ -19,13 +19,6 @@
 
 namespace tensorpool {
 
-/// `rows * cols` elements in one block of a pool, aligned to 64 bytes and not initialised, as in
-/// Eigen::Matrix, whose template arguments these are. All of Eigen works on `map()`:
-/// `c.map().noalias() = a.map() * b.map();`. Temporaries of Eigen's expressions still come from
-/// malloc. Move-only; what was moved from has no rows and may be resized, assigned to or destroyed.
-/// One thread at a time. The pool must outlive it.
-template <class Scalar, int Rows = Eigen::Dynamic, int Cols = Eigen::Dynamic,
-          int Options = Eigen::Matrix<Scalar, Rows, Cols>::Options>
 /// A matrix of `rows * cols` elements in one block of a pool, aligned to 64 bytes and not
 /// initialised.
 ///
@@ -33,6 +26,8 @@ template <class Scalar, int Rows = Eigen::Dynamic, int Cols = Eigen::Dynamic,
 /// `c.map().noalias() = a.map() * b.map();`. Temporaries of Eigen's expressions still come from
 /// malloc. Move-only. A moved-from matrix has no rows and may be resized, assigned to or destroyed.
 /// One thread at a time may use it. The pool must outlive it.
+template <class Scalar, int Rows = Eigen::Dynamic, int Cols = Eigen::Dynamic,
+          int Options = Eigen::Matrix<Scalar, Rows, Cols>::Options>
 class PooledMatrix {
     static_assert(std::is_trivially_copyable_v<Scalar>,
                   "PooledMatrix makes and destroys no objects");
