@@ -36,13 +36,13 @@ namespace detail {
 }
 
 inline std::vector<std::int64_t> dlpack_shape(const ModelTensor& tensor) {
-    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    constexpr auto max = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     std::vector<std::int64_t> shape;
     shape.reserve(tensor.shape.size());
     for (const std::uint64_t extent : tensor.shape) {
-        if (extent > most) {
+        if (extent > max) {
             refuse_view(tensor, "an extent of " + std::to_string(extent) + ", expected at most " +
-                                    std::to_string(most));
+                                    std::to_string(max));
         }
         shape.push_back(static_cast<std::int64_t>(extent));
     }

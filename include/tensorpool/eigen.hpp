@@ -124,8 +124,8 @@ private:
     static std::size_t bytes_of(Index rows, Index cols) {
         check("rows", rows, Rows);
         check("columns", cols, Cols);
-        constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Scalar);
-        if (cols > 0 && static_cast<std::size_t>(rows) > most / static_cast<std::size_t>(cols)) {
+        constexpr std::size_t max = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Scalar);
+        if (cols > 0 && static_cast<std::size_t>(rows) > max / static_cast<std::size_t>(cols)) {
             return std::numeric_limits<std::size_t>::max();
         }
         return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols) * sizeof(Scalar);

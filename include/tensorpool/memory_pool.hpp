@@ -206,8 +206,8 @@ struct TENSORPOOL_API GlobalPool {
     /// or, by moving its pages, at another. Returns nullptr, with the block unchanged, if that is
     /// not possible.
     static void* lengthen(void* p, std::size_t bytes) noexcept;
-    /// Returns false if `p`, an address within `pool_addresses`, lies in memory that others mapped
-    /// there.
+    /// Frees the block at `p`. Returns false if `p`, an address within `pool_addresses`, lies in
+    /// memory that others mapped there.
     static bool deallocate(void* p) noexcept;
 
 private:

@@ -65,8 +65,8 @@ private:
     static constexpr std::size_t alignment = alignof(T) > 64 ? alignof(T) : 64;
 
     static std::size_t bytes_of(std::size_t count) noexcept {
-        constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
-        return count > most / sizeof(T) ? most : count * sizeof(T);
+        constexpr std::size_t max = std::numeric_limits<std::size_t>::max();
+        return count > max / sizeof(T) ? max : count * sizeof(T);
     }
 
     PooledAllocation block_;

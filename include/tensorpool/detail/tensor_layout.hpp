@@ -38,12 +38,12 @@ inline std::size_t element_count(const char* what, std::span<const std::int64_t>
         refuse_tensor(what, "shape " + shape_text(shape) + ", expected no negative extent");
     }
     if (std::ranges::find(shape, 0) != shape.end()) return 0;
-    const std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / element_bytes;
+    const std::size_t max = std::numeric_limits<std::ptrdiff_t>::max() / element_bytes;
     std::size_t count = 1;
     for (const std::int64_t extent : shape) {
-        if (count > most / static_cast<std::size_t>(extent)) {
+        if (count > max / static_cast<std::size_t>(extent)) {
             refuse_tensor(what, "shape " + shape_text(shape) + ", expected at most " +
-                                    std::to_string(most) + " elements");
+                                    std::to_string(max) + " elements");
         }
         count *= static_cast<std::size_t>(extent);
     }
@@ -80,14 +80,14 @@ inline bool is_row_major(std::span<const std::int64_t> shape,
 /// more.
 inline std::optional<std::uint64_t> highest_element(std::span<const std::int64_t> shape,
                                                     std::span<const std::int64_t> strides) {
-    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    constexpr auto max = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     std::uint64_t highest = 0;
     for (std::size_t i = 0; i < shape.size(); ++i) {
         if (shape[i] == 1) continue;
         if (strides[i] < 0) return std::nullopt;
         const auto steps = static_cast<std::uint64_t>(shape[i] - 1);
         const auto stride = static_cast<std::uint64_t>(strides[i]);
-        if (stride > (most - highest) / steps) return std::nullopt;
+        if (stride > (max - highest) / steps) return std::nullopt;
         highest += steps * stride;
     }
     return highest;

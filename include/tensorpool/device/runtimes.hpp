@@ -33,8 +33,8 @@ TENSORPOOL_API int device_count(DeviceType type);
 /// std::invalid_argument, listing the devices, for a device that does not exist, and DeviceError if
 /// the device fails.
 TENSORPOOL_API Runtime& get_runtime(Device device);
-/// Returns the runtime of the calling thread's current device. Throws std::invalid_argument if that
-/// device does not exist any more, and DeviceError if the device fails.
+/// Returns the runtime of the calling thread's current device. Throws DeviceError if the device
+/// fails, and std::bad_alloc.
 TENSORPOOL_API Runtime& runtime();
 
 /// Sets the backend whose devices are those of `type` from now on; `backend->type()` may differ, as
