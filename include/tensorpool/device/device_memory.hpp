@@ -67,8 +67,12 @@ public:
     /// Submits a fill to the stream that sets each byte, and does not wait. Pinned and host memory
     /// are filled by a host function, which a captured stream rejects.
     void fill(std::uint8_t byte);
-    /// Copies all of `other`, memory of any device and kind, as DeviceAllocation::copy_from does.
-    /// Throws std::invalid_argument unless it has the same size.
+    /// Copies all of `other`, memory of any device and kind. Throws std::invalid_argument unless it
+    /// has the same size.
+    ///
+    /// On one device, and between peers, the copy is submitted to the stream without a wait; work
+    /// submitted to the stream of `other` from now on runs after it. Otherwise the copy passes
+    /// through pinned memory in pieces and is done when the call returns.
     void copy_from(const DeviceMemory& other);
     /// Records that work submitted to another stream of the device, so far or until the block is
     /// freed, uses the memory too.
