@@ -27,9 +27,9 @@ struct Scratch::Over {
 namespace {
 
 constexpr std::size_t cache_line_bytes = 64;
-// A first-level cache has 64 sets of 64 bytes, on all x86-64 processors and most others: rows that
-// are a multiple of 4096 apart all begin in one set, and those that are a multiple of this in eight
-// at most.
+// A first-level cache has 64 sets of 64 bytes on all x86-64 processors and most others. Rows whose
+// distance is a multiple of 4096 bytes all begin in one set, and rows whose distance is a multiple
+// of this constant in at most eight.
 constexpr std::size_t few_sets_bytes = 512;
 
 [[noreturn]] void refuse(ScratchState& state, std::size_t bytes, const Refusal& refusal) {

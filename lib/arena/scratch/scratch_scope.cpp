@@ -1,4 +1,4 @@
-// How scratch ends: scopes, marks, resets.
+// The end of scratch memory: scopes, marks, resets.
 
 #include <algorithm>
 #include <stdexcept>
@@ -32,7 +32,7 @@ void Scratch::begin_operator(ScratchScope& scope, std::string_view name) noexcep
     base::raise_to(state_->totals.peak_used_bytes, scope.high_before_);
     high_->store(scope.used_before_, std::memory_order_relaxed);
     base::Refusal refusal;
-    // Where it is refused, the operator asks again for what it needs this time.
+    // If this is refused, the operator's allocations request what they need themselves.
     (void)state_->prepare(found->need_bytes.load(std::memory_order_relaxed), refusal);
 }
 
