@@ -84,8 +84,8 @@ public:
     void wait_for_change(std::unique_lock<std::mutex>& lock) const noexcept;
     [[noreturn]] void fail(std::size_t bytes, const base::Refusal& refusal) const;
 
-    /// Locks and unlocks the arena around a fork, so that no thread is in the middle of a growth or
-    /// of the register.
+    /// Locks and unlocks the arena around a fork, so that no thread is in the middle of a growth
+    /// or of the register.
     void lock() noexcept;
     void unlock() noexcept;
     /// An offset beyond all memory, set in the top while another thread forks: no claim is granted

@@ -42,8 +42,8 @@ public:
     /// Makes the calling thread's ring available to another thread.
     void end_thread() noexcept;
 
-    // A fork takes the lock of an answer first, and the locks that any recorded
-    // call may take last.
+    // A fork takes the lock of an answer first, and the locks that any recorded call may take
+    // last.
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
@@ -51,8 +51,8 @@ public:
     void unlock_rings() noexcept;
     void forget_rings() noexcept;
 
-    /// Registers the handlers for forks and for the end of threads. Called while
-    /// the library is loaded. Returns false while another thread registers them.
+    /// Registers the handlers for forks and for the end of threads. Called while the library is
+    /// loaded. Returns false while another thread registers them.
     bool set_handlers() noexcept;
 
 private:
@@ -75,16 +75,15 @@ private:
     Control* make_private_control() noexcept;
     void hand_over() noexcept;
 
-    // Set before any other lock is taken. A fork takes it first, since its
-    // handlers come first in the order of the list.
+    // Set before any other lock is taken. A fork takes it first, since its handlers come first in
+    // the order of the list.
     enum class Handlers : std::uint8_t { none, being_set, set };
     std::atomic<Handlers> handlers_ = Handlers::none;
     std::mutex mutex_;
     std::atomic<unsigned> forks_ = 0;  // in progress or about to begin
     Recording recording_;
-    // Guards the answer to a request to trim. A fork takes it last, because an
-    // answer may be given while the thread holds other locks that a fork waits
-    // for.
+    // Guards the answer to a request to trim. A fork takes it last, because an answer may be given
+    // while the thread holds other locks that a fork waits for.
     std::mutex trims_mutex_;
     TraceFile file_{recording_};
     RingWriter writer_{recording_, file_};
