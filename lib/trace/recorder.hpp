@@ -14,8 +14,7 @@
 namespace tensorpool::trace {
 
 /// Records the calls of this process on request:
-///  - `TENSORPOOL_TRACE=<path>` records from the first call into that file. The thread whose ring
-///  is
+///  - `TENSORPOOL_TRACE=<path>` records from the first call into that file. A thread whose ring is
 ///    full writes it out.
 ///  - `TENSORPOOL_TRACE=observer` records from the first call into rings that the observer reads.
 ///  - Another process requests a recording through the control, and reads the rings. A full ring

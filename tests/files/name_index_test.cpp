@@ -40,10 +40,10 @@ TEST(NameIndex, TellsTwinsTheEarlierFirst) {
             Names names = {"a", "b", "c", "d", "e", "f"};
             names[second] = names[first];
             NameIndex index;
-            const auto twins = index.build(all(names), itself);
-            ASSERT_TRUE(twins);
-            EXPECT_EQ(twins->first, first);
-            EXPECT_EQ(twins->second, second);
+            const auto duplicates = index.build(all(names), itself);
+            ASSERT_TRUE(duplicates);
+            EXPECT_EQ(duplicates->first, first);
+            EXPECT_EQ(duplicates->second, second);
         }
     }
 }

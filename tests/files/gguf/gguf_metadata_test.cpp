@@ -155,8 +155,9 @@ TEST(GgufMetadata, BooleansAreZeroOrOne) {
 }
 
 TEST(GgufMetadata, KeysStandOnceAndAreUtf8AndNeitherEmptyNorLong) {
-    const WrittenFile twins = GgufWriter().add("k", true).add("x", true).add("k", 1.0).write();
-    expect_refused(twins, "metadata 2 'k': key text", twins.field("metadata 2: key text").offset,
+    const WrittenFile duplicates = GgufWriter().add("k", true).add("x", true).add("k", 1.0).write();
+    expect_refused(duplicates, "metadata 2 'k': key text",
+                   duplicates.field("metadata 2: key text").offset,
                    "found the key of metadata 0 again");
     const WrittenFile latin = GgufWriter().add("\xfc", true).write();
     expect_refused(latin, "metadata 0: key text", "found '\\xfc', expected UTF-8");

@@ -82,7 +82,7 @@ TEST(GgufTensors, DataMustLieWithinTheFile) {
     WrittenFile file = two_tensors();
     file.overwrite("tensor 1 'b': offset", 64);
     expect_refused(file, "tensor 1 'b': offset",
-                   "found 64, where 8 B are to be, expected them within the 40 B");
+                   "found 64, where 8 B should be, expected them within the 40 B");
     file.overwrite("tensor 1 'b': offset", ~std::uint64_t{31});
     expect_refused(file, "tensor 1 'b': offset", "found 18446744073709551584");
     WrittenFile cut = two_tensors();
@@ -136,9 +136,10 @@ TEST(GgufTensors, WithoutElementsHaveNoBytes) {
 }
 
 TEST(GgufTensors, NamesStandOnceAndAreUtf8) {
-    const WrittenFile twins =
+    const WrittenFile duplicates =
         GgufWriter().add_tensor("a", ggml::i8, {1}).add_tensor("a", ggml::i8, {1}).write();
-    expect_refused(twins, "tensor 1 'a': name text", twins.field("tensor 1: name text").offset,
+    expect_refused(duplicates, "tensor 1 'a': name text",
+                   duplicates.field("tensor 1: name text").offset,
                    "found the name of tensor 0 again");
     const WrittenFile latin = GgufWriter().add_tensor("gr\xfc\xdf", ggml::i8, {1}).write();
     expect_refused(latin, "tensor 0: name text", "found 'gr\\xfc\\xdf', expected UTF-8");

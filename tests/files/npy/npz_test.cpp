@@ -53,7 +53,7 @@ TEST(Npz, WithoutEntries) {
 
 TEST(Npz, EntryThatIsNoArrayIsRefused) {
     const WrittenFile pickle = ZipWriter().add({.name = "archive/data.pkl", .data = "x"}).write();
-    expect_refused(pickle, "entry 0 'archive/data.pkl': name", 0, "it is no archive of NumPy");
+    expect_refused(pickle, "entry 0 'archive/data.pkl': name", 0, "it is not an archive of NumPy");
     const WrittenFile text = ZipWriter().add({.name = "a.npy", .data = "hello, world"}).write();
     const std::uint64_t data = text.field("entry 0 'a.npy': data").offset;
     expect_refused(text, "entry 0 'a.npy': magic", data, "found 'hello,', expected '\\x93NUMPY'");
