@@ -29,8 +29,8 @@ public:
     Growth grow_to(std::size_t end, const GrowthPolicy& growth, base::Refusal& refusal) noexcept;
     /// Notifies the arena's owner of a growth. REQUIRES: the caller does not hold the mutex.
     void notify(Growth growth) const noexcept;
-    /// Replaces the top `seen` by `top`. Returns false, with `seen` updated, if the top was
-    /// another value.
+    /// Replaces the top `seen` by `top`. Returns false, with `seen` updated, if the top was another
+    /// value.
     bool replace_top(std::uint64_t& seen, std::uint64_t top) noexcept;
 
 private:

@@ -19,9 +19,9 @@ using platform::page_bytes;
 constexpr std::size_t max_reserved_bytes = std::size_t{1} << 47;
 
 // Cached, because reading the system's files takes 100 us. If a container's limit changes later,
-// only the amount that may be committed changes; excess address space does no harm. Several
-// threads may compute the value at once. If they waited for one of them, a child forked at that
-// moment would wait forever.
+// only the amount that may be committed changes; excess address space does no harm. Several threads
+// may compute the value at once. If they waited for one of them, a child forked at that moment
+// would wait forever.
 std::size_t twice_total_memory() noexcept {
     static constinit std::atomic<std::size_t> known = 0;  // relaxed: it publishes nothing else
     std::size_t twice = known.load(std::memory_order_relaxed);

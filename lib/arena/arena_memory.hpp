@@ -25,8 +25,7 @@ public:
 
     /// Reserves `max_capacity` bytes. If it is 0, reserves twice the total memory, or the arena's
     /// share of the addresses if many arenas are alive; less if the address space is limited. The
-    /// range begins at a multiple of `alignment` and of 2 MiB. Returns false if the system
-    /// refuses.
+    /// range begins at a multiple of `alignment` and of 2 MiB. Returns false if the system refuses.
     [[nodiscard]] bool reserve(std::size_t max_capacity, std::size_t alignment) noexcept;
 
     /// Commits memory until `end` bytes from the base may be used, with a surplus by the policy.

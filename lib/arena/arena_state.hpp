@@ -21,17 +21,17 @@ namespace tensorpool::detail {
 /// The state of an Arena, except for the words that every allocation reads.
 ///
 /// Blocks come from claims. A claim is an addition to the arena's top. A claim that ends above
-/// `end_` is pending: it owns no memory yet, and is settled under the mutex. If the memory can
-/// grow over it, it is granted. If not, the first pending claim, which begins at or below `end_`,
-/// sets the top back to its own beginning, with a new generation. That cancels every later
-/// claim; their threads see the new generation and start over. An older claim that another
-/// thread's growth has covered in between stands. A thread could mistake its generation for the
-/// current one only if it slept through 65,536 cancellations.
+/// `end_` is pending: it owns no memory yet, and is settled under the mutex. If the memory can grow
+/// over it, it is granted. If not, the first pending claim, which begins at or below `end_`, sets
+/// the top back to its own beginning, with a new generation. That cancels every later claim; their
+/// threads see the new generation and start over. An older claim that another thread's growth has
+/// covered in between stands. A thread could mistake its generation for the current one only if it
+/// slept through 65,536 cancellations.
 ///
 /// The top lies in the record, and the child of a fork gets a copy of the record from before the
 /// fork. The copy must hold everything that other threads were granted until the fork. So a fork
-/// closes the arena: it sets the top beyond all memory, which makes each claim a pending one.
-/// These claims are cancelled when the fork is over.
+/// closes the arena: it sets the top beyond all memory, which makes each claim a pending one. These
+/// claims are cancelled when the fork is over.
 class ArenaState final : public statistics::SnapshotSource {
     Arena& arena_;
     ArenaOptions options_;
@@ -84,8 +84,8 @@ public:
     void wait_for_change(std::unique_lock<std::mutex>& lock) const noexcept;
     [[noreturn]] void fail(std::size_t bytes, const base::Refusal& refusal) const;
 
-    /// Locks and unlocks the arena around a fork, so that no thread is in the middle of a growth
-    /// or of the register.
+    /// Locks and unlocks the arena around a fork, so that no thread is in the middle of a growth or
+    /// of the register.
     void lock() noexcept;
     void unlock() noexcept;
     /// An offset beyond all memory, set in the top while another thread forks: no claim is granted

@@ -6,8 +6,8 @@
 
 namespace tensorpool::arena {
 
-/// The cancelled claims of an arena (ArenaState describes claims). A claim carries the low 16
-/// bits of the generation in which it was made, since its arena's top has no room for more. Each
+/// The cancelled claims of an arena (ArenaState describes claims). A claim carries the low 16 bits
+/// of the generation in which it was made, since its arena's top has no room for more. Each
 /// cancellation ends a generation at an offset: claims of that generation that begin at or above
 /// the offset are cancelled, and claims that begin below stand.
 ///

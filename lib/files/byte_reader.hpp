@@ -43,8 +43,8 @@ public:
         return other;
     }
 
-    /// Names the thing to which the following fields belong: "tensor 3". `call` adds its name
-    /// once it is known: "tensor 3 'x'".
+    /// Names the thing to which the following fields belong: "tensor 3". `call` adds its name once
+    /// it is known: "tensor 3 'x'".
     void enter(const char* thing, std::uint64_t index) noexcept {
         thing_ = thing;
         index_ = index;

@@ -12,8 +12,7 @@ bool begins(std::span<const std::byte> bytes, std::string_view with) noexcept {
     return bytes.size() >= with.size() && std::ranges::equal(bytes.first(with.size()), expected);
 }
 
-/// Returns whether the bytes begin with a plausible header length and the header's first
-/// character.
+/// Returns whether the bytes begin with a plausible header length and the header's first character.
 bool begins_with_header(std::span<const std::byte> bytes) noexcept {
     constexpr std::size_t length_bytes = 8;
     return bytes.size() > length_bytes && bytes[6] == std::byte{0} && bytes[7] == std::byte{0} &&

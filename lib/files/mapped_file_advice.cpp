@@ -53,8 +53,8 @@ const char* to_string(Advised advised) noexcept {
 Advised MappedFile::prefetch(Prefetch when, FilePart part) const noexcept {
     const PageRange pages = mapping_->pages_touched_by(part);
     const platform::ThreadNumaPolicy policy = mapping_->policy_of_readers();
-    // Also for Prefetch::now: page by page, the system would read data behind the part as well,
-    // and would be slower (perf/load.cpp).
+    // Also for Prefetch::now: page by page, the system would read data behind the part as well, and
+    // would be slower (perf/load.cpp).
     const Outcome begun = mapping_->for_each_run(pages, platform::begin_to_read);
     if (when == Prefetch::ahead) return to_advised(begun);
     const Outcome outcome = mapping_->for_each_run(pages, platform::populate_for_reading);

@@ -42,8 +42,8 @@ public:
     /// Returns the bytes of the mapped part that lie in the pages.
     FilePart bytes_in(PageRange pages) const noexcept;
 
-    /// Calls `use(address, bytes)` for each run of `pages` that are still mapped, until one
-    /// returns an outcome other than `done`.
+    /// Calls `use(address, bytes)` for each run of `pages` that are still mapped, until one returns
+    /// an outcome other than `done`.
     template <class Use>
     platform::Outcome for_each_run(PageRange pages, const Use& use) const {
         platform::Outcome outcome = platform::Outcome::done;
@@ -53,8 +53,7 @@ public:
         return outcome;
     }
 
-    /// Sets the nodes from which pages are taken. The policy is kept for threads that read them
-    /// in.
+    /// Sets the nodes from which pages are taken. The policy is kept for threads that read them in.
     void set_numa_policy(platform::NumaPolicy policy, unsigned node) noexcept;
     platform::ThreadNumaPolicy policy_of_readers() const noexcept { return {policy_, node_}; }
 

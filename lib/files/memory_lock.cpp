@@ -14,8 +14,8 @@ namespace {
 
 using files::PageRange;
 
-/// The bytes that are locked at once: enough that the check of available memory (some 50 µs)
-/// costs little in comparison, and little enough that memory cannot run out in between.
+/// The bytes that are locked at once: enough that the check of available memory (some 50 µs) costs
+/// little in comparison, and little enough that memory cannot run out in between.
 constexpr std::size_t piece_bytes = std::size_t{64} << 20;
 
 /// Returns the pages, by their addresses, that hold a byte of `range`.
@@ -130,8 +130,8 @@ LockOutcome MemoryLock::lock_piece(std::size_t bytes, std::size_t missing) noexc
     return refused_by_system(refusal, missing, error);
 }
 
-// The check is skipped for small pieces while they are little in comparison with the room that
-// was found.
+// The check is skipped for small pieces while they are little in comparison with the room that was
+// found.
 LockOutcome MemoryLock::check_room(std::size_t bytes) noexcept {
     if (bytes <= has_room_for_) return {};
     const platform::MemoryRoom room = platform::memory_room();

@@ -11,8 +11,8 @@
 
 namespace tensorpool::files {
 
-/// Finds things by name, and finds duplicate names. Keys are sorted by hash, then by name, so
-/// that a file whose names all have the same hash takes no more than O(n log n) comparisons.
+/// Finds things by name, and finds duplicate names. Keys are sorted by hash, then by name, so that
+/// a file whose names all have the same hash takes no more than O(n log n) comparisons.
 class NameIndex {
 public:
     /// Two things of the same name, the earlier first.

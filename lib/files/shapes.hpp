@@ -40,8 +40,8 @@ private:
 /// exceeds 2^63 - 1: strides are signed everywhere.
 std::optional<std::uint64_t> count_elements(std::span<const std::uint64_t> shape) noexcept;
 
-/// Returns the bytes of `elements` elements; nothing if they exceed 2^63 - 1. REQUIRES:
-/// `elements` is a multiple of the type's block.
+/// Returns the bytes of `elements` elements; nothing if they exceed 2^63 - 1. REQUIRES: `elements`
+/// is a multiple of the type's block.
 std::optional<std::uint64_t> count_bytes(std::uint64_t elements, const ElementType& type) noexcept;
 
 }  // namespace tensorpool::files

@@ -40,9 +40,8 @@ void* move(void* p, std::size_t usable, std::size_t bytes) noexcept {
     return moved;
 }
 
-/// Reallocates a block of another allocator. A large block that the pool once could not serve
-/// stays there: otherwise it would be copied each time it grows, and would exist twice during each
-/// copy.
+/// Reallocates a block of another allocator. A large block that the pool once could not serve stays
+/// there: otherwise it would be copied each time it grows, and would exist twice during each copy.
 void* reallocate_foreign(void* p, std::size_t bytes) noexcept {
     const std::size_t usable = next_usable_size(p);
     if (bytes == 0 || !is_for_pool(bytes) || is_for_pool(usable)) return next_realloc(p, bytes);

@@ -52,8 +52,8 @@ void find_all() noexcept {
     found_realloc = find<ReallocFunction>("realloc");
     found_free = find<FreeFunction>("free");
     found_usable_size = find<UsableSizeFunction>("malloc_usable_size");
-    // Checked after the last lookup: frees have to check the buffer only if a lookup allocated
-    // from it.
+    // Checked after the last lookup: frees have to check the buffer only if a lookup allocated from
+    // it.
     const bool used = bootstrap_buffer_is_used();
     set(next_allocator.free, used ? free_beside_buffer : found_free);
     set(next_allocator.realloc, used ? realloc_beside_buffer : found_realloc);

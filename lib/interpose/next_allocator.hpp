@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstddef>
 
-/// The next allocator in the order in which the loader looks up names: the C library's, or one
-/// that follows this library in LD_PRELOAD. It is found at the first call of each process, which
-/// the loader itself makes in most cases.
+/// The next allocator in the order in which the loader looks up names: the C library's, or one that
+/// follows this library in LD_PRELOAD. It is found at the first call of each process, which the
+/// loader itself makes in most cases.
 namespace tensorpool::interpose {
 
 using MallocFunction = void* (*)(std::size_t) noexcept;

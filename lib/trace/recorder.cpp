@@ -220,8 +220,8 @@ void Recorder::unlock_rings() noexcept {
 }
 
 // The child has neither the memory that it would record into nor its control. This runs first in
-// the child: otherwise the end of threads that the child does not have would be recorded. The
-// first slow path of the child starts from the beginning.
+// the child: otherwise the end of threads that the child does not have would be recorded. The first
+// slow path of the child starts from the beginning.
 void Recorder::forget_rings() noexcept {
     statistics::recorder_hooks.record.store(nullptr, relaxed);
     statistics::recorder_hooks.name.store(nullptr, relaxed);

@@ -41,8 +41,7 @@ public:
     /// Makes the calling thread's ring available to another thread.
     void end_thread() noexcept;
 
-    // A fork takes the lock of an answer first, and the locks that any recorded call may take
-    // last.
+    // A fork takes the lock of an answer first, and the locks that any recorded call may take last.
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;

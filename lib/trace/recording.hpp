@@ -22,8 +22,8 @@ struct Recording {
     Target target_now() const noexcept { return target.load(std::memory_order_relaxed); }
 };
 
-/// Ends a recording if the reader is gone or the file accepts no more data. Calls stop recording
-/// at once. Everything else follows on the next slow path, because the caller may hold locks.
+/// Ends a recording if the reader is gone or the file accepts no more data. Calls stop recording at
+/// once. Everything else follows on the next slow path, because the caller may hold locks.
 inline void give_up_recording() noexcept {
     auto& hooks = statistics::recorder_hooks;
     hooks.record.store(nullptr, std::memory_order_relaxed);

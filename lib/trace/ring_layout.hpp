@@ -76,8 +76,8 @@ struct Control {
     Counter magic;
     Counter version;
     Counter process;  // the owner: its number in its own name space
-    // The low half counts changes of the recorder's wish; odd: a recording is wanted. The high
-    // half counts requests to trim.
+    // The low half counts changes of the recorder's wish; odd: a recording is wanted. The high half
+    // counts requests to trim.
     Counter asked;
     Counter stack_interval;  // bytes between two sampled stacks; 0: none
     // The recorder adds to it several times a second. If it stands still, there is no reader any

@@ -10,8 +10,8 @@
 
 namespace tensorpool::trace {
 
-/// The mapped rings and control of another process. Both are sealed, so that no change of the
-/// files raises a signal. Counts in them are clipped to their bounds.
+/// The mapped rings and control of another process. Both are sealed, so that no change of the files
+/// raises a signal. Counts in them are clipped to their bounds.
 class RingView {
 public:
     RingView() noexcept = default;

@@ -13,8 +13,7 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// A thread without a ring looks for one again after this many calls: another thread may have
-// ended.
+// A thread without a ring looks for one again after this many calls: another thread may have ended.
 constexpr std::uint64_t calls_between_looks = 1024;
 // The reader counts as gone if a ring stays full and the reader shows no activity for this long.
 constexpr std::uint64_t max_silence_ns = 10'000'000'000;
@@ -72,8 +71,8 @@ void RingWriter::write_stack(OwnRing& own) noexcept {
     }
 }
 
-// Returns module and offset, which keep their meaning after the process has ended; the bare
-// address if no file holds the code.
+// Returns module and offset, which keep their meaning after the process has ended; the bare address
+// if no file holds the code.
 std::uint64_t RingWriter::name_frame(std::uintptr_t address) noexcept {
     constexpr unsigned offset_bits = 48;
     constexpr std::uint64_t offset_mask = (std::uint64_t{1} << offset_bits) - 1;

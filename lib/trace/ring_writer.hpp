@@ -59,8 +59,8 @@ public:
     void prepare() noexcept;
     /// Makes the calling thread's ring available to the next thread.
     void end_thread() noexcept;
-    /// Sets the handler that runs at the end of each thread that takes a ring. Set once, before
-    /// any recording.
+    /// Sets the handler that runs at the end of each thread that takes a ring. Set once, before any
+    /// recording.
     void set_exit_handler(platform::ExitHandler handler) noexcept { exit_handler_ = handler; }
 
 private:

@@ -21,8 +21,8 @@ public:
     /// Gets memory for a new recording. The memory of the last one stays mapped where threads may
     /// still write into it. Returns false if the system has none.
     [[nodiscard]] bool make(Sharing sharing, const TraceProcess& process) noexcept;
-    /// Marks the recording as ended, and gives back the descriptor and the memory. The reader
-    /// keeps its own.
+    /// Marks the recording as ended, and gives back the descriptor and the memory. The reader keeps
+    /// its own.
     void end() noexcept;
     /// Forgets the rings in the child of a fork, which has no access to them.
     void forget() noexcept;

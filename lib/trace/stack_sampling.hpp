@@ -11,8 +11,8 @@ namespace tensorpool::trace {
 /// 1 - exp(-n / interval).
 class SampleDistance {
 public:
-    /// Starts sampling for a thread. An interval of 0 samples nothing; `seed` should differ
-    /// between threads.
+    /// Starts sampling for a thread. An interval of 0 samples nothing; `seed` should differ between
+    /// threads.
     void begin(std::uint64_t interval, std::uint64_t seed) noexcept {
         interval_ = interval;
         state_ = seed * 2 + 1;

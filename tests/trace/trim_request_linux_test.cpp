@@ -133,7 +133,8 @@ TEST(TrimRequest, OfAProcessWithoutAPoolIsRefused) {
         FAIL();
     } catch (const AttachError& error) {
         EXPECT_EQ(error.failure(), AttachFailure::no_segment);
-        EXPECT_NE(std::string(error.what()).find("it accepts no request to trim"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("it accepts no request to trim"),
+                  std::string::npos);
     }
 }
 

@@ -13,8 +13,8 @@ using base::Refusal;
 /// Returns the size of the chunk that replaces several ones after a run that needed `need` bytes.
 std::size_t joined_bytes(std::size_t need) noexcept;
 
-/// The chunks of one scratch, in the order of their use. Chunks after the present one hold
-/// nothing. Used by one thread, but consistent at a fork in another thread.
+/// The chunks of one scratch, in the order of their use. Chunks after the present one hold nothing.
+/// Used by one thread, but consistent at a fork in another thread.
 class ScratchChunks {
 public:
     struct Chunk {
@@ -43,8 +43,8 @@ public:
     /// Returns whether the next chunk has room for `bytes` bytes from a multiple of `alignment`.
     bool next_has(std::size_t bytes, std::size_t alignment) const noexcept;
 
-    /// Adds a chunk of `wanted` bytes, or of at least `needed` if memory is short, that begins at
-    /// a multiple of `alignment`. It replaces all chunks after the present one. If there was none,
+    /// Adds a chunk of `wanted` bytes, or of at least `needed` if memory is short, that begins at a
+    /// multiple of `alignment`. It replaces all chunks after the present one. If there was none,
     /// the new chunk becomes the present one. Returns its bytes; 0 if it is refused, in which case
     /// nothing changed.
     std::size_t add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,

@@ -12,10 +12,10 @@ class ScratchState;
 
 namespace tensorpool::arena {
 
-/// The scratches of all threads, and the lock under which each scratch changes its chunks. The
-/// lock lets the child of a fork find the chunks consistent and give back those of threads that it
-/// does not have. (Other records of such a thread are left alone: the thread may have been in the
-/// middle of changing them.) Thread-safe. There is one registry in the process.
+/// The scratches of all threads, and the lock under which each scratch changes its chunks. The lock
+/// lets the child of a fork find the chunks consistent and give back those of threads that it does
+/// not have. (Other records of such a thread are left alone: the thread may have been in the middle
+/// of changing them.) Thread-safe. There is one registry in the process.
 class ScratchRegistry : public base::Registry<detail::ScratchState> {
 public:
     /// Enters the scratch of the calling thread, which is given back when the thread ends.

@@ -35,8 +35,8 @@ public:
     std::size_t capacity() const noexcept override;
     std::size_t peak() const noexcept;
 
-    /// Returns the operator `name`, which is looked up once a thread; nullptr if there is no
-    /// memory for it.
+    /// Returns the operator `name`, which is looked up once a thread; nullptr if there is no memory
+    /// for it.
     ScratchOperator* find_operator(std::string_view name) noexcept;
 
     /// Allocates if the present chunk may have no room. Returns nullptr, with the reason in
@@ -44,21 +44,20 @@ public:
     void* allocate(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept;
     /// Uses memory of the caller in place of chunks.
     void set_buffer(std::span<std::byte> buffer);
-    /// Makes room for `bytes` bytes, so that they need no growth. Returns false, with the reason
-    /// in `refusal`, if that fails.
+    /// Makes room for `bytes` bytes, so that they need no growth. Returns false, with the reason in
+    /// `refusal`, if that fails.
     [[nodiscard]] bool prepare(std::size_t bytes, base::Refusal& refusal) noexcept;
 
     /// Sets the present chunk and the bytes in use.
     void go_back_to(std::size_t chunk, std::size_t used) noexcept;
-    /// Replaces several chunks by one that would have held everything. REQUIRES: nothing is in
-    /// use.
+    /// Replaces several chunks by one that would have held everything. REQUIRES: nothing is in use.
     void settle() noexcept;
     std::size_t trim() noexcept;
     /// Returns the bytes that alignment might have needed, in addition to the bytes in use since
     /// the last joining, if all memory had been one piece.
     std::size_t slack() const noexcept { return slack_; }
-    /// Gives back the chunks of a thread that does not exist in the child of a fork. The thread
-    /// may have been in the middle of anything, so its records stay as they are.
+    /// Gives back the chunks of a thread that does not exist in the child of a fork. The thread may
+    /// have been in the middle of anything, so its records stay as they are.
     void abandon() noexcept;
     /// Records the new thread number in the child of a fork.
     void belong_to_this_thread() noexcept;
@@ -79,8 +78,8 @@ public:
     ScratchState* next_of_all = nullptr;  ///< owned by the registry
     /// Opens or closes the inline path of the scratch. May be called by any thread.
     void show_quick_path(bool shown) noexcept;
-    /// Makes the present scope end on the slow path, so that its end is recorded as its
-    /// allocations were.
+    /// Makes the present scope end on the slow path, so that its end is recorded as its allocations
+    /// were.
     void end_scope_slowly() noexcept { scratch_.unsettled_ = true; }
 
 private:

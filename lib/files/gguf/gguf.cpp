@@ -8,8 +8,8 @@
 #include "files/model_contents.hpp"
 #include "files/utf8.hpp"
 
-/// @file GGUF, versions 2 and 3, as ggml's docs/gguf.md describes it and as ggml's own reader
-/// accepts it.
+/// @file
+/// GGUF, versions 2 and 3, as ggml's docs/gguf.md describes it and as ggml's own reader accepts it.
 
 namespace tensorpool::files {
 namespace {

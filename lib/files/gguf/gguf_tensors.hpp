@@ -11,8 +11,8 @@ namespace tensorpool::files {
 /// dimensions, a type, and an offset.
 inline constexpr std::uint64_t min_gguf_tensor_bytes = 8 + 4 + 4 + 8;
 
-/// Reads the descriptions of `count` tensors at `in`'s position, and computes the positions of
-/// the tensors in the data that follows.
+/// Reads the descriptions of `count` tensors at `in`'s position, and computes the positions of the
+/// tensors in the data that follows.
 void read_gguf_tensors(ByteReader& in, std::uint64_t count, std::uint64_t alignment,
                        ModelContents& to);
 

@@ -18,8 +18,8 @@ constexpr GgmlType removed(std::string_view name) {
     return {{name, 1, 0, no_code}, true};
 }
 
-// Indexed by the numbers of `enum ggml_type` (ggml.h, as of 2026, up to number 42). Sizes are
-// those of the block structures in ggml-common.h.
+// Indexed by the numbers of `enum ggml_type` (ggml.h, as of 2026, up to number 42). Sizes are those
+// of the block structures in ggml-common.h.
 constexpr auto types = std::to_array<GgmlType>({
     plain("F32", 4, float_code),    // 0
     plain("F16", 2, float_code),    //

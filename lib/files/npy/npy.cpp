@@ -7,7 +7,8 @@
 #include "files/npy/npy_type.hpp"
 #include "files/utf8.hpp"
 
-/// @file NumPy's array files, versions 1.0, 2.0 and 3.0 of numpy.lib.format.
+/// @file
+/// NumPy's array files, versions 1.0, 2.0 and 3.0 of numpy.lib.format.
 
 namespace tensorpool::files {
 namespace {

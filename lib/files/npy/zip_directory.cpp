@@ -7,7 +7,8 @@
 #include "files/npy/zip_end.hpp"
 #include "files/utf8.hpp"
 
-/// @file Names and numbers follow PKWARE's APPNOTE.TXT, 4.3.7, 4.3.12 and 4.5.3.
+/// @file
+/// Names and numbers follow PKWARE's APPNOTE.TXT, 4.3.7, 4.3.12 and 4.5.3.
 
 namespace tensorpool::files {
 namespace {
@@ -15,8 +16,7 @@ namespace {
 constexpr std::uint32_t local_signature = 0x04034b50;
 constexpr std::uint32_t central_signature = 0x02014b50;
 constexpr std::uint16_t encrypted_flag = 1;
-constexpr std::uint16_t sizes_behind_flag =
-    8;  // the sizes follow the data, instead of being in the header
+constexpr std::uint16_t sizes_behind_flag = 8;  // the sizes follow the data
 constexpr std::uint16_t zip64_extra = 1;
 constexpr std::uint32_t in_extra = 0xffffffff;  // the value is in the extra field
 
@@ -31,8 +31,7 @@ struct Header {
     std::string_view name;
 };
 
-/// Returns the part of an extra field that has the 64-bit values; an empty reader if there is
-/// none.
+/// Returns the part of an extra field that has the 64-bit values; an empty reader if there is none.
 ByteReader find_zip64(ByteReader extra) {
     constexpr std::uint64_t head_bytes = 4;
     while (extra.left() >= head_bytes) {
@@ -45,9 +44,8 @@ ByteReader find_zip64(ByteReader extra) {
     return extra.part(extra.position(), extra.position());
 }
 
-/// Reads the 64-bit values of the extra field. They have a fixed order, and each is present only
-/// if the field of 32 bits says so. `offset` is nullptr for an entry's own header, which has
-/// none.
+/// Reads the 64-bit values of the extra field. They have a fixed order, and each is present only if
+/// the field of 32 bits says so. `offset` is nullptr for an entry's own header, which has none.
 void read_extra(ByteReader& in, std::uint64_t bytes, Header& header, std::uint64_t* offset) {
     const std::uint64_t begin = in.position();
     in.take(bytes, "extra field");

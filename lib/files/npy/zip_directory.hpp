@@ -17,9 +17,9 @@ struct ZipEntry {
     std::uint64_t data_end = 0;
 };
 
-/// Reads the directory of a zip file whose entries are stored, not compressed, and compares it
-/// with the header of each entry. Entries must not overlap. Checksums are not verified, since
-/// that would read all data. Errors name fields as "entry 3 'name': …".
+/// Reads the directory of a zip file whose entries are stored, not compressed, and compares it with
+/// the header of each entry. Entries must not overlap. Checksums are not verified, since that would
+/// read all data. Errors name fields as "entry 3 'name': …".
 std::vector<ZipEntry> read_zip_directory(const ModelContents& file);
 
 }  // namespace tensorpool::files

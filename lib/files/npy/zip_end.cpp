@@ -4,7 +4,8 @@
 #include <optional>
 #include <string_view>
 
-/// @file Names and numbers follow PKWARE's APPNOTE.TXT, 4.3.14 to 4.3.16.
+/// @file
+/// Names and numbers follow PKWARE's APPNOTE.TXT, 4.3.14 to 4.3.16.
 
 namespace tensorpool::files {
 namespace {

@@ -14,8 +14,8 @@ struct ZipEnd {
     std::uint64_t entries = 0;
 };
 
-/// Finds the record at the end of a zip file, of 32 or 64 bits, and checks that the directory
-/// lies within the file.
+/// Finds the record at the end of a zip file, of 32 or 64 bits, and checks that the directory lies
+/// within the file.
 ZipEnd read_zip_end(std::span<const std::byte> file, const std::string& file_name);
 
 }  // namespace tensorpool::files

@@ -326,8 +326,8 @@ private:
                      " again, expected each key once");
     }
 
-    /// Returns the offset of the last character that was read. For a number, that is the one
-    /// after it.
+    /// Returns the offset of the last character that was read. For a number, that is the one after
+    /// it.
     std::uint64_t last_offset() const {
         return offset_ + static_cast<std::uint64_t>(reached_ - header_.data()) - 1;
     }

@@ -5,7 +5,8 @@
 #include "files/safetensors/header.hpp"
 #include "files/safetensors/tensors.hpp"
 
-/// @file safetensors, as the format's own library (huggingface/safetensors) accepts it.
+/// @file
+/// safetensors, as the format's own library (huggingface/safetensors) accepts it.
 
 namespace tensorpool::files {
 namespace {

@@ -29,8 +29,8 @@ public:
         : to_(to), in_(to.bytes, to.name), data_begin_(data_begin) {}
 
     void add(const SafetensorsTensor& tensor);
-    /// Checks the tensors together, after all were added. They must cover the data without holes
-    /// or overlaps, as the format's own library requires, so that nothing can hide in a file.
+    /// Checks the tensors together, after all were added. They must cover the data without holes or
+    /// overlaps, as the format's own library requires, so that nothing can hide in a file.
     void finish();
 
 private:
