@@ -30,7 +30,7 @@ std::string refusal_of(Scratch& scratch, const Scratch::Mark& mark) {
     return "none";
 }
 
-TEST(ScratchMark, ReleaseEndsWhatCameAfter) {
+TEST(ScratchMark, ReleaseEndsLaterAllocations) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         void* const before = fill(scratch.allocate(100), 100, 1);
@@ -46,7 +46,7 @@ TEST(ScratchMark, ReleaseEndsWhatCameAfter) {
     });
 }
 
-TEST(ScratchMark, ReleaseGoesBackOverChunksAndTheyAreUsedAgain) {
+TEST(ScratchMark, ReleaseOverChunksReusesThem) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const Scratch::Mark start = scratch.mark();
@@ -67,7 +67,7 @@ TEST(ScratchMark, ReleaseGoesBackOverChunksAndTheyAreUsedAgain) {
     });
 }
 
-TEST(ScratchMark, MarkOfAChunkThatIsGoneIsStale) {
+TEST(ScratchMark, MarkInAReleasedChunkIsStale) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const Scratch::Mark start = scratch.mark();
@@ -95,7 +95,7 @@ TEST(ScratchMark, OfAnotherScratchIsRefused) {
     });
 }
 
-TEST(ScratchMark, OfAScratchThatIsGoneIsRefusedByTheNextAtItsAddress) {
+TEST(ScratchMark, OfADestroyedScratchIsRefusedByItsSuccessor) {
     alignas(64) std::byte buffer[1024];
     std::optional<Scratch::Mark> mark;
     alignas(Scratch) std::byte place[sizeof(Scratch)];
@@ -130,7 +130,7 @@ TEST(ScratchMark, OfAnotherScopeIsRefused) {
     });
 }
 
-TEST(ScratchMark, InAScopeIsGoodUntilTheScopeEnds) {
+TEST(ScratchMark, InAScopeIsValidUntilTheScopeEnds) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         scratch.allocate(64);
@@ -151,7 +151,7 @@ TEST(ScratchMark, InAScopeIsGoodUntilTheScopeEnds) {
     });
 }
 
-TEST(ScratchMark, WithNothingInUseOutlivesTheJoiningOfChunks) {
+TEST(ScratchMark, AtOffsetZeroSurvivesJoining) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const Scratch::Mark mark = scratch.mark();
@@ -169,7 +169,7 @@ TEST(ScratchMark, WithNothingInUseOutlivesTheJoiningOfChunks) {
     });
 }
 
-TEST(ScratchReset, EndsAllAndJoinsTheChunks) {
+TEST(ScratchReset, EndsEverythingAndJoinsTheChunks) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         scratch.reset();
