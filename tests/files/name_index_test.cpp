@@ -26,7 +26,7 @@ TEST(NameIndex, FindsEachNameAndNoOther) {
     }
 }
 
-TEST(NameIndex, WithoutNamesFindsNothing) {
+TEST(NameIndex, EmptyIndexFindsNothing) {
     const Names none;
     NameIndex index;
     EXPECT_EQ(index.find(all(none), itself, "a"), nullptr);
@@ -34,7 +34,7 @@ TEST(NameIndex, WithoutNamesFindsNothing) {
     EXPECT_EQ(index.find(all(none), itself, "a"), nullptr);
 }
 
-TEST(NameIndex, TellsTwinsTheEarlierFirst) {
+TEST(NameIndex, ReportsDuplicatesInOrder) {
     for (std::size_t first = 0; first < 6; ++first) {
         for (std::size_t second = first + 1; second < 6; ++second) {
             Names names = {"a", "b", "c", "d", "e", "f"};

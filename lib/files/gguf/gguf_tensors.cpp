@@ -71,7 +71,7 @@ private:
         const GgmlType* const found = ggml_type(number);
         if (found == nullptr) {
             in_.fail_read("type", number,
-                          "a type of ggml's, below " + std::to_string(ggml_type_count()));
+                          "a type of ggml, below " + std::to_string(ggml_type_count()));
         }
         if (found->removed) {
             in_.fail_read("type", number,

@@ -42,7 +42,7 @@ ElementType type_of(const ByteReader& in, const NpyHeader& header) {
     in.fail("header", header.descr_offset,
             "found the type " + in_quotes(header.descr) +
                 (objects ? ", expected one without Python's objects: they are pickled"
-                         : ", expected one of NumPy's such as '<f4'"));
+                         : ", expected a type of NumPy such as '<f4'"));
 }
 
 std::uint64_t bytes_of(const ByteReader& in, const NpyHeader& header, const ElementType& type) {

@@ -103,7 +103,7 @@ private:
     /// Reads a string without escapes: no key and no simple type has any.
     std::string_view read_string() {
         const char quote = peek();
-        if (quote != '\'' && quote != '"') fail("expected a text in quotes");
+        if (quote != '\'' && quote != '"') fail("expected a string in quotes");
         const std::size_t begin = ++at_;
         const std::size_t end = text_.find(quote, begin);
         if (end == std::string_view::npos) fail("expected a closing quote");

@@ -70,7 +70,7 @@ const char* expected(Next next) {
             return "an object";
         case Next::metadata_value:
         case Next::dtype:
-            return "a text";
+            return "a string";
         case Next::shape:
         case Next::data_offsets:
             return "an array";
@@ -125,7 +125,7 @@ public:
             next_ = Next::metadata_key;
             return true;
         }
-        if (next_ != Next::dtype) return take_ignored("a text");
+        if (next_ != Next::dtype) return take_ignored("a string");
         tensor_.type_offset = text_offset(text);
         tensor_.type = view_of(text);
         next_ = Next::tensor_key;
