@@ -159,7 +159,7 @@ void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Refusal& refu
 ArenaClaims::Growth ArenaClaims::grow_to(std::size_t end, const GrowthPolicy& growth,
                                          Refusal& refusal) noexcept {
     if (!state_.is_growing()) {
-        refusal = {state_.is_measuring() ? "what can be measured" : "the buffer",
+        refusal = {state_.is_measuring() ? "the measuring range" : "the buffer",
                    arena_.end_.load(std::memory_order_relaxed)};
         refusal.needed_limit = end;
         return {};

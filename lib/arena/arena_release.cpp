@@ -63,8 +63,8 @@ Arena::Mark Arena::mark() const noexcept {
 void Arena::release_to(Mark mark) {
     ArenaReleases releases(*this);
     if (mark.arena_ != state_->id()) {
-        releases.refuse_mark(mark.arena_ == 0 ? "the mark is of no arena"
-                                              : "the mark is of another arena");
+        releases.refuse_mark(mark.arena_ == 0 ? "the mark is empty"
+                                              : "the mark belongs to another arena");
     }
     releases.check_not_ahead(mark.offset_);
     if (releases.is_stale(mark)) {

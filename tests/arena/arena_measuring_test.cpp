@@ -153,7 +153,7 @@ TEST(ArenaMeasuring, EndsBeyondTheReachOfRealArenas) {
     ASSERT_NE(arena.allocate((std::size_t{1} << 46) - 64), nullptr);
     EXPECT_NE(testing::message_of<AllocationError>([&] {
                   arena.allocate(65);
-              }).find("limit met: what can be measured"),
+              }).find("limit met: the measuring range"),
               std::string::npos);
     EXPECT_NE(arena.allocate(64), nullptr);
 }

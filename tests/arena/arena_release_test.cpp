@@ -30,9 +30,9 @@ TEST(ArenaMark, OfAnotherArenaOrEmptyIsRefused) {
     other.allocate(100);
     const ArenaUsage before(arena);
     EXPECT_EQ(refusal_of(arena, other.mark()),
-              "tensorpool: arena 'mine': release_to: the mark is of another arena");
+              "tensorpool: arena 'mine': release_to: the mark belongs to another arena");
     EXPECT_EQ(refusal_of(arena, Arena::Mark()),
-              "tensorpool: arena 'mine': release_to: the mark is of no arena");
+              "tensorpool: arena 'mine': release_to: the mark is empty");
     EXPECT_EQ(ArenaUsage(arena), before);
 }
 
@@ -41,7 +41,7 @@ TEST(ArenaMark, OfADestroyedArenaIsRefusedByItsSuccessor) {
     const Arena::Mark mark = arena->mark();
     arena.emplace(bare_options());
     EXPECT_EQ(refusal_of(*arena, mark),
-              "tensorpool: arena 'mine': release_to: the mark is of another arena");
+              "tensorpool: arena 'mine': release_to: the mark belongs to another arena");
 }
 
 TEST(ArenaMark, AheadOfTheArenaIsRefused) {

@@ -101,7 +101,7 @@ PaddedMatrix Scratch::allocate_padded_matrix(std::size_t rows, std::size_t cols,
     const std::size_t bytes = product(cols, element_bytes);
     if (rows == 0 || bytes == 0) return {};
     if (bytes > std::numeric_limits<std::size_t>::max() - 2 * cache_line_bytes) {
-        refuse(*state_, bytes, {"what a size can hold", SIZE_MAX});
+        refuse(*state_, bytes, {"the largest size", SIZE_MAX});
     }
     std::size_t row_bytes = base::align_up(bytes, cache_line_bytes);
     if (row_bytes % few_sets_bytes == 0) row_bytes += cache_line_bytes;
@@ -111,7 +111,7 @@ PaddedMatrix Scratch::allocate_padded_matrix(std::size_t rows, std::size_t cols,
 std::size_t Scratch::product(std::size_t one, std::size_t other) const {
     std::size_t result = 0;
     if (!base::multiply(one, other, result)) {
-        refuse(*state_, SIZE_MAX, {"what a size can hold", SIZE_MAX});
+        refuse(*state_, SIZE_MAX, {"the largest size", SIZE_MAX});
     }
     return result;
 }

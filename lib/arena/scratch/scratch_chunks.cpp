@@ -61,7 +61,7 @@ std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std:
     if (bytes != 0) return bytes;
     refusal = tried ? Refusal{"address space", platform::available_address_space()}
                     : budget.refuse(needed, false);
-    refusal.missing = 0;  // of a pool's pages
+    refusal.missing = 0;  // counts the pages of a pool only
     return 0;
 }
 

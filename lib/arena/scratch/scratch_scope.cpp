@@ -80,8 +80,9 @@ void Scratch::release_to(const Mark& mark) {
 }
 
 void Scratch::release_to(const Mark& mark, const char* call) {
-    if (mark.scratch_ == 0) refuse(*state_, call, "nothing was marked");
-    if (mark.scratch_ != state_->number) refuse(*state_, call, "the mark is of another scratch");
+    if (mark.scratch_ == 0) refuse(*state_, call, "the mark is empty");
+    if (mark.scratch_ != state_->number)
+        refuse(*state_, call, "the mark belongs to another scratch");
     if (mark.scope_ != scope()) refuse(*state_, call, "the mark was made in another scope");
     if (state_->history.went_below(mark.offset_, mark.releases_)) {
         refuse(*state_, call, "the mark is stale: a release went below it since");

@@ -89,9 +89,9 @@ TEST(ScratchMark, OfAnotherScratchIsRefused) {
         Scratch& scratch = Scratch::local();
         scratch.allocate(100);
         Scratch::Mark mark;
-        EXPECT_EQ(refusal_of(scratch, mark), "nothing was marked");
+        EXPECT_EQ(refusal_of(scratch, mark), "the mark is empty");
         in_new_thread([&] { mark = Scratch::local().mark(); });
-        EXPECT_EQ(refusal_of(scratch, mark), "the mark is of another scratch");
+        EXPECT_EQ(refusal_of(scratch, mark), "the mark belongs to another scratch");
     });
 }
 
@@ -104,7 +104,7 @@ TEST(ScratchMark, OfADestroyedScratchIsRefusedByItsSuccessor) {
     mark = one->mark();
     one->~Scratch();
     one = new (place) Scratch(Scratch::over(std::span(buffer).first(64)));
-    EXPECT_EQ(refusal_of(*one, *mark), "the mark is of another scratch");
+    EXPECT_EQ(refusal_of(*one, *mark), "the mark belongs to another scratch");
     one->~Scratch();
 }
 
