@@ -246,7 +246,8 @@ void ThreadRegistry::end_thread() noexcept {
     const std::lock_guard guard(mutex_);
     ThreadCaches& table = own_caches();
     take_caches(table, [this](Cache& cache) {
-        pages::Changes changes;  // told by the next call on the pool that has some
+        pages::Changes
+            changes;  // counted in the totals, but neither in the timeline nor by `on_event`
         cache.give_back_all(changes);
         detach(cache);
     });

@@ -89,6 +89,7 @@ bool ThreadRegistry::take_back(CacheList& caches, pages::Changes& changes) noexc
     }
     // A thread that now takes a block has seen that the magazine is closed, or has lowered its top.
     const bool may_take = !closed.empty() && platform::fence_all_threads();
+    if (!closed.empty() && !may_take) fences_.store(Fences::none, std::memory_order_relaxed);
     for (Cache& cache : closed) {
         if (may_take) cache.take_back(changes);
         cache.end_claim();

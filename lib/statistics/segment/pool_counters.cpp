@@ -90,7 +90,7 @@ bool PoolCounters::add_shared(unsigned series) noexcept {
     OwnedCounters* const slot = add(series);
     if (slot == nullptr) return false;
     slot->taken = true;
-    shared_finer_[series - 1] = slot->counters;
+    shared_finer_[series - 1] = slot;
     return true;
 }
 
@@ -161,6 +161,12 @@ void PoolCounters::fold_slow(const OwnedCounters& slot) noexcept {
     detail::ThreadCounters rows{};
     add_rows(rows, alone.counters, slot.series);
     alone.folded.fold(as_words(rows), as_words(pool_->left_out));
+}
+
+// A thread that folds at this moment adds up the same counters.
+void PoolCounters::fold_shared(const OwnedCounters& slot) noexcept {
+    const std::unique_lock guard(shared_mutex_, std::try_to_lock);
+    if (guard.owns_lock()) fold_slow(slot);
 }
 
 // Into the pool's private copy; `shared` is summed as it is.

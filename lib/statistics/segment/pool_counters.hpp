@@ -44,6 +44,10 @@ public:
     /// Any thread's: sums a pool without a record in the segment into `other`. Cheap for any other.
     void fold() noexcept {
         pool_.fold([this] { sum_counters(); });
+        for (const OwnedCounters* finer : shared_finer_) {
+            if (finer != nullptr && finer->record == nullptr) [[unlikely]]
+                fold_shared(*finer);
+        }
     }
 
     /// From now on there are shared counters for blocks of these sizes. False, and none, when the
@@ -51,7 +55,7 @@ public:
     bool add_shared(unsigned series) noexcept;
     /// The counters of threads without a slot. Their writer holds `shared_mutex`.
     detail::ThreadCounters& shared(unsigned series = 0) noexcept {
-        return series == 0 ? pool_->shared : *shared_finer_[series - 1];
+        return series == 0 ? pool_->shared : *shared_finer_[series - 1]->counters;
     }
     std::mutex& shared_mutex() noexcept { return shared_mutex_; }
 
@@ -88,6 +92,7 @@ private:
     bool add_chunk() noexcept;
     void give_place(OwnedCounters& slot) noexcept;
     void fold_slow(const OwnedCounters& slot) noexcept;
+    void fold_shared(const OwnedCounters& slot) noexcept;
     void sum_counters() noexcept;
 
     OwnedRecord<PoolRecord>& pool_;
@@ -96,7 +101,7 @@ private:
     // Slots are pushed with release and walked with acquire: who finds one finds it zeroed.
     std::atomic<OwnedCounters*> first_ = nullptr;
     Chunk* chunks_ = nullptr;
-    std::array<detail::ThreadCounters*, base::series_count - 1> shared_finer_ = {};
+    std::array<OwnedCounters*, base::series_count - 1> shared_finer_ = {};
 };
 
 }  // namespace tensorpool::statistics
