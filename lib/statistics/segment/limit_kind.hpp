@@ -19,13 +19,13 @@ inline LimitKind limit_kind(const base::Refusal& refusal) noexcept {
         {"max_capacity", LimitKind::capacity},
         {"the buffer", LimitKind::capacity},
         {"the largest alignment", LimitKind::address_space},
-        {"what a size can hold", LimitKind::request},
+        {"the largest size", LimitKind::request},
         {"available memory", LimitKind::memory},
         {"what the system commits", LimitKind::memory},
         {"address space", LimitKind::address_space},
         {"reserved address space", LimitKind::address_space},
         {"a quarter of the address space that RLIMIT_AS left", LimitKind::address_space},
-        {"what can be measured", LimitKind::address_space},
+        {"the measuring range", LimitKind::address_space},
         {"memory for the pool's records", LimitKind::records}};
     for (const Known& known : all) {
         if (known.limit == refusal.limit) return known.kind;
