@@ -3,8 +3,9 @@
 /// The operating system, whole: nothing above this layer names one. One file a system implements
 /// it. Rules:
 ///  - addresses and sizes given to it are multiples of `page_bytes()`, unless it says otherwise;
-///  - a call that fails changes nothing and says so by its result; it neither throws nor allocates
-///    with `malloc`, so that it may be called where `malloc` is served by us;
+///  - a call that fails says so by its result, and changes nothing unless it says otherwise;
+///  - no call throws, or allocates with `malloc`, so that it may be called where `malloc` is served
+///    by us;
 ///  - abilities that a system lacks are reported by value, not by a macro.
 
 #include <cstddef>
@@ -78,7 +79,8 @@ void unmap(void* address, std::size_t bytes) noexcept;
 bool can_move_memory() noexcept;
 /// Moves committed memory with its content, not by copying, to other addresses of a reservation.
 /// Where it was is committed and reads as zeros then. Neither lies in both ranges. False on
-/// failure; then the memory is as it was, and where it was to go is committed and reads as zeros.
+/// failure. Then the memory has its content still, of which pages may have been moved back by
+/// copying. Where it was to go is committed and reads as zeros, or has what was there before.
 [[nodiscard]] bool move_memory(void* to, void* from, std::size_t bytes) noexcept;
 
 // Shared memory ----------------------------------------------------------------------------------

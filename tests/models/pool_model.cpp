@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t default_alignment = 64;
-// No request above this can succeed: the pool reserves 1 TiB for the whole process.
+// More than any machine of the tests has: such requests are refused.
 constexpr std::size_t address_space_bytes = std::size_t{1} << 40;
 
 // Returns whether `usable` is a valid size for a request and alignment: the size of a bucket, or
