@@ -15,7 +15,7 @@ void add_headline(FixedText& text, const char* owner, const AllocationFailure& f
     text.add("limit met: %.60s (%s)", failure.limit, BytesText(failure.limit_bytes).c_str());
 }
 
-/// Where the free bytes are, and what it costs that they are in pieces.
+/// Adds where the free bytes are, and how much of the failure is due to fragmentation.
 void add_free(FixedText& text, const AllocationFailure& failure) noexcept {
     if (!failure.knows_free) return;
     if (failure.free_pages + failure.in_pieces() == 0) {
@@ -37,7 +37,7 @@ void add_free(FixedText& text, const AllocationFailure& failure) noexcept {
     }
 }
 
-// Exact bytes where somebody may type them: BytesText rounds down.
+// Limits are printed as exact bytes because readers may copy them: BytesText rounds down.
 void add_remedy(FixedText& text, const AllocationFailure& failure) noexcept {
     if (failure.needed_limit != 0) {
         text.add("\n  it would fit if %.60s were at least %zu B (%s)", failure.limit,

@@ -14,10 +14,10 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Which memory gets such pages: none, that which asks for them, or all.
+/// Which memory gets such pages: none, memory that requests them (`asked`), or all.
 enum class Setting : std::uint8_t { missing, never, asked, always, inherit };
 
-/// The word in brackets: `always inherit [madvise] never`.
+/// Reads the setting, which is the word in brackets: `always inherit [madvise] never`.
 Setting read_setting(const Path& path) noexcept {
     LineReader lines(path.c_str());
     std::string_view line;
@@ -46,7 +46,7 @@ FolioSizes read_folio_sizes(std::string_view text) noexcept {
     const Setting huge = effective(read_setting(setting_of_size(folder, huge_page_bytes)));
     if (huge == Setting::always) return {};
     FolioSizes sizes{.huge = huge == Setting::asked};
-    // The kernel has none of two pages.
+    // The kernel does not have a size of two pages.
     for (std::size_t bytes = huge_page_bytes / 2; bytes >= 4 * page_bytes(); bytes /= 2) {
         const Setting setting = read_setting(setting_of_size(folder, bytes));
         if (setting == Setting::missing || effective(setting) != Setting::asked) continue;
