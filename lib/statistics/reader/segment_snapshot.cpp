@@ -22,19 +22,21 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// The places of a pool's slots.
+/// The indices of a pool's counters records.
 using PoolSlots = std::span<const std::size_t>;
 
-/// Which slots are which pool's. Looks at each slot once, whatever it says.
+/// Finds which counters belong to which pool. Reads each counters record once, whatever it
+/// contains.
 class SlotsByPool {
 public:
     explicit SlotsByPool(const SegmentImage& image);
-    /// Each slot is given once: where several pools have one number, they are the first one's. So
-    /// nobody who overwrites a segment makes us sum them for each.
+    /// Returns the counters of a pool. Each record is returned once: if several pools have the same
+    /// number, the first one gets the records. A process that overwrites its segment therefore
+    /// cannot make a reader sum the same records for each pool.
     PoolSlots take(std::uint64_t pool) noexcept;
 
 private:
-    std::vector<std::uint64_t> pools_;  // for each place below, in ascending order
+    std::vector<std::uint64_t> pools_;  // for each index below, in ascending order
     std::vector<std::size_t> places_;
     std::vector<bool> taken_;
 };
@@ -43,7 +45,7 @@ std::uint64_t read(const Counter& counter) noexcept {
     return counter.load(std::memory_order_relaxed);
 }
 
-/// The series of sizes that a slot counts; 0 where another process scribbled there.
+/// Returns the series of sizes that a counters record counts; 0 if another process overwrote it.
 unsigned series_of(const CountersRecord& slot) noexcept {
     const std::uint64_t series = read(slot.series);
     return series < base::series_count ? static_cast<unsigned>(series) : 0;
@@ -82,15 +84,15 @@ PoolSlots SlotsByPool::take(std::uint64_t pool) noexcept {
     return PoolSlots(places_).subspan(begin, static_cast<std::size_t>(last - first));
 }
 
-/// Adds an element for each thread of a pool, and one whose number is 0 for what threads counted
-/// that have ended or have no slot, if that is anything.
+/// Adds an element for each thread of a pool. Adds another with the number 0 for threads that ended
+/// or have no counters of their own, if they counted anything.
 void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& image,
                  const PoolRecord& pool, PoolSlots slots) {
     ThreadStatistics others;
     others.pool = read(pool.id);
     add(others, pool.shared);
     add(others, pool.left_out);
-    std::map<std::uint64_t, ThreadStatistics> by_number;  // a thread has a slot for each series
+    std::map<std::uint64_t, ThreadStatistics> by_number;  // a thread has counters for each series
     for (const std::size_t place : slots) {
         const CountersRecord& slot = image.records<CountersRecord>()[place];
         const std::uint64_t number = read(slot.thread);
@@ -104,18 +106,19 @@ void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& ima
     if (others.allocations + others.deallocations != 0) threads.push_back(std::move(others));
 }
 
-// A change takes a microsecond, and a look some tens of them; so many in a row meet one only where
-// pools and threads come and go all the time, or where a process was stopped in the middle.
+// A change takes a microsecond, and one reading some tens of microseconds. This many readings in a
+// row meet a change only if pools and threads are created and destroyed all the time, or if the
+// process was stopped during a change.
 constexpr unsigned max_looks = 8;
 
 template <class Statistics>
 void sort_by_age(std::vector<Statistics>& group) {
-    // Numbers are given out in order; `other` is 0 and stands last.
+    // Numbers are given out in order. The record `other` has the number 0 and comes last.
     std::sort(group.begin(), group.end(),
               [](const Statistics& a, const Statistics& b) { return a.id - 1 < b.id - 1; });
 }
 
-/// Whether a place holds something, the first one being `other`'s.
+/// Returns whether a record is in use. The first record of a kind is `other`.
 bool is_taken(std::size_t place, const Counter& id, bool other_is_used) noexcept {
     return place == 0 ? other_is_used : read(id) != 0;
 }
@@ -168,7 +171,7 @@ void add_arenas(ProcessSnapshot& to, const SegmentImage& later) {
     sort_by_age(to.scratches);
 }
 
-/// What the streams of the device allocator at this place did.
+/// Sums what the streams of the device allocator in this record did.
 DeviceSums sums_of(std::size_t place, const SegmentImage& earlier,
                    const SegmentImage& later) noexcept {
     DeviceSums sums;
@@ -267,7 +270,7 @@ ProcessSnapshot figures_in(const SegmentView& view) {
 
 }  // namespace
 
-// Places of scopes are given out in order and stay.
+// Records of scopes are given out in order and are never removed.
 std::vector<ScopeStatistics> scopes_in(const SegmentImage& image) {
     std::vector<ScopeStatistics> scopes;
     const auto add = [&](std::size_t place) {

@@ -39,7 +39,7 @@ std::string limit_text(std::uint64_t bytes) {
     return bytes == 0 ? "none" : size(bytes);
 }
 
-/// PyTorch's word for what `metric` counts, without what it says of it: of
+/// Returns PyTorch's name for what `metric` counts, without its suffix: of
 /// "allocated_bytes.all.current" the first part.
 std::string pytorch_word(std::string_view metric) {
     const auto& all = statistics::Metrics<DeviceStatistics>::all;
@@ -49,7 +49,8 @@ std::string pytorch_word(std::string_view metric) {
     return std::string(word.substr(0, word.find(".all.")));
 }
 
-/// One row of the table that has PyTorch's words beside ours; `metric` has the word.
+/// Adds one row of the table that shows PyTorch's names next to tensorpool's. `metric` has the
+/// PyTorch name.
 void add_row(std::string& out, const char* ours, const char* metric, const std::string& now,
              const std::string& peak, const std::string& allocated, const std::string& freed) {
     add_line(out, "  %-15s %-20s %9s %9s %10s %10s", ours, pytorch_word(metric).c_str(),

@@ -16,7 +16,7 @@ using statistics::percent;
 using statistics::quoted;
 using Count = unsigned long long;
 
-/// By how much a peak exceeds the lower bound, in words; "" where there is nothing to compare.
+/// Formats by how much a peak exceeds the lower bound; "" if there is nothing to compare.
 std::string above_bound(std::uint64_t peak, std::uint64_t bound) {
     if (bound == 0 || peak < bound) return "";
     char text[32];

@@ -15,7 +15,8 @@ using statistics::members;
 using statistics::percent;
 using statistics::quoted;
 
-/// What rounding added. A snapshot under way may count a request before its block.
+/// Returns the percentage that rounding added. A snapshot taken during a call may count its request
+/// before its block.
 double waste_percent(std::uint64_t requested, std::uint64_t allocated) noexcept {
     return allocated > requested ? percent(allocated - requested, requested) : 0.0;
 }

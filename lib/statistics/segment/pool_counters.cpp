@@ -23,8 +23,9 @@ std::uint64_t read_first(const Counter& counter) noexcept {
     return counter.load(std::memory_order_acquire);
 }
 
-/// Adds the words of a thread to those of series 0, blocks of finer sizes as ones of the bucket
-/// that would have served the request: of what has no place in the segment, others see no more.
+/// Adds the counters of a thread to those of series 0. Blocks of finer sizes count under the bucket
+/// that would have served the request. Readers see no more detail for counters without a record in
+/// the segment.
 void add_rows(detail::ThreadCounters& sums, const detail::ThreadCounters& thread,
               unsigned series) noexcept {
     constexpr std::size_t words_of_bucket = words_of<detail::BucketCounters>;
@@ -38,7 +39,7 @@ void add_rows(detail::ThreadCounters& sums, const detail::ThreadCounters& thread
 
 }  // namespace
 
-/// The slots' memory: a page.
+/// Memory for OwnedCounters: one page.
 struct PoolCounters::Chunk {
     static constexpr std::size_t bytes = 4096;
 
@@ -47,7 +48,8 @@ struct PoolCounters::Chunk {
     OwnedCounters slots[(bytes - 2 * sizeof(void*)) / sizeof(OwnedCounters)];
 };
 
-/// The counters of a slot without a place. They come first, so that the slot leads here.
+/// Counters without a record in the segment. The counters come first, so that a pointer to them
+/// also points to this object.
 struct PoolCounters::Alone {
     detail::ThreadCounters counters;
     FoldedWords<words_of<detail::ThreadCounters>> folded;
@@ -70,7 +72,7 @@ PoolCounters::~PoolCounters() {
     }
 }
 
-// A thread that has a slot of a finer series has one of series 0 too.
+// A thread that has counters for a finer series also has counters for series 0.
 OwnedCounters* PoolCounters::take(unsigned series) noexcept {
     const std::lock_guard guard(mutex_);
     OwnedCounters* slot = first_free(series);
@@ -154,7 +156,7 @@ void PoolCounters::give_place(OwnedCounters& slot) noexcept {
     pool_->totals.record_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-// The slots of a pool without a record in the segment are summed with the pool.
+// If the pool has no record in the segment, its counters are summed together with the pool.
 void PoolCounters::fold_slow(const OwnedCounters& slot) noexcept {
     if (!pool_.is_in_segment()) return;
     Alone& alone = reinterpret_cast<Alone&>(*slot.counters);
@@ -163,7 +165,7 @@ void PoolCounters::fold_slow(const OwnedCounters& slot) noexcept {
     alone.folded.fold(as_words(rows), as_words(pool_->left_out));
 }
 
-// Into the pool's private copy; `shared` is summed as it is.
+// Sums into the pool's private record. `shared` is added as it is.
 void PoolCounters::sum_counters() noexcept {
     detail::ThreadCounters sums{};
     for_each([&](const detail::ThreadCounters& thread, unsigned series) {

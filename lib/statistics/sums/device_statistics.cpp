@@ -14,12 +14,12 @@ void add_identity(DeviceStatistics& figures, const DeviceRecord& device) noexcep
     figures.id = read(device.id);
     load_name(device.name, figures.name);
     load_text(device.device, figures.device);
-    // Another process may have scribbled there.
+    // Another process may have overwritten the record.
     figures.kind =
         static_cast<Kind>(std::min(read(device.kind), static_cast<std::uint64_t>(Kind::host)));
 }
 
-/// No part is more than its whole.
+/// Limits each part to the value that includes it.
 void bound_parts(DeviceStatistics& figures) noexcept {
     const auto bound = [](std::uint64_t& part, std::uint64_t whole) {
         part = std::min(part, whole);
@@ -37,7 +37,8 @@ void bound_parts(DeviceStatistics& figures) noexcept {
     bound(figures.captured_bytes, figures.capacity_bytes);
 }
 
-/// Never below what they are the peaks of, nor above the peak of what contains that.
+/// Limits each peak to at least its current value and at most the peak of the value that includes
+/// it.
 void bound_peaks(DeviceStatistics& figures) noexcept {
     figures.peak_capacity_bytes = std::max(figures.peak_capacity_bytes, figures.capacity_bytes);
     figures.peak_active_bytes =

@@ -10,7 +10,7 @@ namespace {
 
 using State = PlannedArenaStatistics::State;
 
-/// The reasons together are never more than all that went to the pool.
+/// Limits the sum of the reasons to the number of requests that went to the pool.
 void bound_reasons(PlannedArenaStatistics& figures) noexcept {
     std::uint64_t left = figures.from_pool;
     for (std::uint64_t* const reason :
@@ -26,7 +26,7 @@ PlannedArenaStatistics figures_of(const PlannedRecord& planned) noexcept {
     PlannedArenaStatistics figures;
     figures.id = read(planned.id);
     load_name(planned.name, figures.name);
-    // Another process may have scribbled there.
+    // Another process may have overwritten the record.
     figures.state = static_cast<State>(
         std::min(read(planned.state), static_cast<std::uint64_t>(State::serving)));
     const PlannedTotals& totals = planned.totals;

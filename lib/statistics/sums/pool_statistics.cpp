@@ -12,7 +12,7 @@ namespace {
 
 using detail::bucket_count;
 
-/// Where the blocks of the buckets are that nobody uses and no thread parks.
+/// Computes the bytes of the buckets that are neither in use nor parked: in depots and in spans.
 void add_places(PoolStatistics& figures, const PoolTotals& totals) noexcept {
     for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
         BucketStatistics& one = figures.buckets[bucket];
@@ -25,7 +25,7 @@ void add_places(PoolStatistics& figures, const PoolTotals& totals) noexcept {
     figures.depot_bytes = above(figures.depot_bytes, figures.lost_bytes);
 }
 
-/// For buckets and for large blocks, which have these in common.
+/// Adds the metrics that buckets and large blocks have in common.
 template <class Part>
 void add_part(PoolStatistics& figures, const Part& part) noexcept {
     figures.in_use_bytes += part.in_use_bytes;
@@ -105,8 +105,8 @@ PoolStatistics PoolSums::with(const PoolRecord& pool) const noexcept {
     add_parts(figures);
     add_places(figures, pool.totals);
     figures.lost_bytes += read(pool.totals.lost_large_bytes);
-    // Allocations are read later than frees, so while others work the sum may show more than there
-    // ever was. What is held is never less than what is in use.
+    // Allocations are read after frees, so the sum may exceed the true value while other threads
+    // work. The held bytes are never less than the bytes in use.
     figures.in_use_bytes = std::min(figures.in_use_bytes, figures.peak_in_use_bytes);
     return figures;
 }
@@ -115,8 +115,8 @@ std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread, unsigned ser
     std::uint64_t bytes = 0;
     for (unsigned bucket = 0; bucket < bucket_count; ++bucket) {
         const detail::BucketCounters& counted = thread.buckets[bucket];
-        // A thread may have freed more than it allocated, so only the whole is a number of blocks;
-        // while it works that may read below 0.
+        // A thread may have freed more blocks than it allocated, so only the whole expression is a
+        // number of blocks. While the thread works, it may be below 0.
         const auto parked = static_cast<std::int64_t>(
             read_first(counted.deallocations) - read_first(counted.returned) + read(counted.taken) -
             read(counted.allocations));

@@ -6,8 +6,8 @@
 namespace tensorpool::statistics {
 namespace {
 
-// Looks at an entry that is not whole yet: as long as a writer takes that runs on another core. Of
-// one that has lost its core the reader is not to wait for.
+// How often a reader looks at an entry that is being written: as long as a writer on another core
+// takes. The reader does not wait for a writer that was descheduled.
 constexpr unsigned max_looks = 64;
 
 Look read_patiently(std::span<const EntryRecord> ring, std::uint64_t number,
@@ -32,7 +32,7 @@ TimelineEntry entry_of(std::uint64_t number, const EntryWords& words, SegmentTim
     entry.number = number;
     entry.time_ns = times.made_unix_ns + (words.time_ns - times.made_ns);
     entry.thread = words.thread;
-    // Another process may hold anything.
+    // Another process may have written anything.
     entry.kind = kind < entry_kind_count ? EntryKind{kind} : EntryKind{};
     entry.limit = limit < limit_kind_count ? LimitKind{limit} : LimitKind::none;
     entry.bytes = words.bytes;
@@ -63,13 +63,13 @@ EntryWords load_words(const EntryRecord& place) noexcept {
 }  // namespace
 
 bool write_words(std::span<EntryRecord> ring, Counter& head, const EntryWords& words) noexcept {
-    // Relaxed: tickets tell what is written.
+    // Relaxed: the tickets show which entries are written.
     const std::uint64_t number = head.fetch_add(1, std::memory_order_relaxed) + 1;
     EntryRecord& place = ring[place_of(number, ring.size())];
     std::uint64_t ticket = place.ticket.load(std::memory_order_relaxed);
     do {
         if (!may_claim(ticket, number)) return false;
-        // Acquire pairs with the last store below: the former writer's words come before ours.
+        // Acquire pairs with the last store below: the previous writer's words come before ours.
     } while (!place.ticket.compare_exchange_weak(
         ticket, busy_ticket(number), std::memory_order_acquire, std::memory_order_relaxed));
     store_words(place, words, std::memory_order_release);
