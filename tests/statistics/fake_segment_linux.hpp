@@ -123,7 +123,7 @@ private:
             Region& region = header().region<Record>();
             put(region.offset, offset_of<Record>);
             put(region.record_bytes, sizeof(Record));
-            put(region.places, kind.count);
+            put(region.record_count, kind.count);
             put(region.used, kind.first == First::record ? 0 : 1);
         });
         put(header().process, static_cast<std::uint64_t>(getpid()));

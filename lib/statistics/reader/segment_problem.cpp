@@ -12,8 +12,8 @@ bool has_our_layout(const SegmentHeader& header) noexcept {
     for_each_kind([&]<class Record>(const RecordKind<Record>& kind) {
         const Region& region = header.region<Record>();
         fits = fits && read(region.offset) == offset_of<Record> &&
-               read(region.record_bytes) == sizeof(Record) && read(region.places) == kind.count &&
-               read(region.used) <= kind.count;
+               read(region.record_bytes) == sizeof(Record) &&
+               read(region.record_count) == kind.count && read(region.used) <= kind.count;
     });
     return fits;
 }

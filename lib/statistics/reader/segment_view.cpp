@@ -125,9 +125,9 @@ std::optional<SegmentProblem> SegmentView::refresh_timeline() {
 // words, so the later copy has a different ticket. Such an entry is treated as still being written.
 void SegmentView::drop_rewritten_entries() noexcept {
     auto* const entries = const_cast<EntryRecord*>(earlier_.timeline().data());
-    for (std::size_t place = 0; place < entry_count; ++place) {
-        const auto after = later_.timeline()[place].ticket.load(std::memory_order_relaxed);
-        Counter& ticket = entries[place].ticket;
+    for (std::size_t index = 0; index < entry_count; ++index) {
+        const auto after = later_.timeline()[index].ticket.load(std::memory_order_relaxed);
+        Counter& ticket = entries[index].ticket;
         if (ticket.load(std::memory_order_relaxed) != after) {
             ticket.store(after | 1, std::memory_order_relaxed);
         }

@@ -139,55 +139,55 @@ CountersOfThread* CountersOfThread::own() noexcept {
     return own_counters_of_thread;
 }
 
-void begin(CountersLink& slot, const detail::ThreadCounters& counters, unsigned series) noexcept {
+void begin(CountersLink& link, const detail::ThreadCounters& counters, unsigned series) noexcept {
     CountersOfThread* const own = CountersOfThread::own();
     if (own == nullptr) return;
     const std::lock_guard guard(own->mutex);
-    own->add(slot, counters, series);
+    own->add(link, counters, series);
 }
 
-void end(CountersLink& slot) noexcept {
+void end(CountersLink& link) noexcept {
     // Acquire pairs with the store in `remove` and `leave`: after it the owner of the link may free
     // it.
-    while (CountersOfThread* const owner = slot.owner.load(std::memory_order_acquire)) {
+    while (CountersOfThread* const owner = link.owner.load(std::memory_order_acquire)) {
         const std::lock_guard guard(owner->mutex);
         // The thread may have ended in between, and its record may belong to another thread by now.
-        if (slot.owner.load(std::memory_order_relaxed) == owner) owner->remove(slot);
+        if (link.owner.load(std::memory_order_relaxed) == owner) owner->remove(link);
     }
 }
 
-void CountersOfThread::add(CountersLink& slot, const detail::ThreadCounters& counters,
+void CountersOfThread::add(CountersLink& link, const detail::ThreadCounters& counters,
                            unsigned series) noexcept {
     ThreadSums before;
     before.add(counters, series);
     settled.subtract(before);
-    slot.counters = &counters;
-    slot.series = series;
-    slot.previous = nullptr;
-    slot.next = std::exchange(slots, &slot);
-    if (slot.next != nullptr) slot.next->previous = &slot;
-    slot.owner.store(this, std::memory_order_release);
+    link.counters = &counters;
+    link.series = series;
+    link.previous = nullptr;
+    link.next = std::exchange(links, &link);
+    if (link.next != nullptr) link.next->previous = &link;
+    link.owner.store(this, std::memory_order_release);
 }
 
-void CountersOfThread::remove(CountersLink& slot) noexcept {
-    settled.add(*slot.counters, slot.series);
-    (slot.previous != nullptr ? slot.previous->next : slots) = slot.next;
-    if (slot.next != nullptr) slot.next->previous = slot.previous;
-    slot.owner.store(nullptr, std::memory_order_release);
+void CountersOfThread::remove(CountersLink& link) noexcept {
+    settled.add(*link.counters, link.series);
+    (link.previous != nullptr ? link.previous->next : links) = link.next;
+    if (link.next != nullptr) link.next->previous = link.previous;
+    link.owner.store(nullptr, std::memory_order_release);
 }
 
 ThreadSums CountersOfThread::sums() const noexcept {
     ThreadSums sums = settled;
-    for (const CountersLink* slot = slots; slot != nullptr; slot = slot->next) {
-        sums.add(*slot->counters, slot->series);
+    for (const CountersLink* link = links; link != nullptr; link = link->next) {
+        sums.add(*link->counters, link->series);
     }
     return sums;
 }
 
 std::uint64_t CountersOfThread::net_bytes() const noexcept {
     std::uint64_t bytes = settled.net_bytes();
-    for (const CountersLink* slot = slots; slot != nullptr; slot = slot->next) {
-        bytes += statistics::net_bytes(*slot->counters, slot->series);
+    for (const CountersLink* link = links; link != nullptr; link = link->next) {
+        bytes += statistics::net_bytes(*link->counters, link->series);
     }
     return bytes;
 }
@@ -198,9 +198,9 @@ void CountersOfThread::look() noexcept {
 }
 
 void CountersOfThread::leave() noexcept {
-    while (slots != nullptr) {
-        CountersLink& slot = *std::exchange(slots, slots->next);
-        slot.owner.store(nullptr, std::memory_order_release);
+    while (links != nullptr) {
+        CountersLink& link = *std::exchange(links, links->next);
+        link.owner.store(nullptr, std::memory_order_release);
     }
     ScopeFrame* frame = innermost.exchange(nullptr, std::memory_order_relaxed);
     while (frame != nullptr) {

@@ -40,11 +40,11 @@ struct CountersLink {
 
 /// Adds counters to the calling thread's list. If there is no memory for the thread's record, its
 /// scopes do not include what it counts there.
-void begin(CountersLink& slot, const detail::ThreadCounters& counters, unsigned series) noexcept;
+void begin(CountersLink& link, const detail::ThreadCounters& counters, unsigned series) noexcept;
 /// Removes counters from their thread's list. Called on that thread, or on any other thread while
 /// no call on the pool is in progress, as when the pool is destroyed. Does nothing if the link is
 /// in no list or its thread has ended. May be called under any lock.
-void end(CountersLink& slot) noexcept;
+void end(CountersLink& link) noexcept;
 
 /// The list of counters of one thread, its open scopes, and their sums. Its memory is never reused
 /// for anything else.
@@ -62,8 +62,8 @@ public:
     bool has_scope() const noexcept { return innermost.load(std::memory_order_relaxed) != nullptr; }
 
     // REQUIRES, for the functions below: the mutex is held.
-    void add(CountersLink& slot, const detail::ThreadCounters& counters, unsigned series) noexcept;
-    void remove(CountersLink& slot) noexcept;
+    void add(CountersLink& link, const detail::ThreadCounters& counters, unsigned series) noexcept;
+    void remove(CountersLink& link) noexcept;
     /// Returns the sums of everything the thread has counted, up to a constant.
     ThreadSums sums() const noexcept;
     std::uint64_t net_bytes() const noexcept;
@@ -75,7 +75,7 @@ public:
     // A leaf lock: only the lock of the free frames is acquired under it.
     std::mutex mutex;
     // Guarded by `mutex`:
-    CountersLink* slots = nullptr;
+    CountersLink* links = nullptr;
     ThreadSums settled;
     // Its thread reads this without the mutex. Another thread may end a scope at the same time.
     std::atomic<detail::ScopeFrame*> innermost = nullptr;

@@ -169,15 +169,15 @@ Counted counted_since(const ScopeFrame& frame) noexcept {
 
 ScopeStatistics statistics_of(const Counted& so_far) noexcept {
     const ThreadSums& counted = so_far.counted;
-    ScopeStatistics figures{.open = 1,
-                            .allocations = counted.allocation_count(),
-                            .deallocations = counted.deallocation_count(),
-                            .requested_bytes = counted.requested_bytes,
-                            .allocated_bytes = counted.allocated_bytes(),
-                            .deallocated_bytes = counted.deallocated_bytes(),
-                            .peak_bytes = so_far.peak};
-    if (so_far.record != nullptr) load_name(so_far.record->name, figures.name);
-    return figures;
+    ScopeStatistics statistics{.open = 1,
+                               .allocations = counted.allocation_count(),
+                               .deallocations = counted.deallocation_count(),
+                               .requested_bytes = counted.requested_bytes,
+                               .allocated_bytes = counted.allocated_bytes(),
+                               .deallocated_bytes = counted.deallocated_bytes(),
+                               .peak_bytes = so_far.peak};
+    if (so_far.record != nullptr) load_name(so_far.record->name, statistics.name);
+    return statistics;
 }
 
 /// The peaks that were written to the timeline, by the index of the scope's record.

@@ -36,12 +36,12 @@ public:
     /// Returns counters that only the calling thread uses, for blocks of a series of sizes
     /// (base/block_sizes.hpp). Returns nullptr if the system has no memory.
     OwnedCounters* take(unsigned series = 0) noexcept;
-    void give_back(OwnedCounters& slot) noexcept;
+    void give_back(OwnedCounters& owned) noexcept;
     /// Adds counters without a record in the segment to those that other processes read. Called
     /// from time to time by the thread that uses them.
-    void fold(const OwnedCounters& slot) noexcept {
-        if (slot.record == nullptr) [[unlikely]]
-            fold_slow(slot);
+    void fold(const OwnedCounters& owned) noexcept {
+        if (owned.record == nullptr) [[unlikely]]
+            fold_slow(owned);
     }
     /// Sums a pool without a record in the segment into `other`. Cheap for any other pool. May be
     /// called on any thread.
@@ -63,9 +63,9 @@ public:
     template <class Function>
     void for_each(Function function) const noexcept {
         function(pool_->shared, 0U);
-        for (const OwnedCounters* slot = first_.load(std::memory_order_acquire); slot != nullptr;
-             slot = slot->next) {
-            function(*slot->counters, slot->series);
+        for (const OwnedCounters* owned = first_.load(std::memory_order_acquire); owned != nullptr;
+             owned = owned->next) {
+            function(*owned->counters, owned->series);
         }
     }
 
@@ -89,8 +89,8 @@ private:
     OwnedCounters* first_free(unsigned series) const noexcept;
     OwnedCounters* add(unsigned series) noexcept;
     bool add_chunk() noexcept;
-    void give_place(OwnedCounters& slot) noexcept;
-    void fold_slow(const OwnedCounters& slot) noexcept;
+    void give_memory(OwnedCounters& owned) noexcept;
+    void fold_slow(const OwnedCounters& owned) noexcept;
     void sum_counters() noexcept;
 
     OwnedRecord<PoolRecord>& pool_;

@@ -60,7 +60,7 @@ void describe_layout(SegmentHeader& header) noexcept {
         Region& region = header.region<Record>();
         write(region.offset, offset_of<Record>);
         write(region.record_bytes, sizeof(Record));
-        write(region.places, kind.count);
+        write(region.record_count, kind.count);
         write(region.used, used_at_first[index_of<Record>]);
         if constexpr (requires(Record record) { record.name.words; }) {
             if (kind.first == First::other) store_name(records_in<Record>(header)->name, "other");
@@ -87,12 +87,12 @@ void copy_words(Counter* to, const Counter* from, std::size_t count) noexcept {
 template <class Record>
 void copy_counters(Record* to, const Record* from, std::size_t count) noexcept {
     for (const bool frees : {true, false}) {
-        for (std::size_t place = 0; place < count; ++place) {
+        for (std::size_t index = 0; index < count; ++index) {
             for (std::size_t word = 0; word < words_of<Record>; ++word) {
                 if (Record::counts_frees(word) != frees) continue;
                 // Acquire pairs with `add_release`, as in a reader.
-                write(as_words(to[place])[word],
-                      as_words(from[place])[word].load(std::memory_order_acquire));
+                write(as_words(to[index])[word],
+                      as_words(from[index])[word].load(std::memory_order_acquire));
             }
         }
     }

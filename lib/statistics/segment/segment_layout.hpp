@@ -243,7 +243,7 @@ inline constexpr std::size_t index_of = [] {
 struct Region {
     Counter offset;  // from the beginning of the segment
     Counter record_bytes;
-    Counter places;
+    Counter record_count;
     Counter used;      // records that were ever in use
     Counter left_out;  // objects without a record now
 };

@@ -21,13 +21,13 @@ public:
     PoolStatistics with(const PoolRecord& pool) const noexcept;
 
 private:
-    void fill_in(PoolStatistics& figures) const noexcept;
+    void fill_in(PoolStatistics& statistics) const noexcept;
 
     struct Bucket {
         std::uint64_t freed_bytes = 0;
         std::uint64_t returned_bytes = 0;
         std::uint64_t taken_bytes = 0;
-        BucketStatistics figures = {};
+        BucketStatistics statistics = {};
     };
     Bucket buckets_[detail::bucket_count];
     std::uint64_t freed_large_bytes_ = 0;

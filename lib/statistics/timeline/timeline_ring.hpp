@@ -60,8 +60,8 @@ constexpr Look look_of(std::uint64_t ticket, std::uint64_t number) noexcept {
 }
 
 /// Returns the position of entry `number`, which is counted from 1.
-constexpr std::size_t place_of(std::uint64_t number, std::size_t places) noexcept {
-    return static_cast<std::size_t>((number - 1) % places);
+constexpr std::size_t place_of(std::uint64_t number, std::size_t ring_size) noexcept {
+    return static_cast<std::size_t>((number - 1) % ring_size);
 }
 
 /// Writes one entry. Returns false if the entry was given up. A signal handler may interrupt it and

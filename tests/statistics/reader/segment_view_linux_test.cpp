@@ -94,21 +94,21 @@ TEST_P(SegmentViewOf, EachNumberOfTheLayoutIsChecked) {
     Counter* const numbers[] = {&header.bytes,
                                 &header.header_bytes,
                                 &header.region<EntryRecord>().offset,
-                                &header.region<EntryRecord>().places,
+                                &header.region<EntryRecord>().record_count,
                                 &header.region<ScopeRecord>().offset,
                                 &header.region<ScopeRecord>().record_bytes,
-                                &header.region<PoolRecord>().places,
+                                &header.region<PoolRecord>().record_count,
                                 &header.region<PoolRecord>().offset,
                                 &header.region<ArenaRecord>().record_bytes,
                                 &header.region<ArenaRecord>().offset,
-                                &header.region<CountersRecord>().places,
+                                &header.region<CountersRecord>().record_count,
                                 &header.region<CountersRecord>().record_bytes,
                                 &header.region<DeviceRecord>().offset,
-                                &header.region<DeviceRecord>().places,
+                                &header.region<DeviceRecord>().record_count,
                                 &header.region<DeviceStreamRecord>().record_bytes,
                                 &header.region<DeviceStreamRecord>().offset,
                                 &header.region<PlannedRecord>().offset,
-                                &header.region<PlannedRecord>().places};
+                                &header.region<PlannedRecord>().record_count};
     for (Counter* const number : numbers) {
         const std::uint64_t right = number->load();
         for (const std::uint64_t wrong :

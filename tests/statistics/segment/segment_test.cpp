@@ -148,10 +148,10 @@ TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
     for (const Region& region : header.regions) {
         EXPECT_GE(region.offset, end);
         EXPECT_EQ(region.offset % 64, 0U);
-        EXPECT_GT(region.places, 0U);
+        EXPECT_GT(region.record_count, 0U);
         EXPECT_EQ(region.left_out, 0U);
-        EXPECT_LE(region.used, region.places);
-        end = region.offset + region.places * region.record_bytes;
+        EXPECT_LE(region.used, region.record_count);
+        end = region.offset + region.record_count * region.record_bytes;
     }
     EXPECT_LE(end, header.bytes);
     EXPECT_EQ(header.region<PoolRecord>().record_bytes, sizeof(PoolRecord));
@@ -357,15 +357,15 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     std::vector<PlannedRecord*> planned;
     while (PlannedRecord* const one = add_planned(segment, "step")) planned.push_back(one);
     EXPECT_EQ(planned.size(), count_of<PlannedRecord> - 1);
-    EXPECT_EQ(header.region<PlannedRecord>().used, header.region<PlannedRecord>().places);
+    EXPECT_EQ(header.region<PlannedRecord>().used, header.region<PlannedRecord>().record_count);
     segment.remove(*planned[5]);
     EXPECT_EQ(add_planned(segment, "again"), planned[5]);
     EXPECT_EQ(add_planned(segment, "again"), nullptr);
-    EXPECT_EQ(header.region<DeviceRecord>().used, header.region<DeviceRecord>().places);
-    EXPECT_EQ(header.region<DeviceStreamRecord>().used, header.region<DeviceStreamRecord>().places);
-    EXPECT_EQ(header.region<PoolRecord>().used, header.region<PoolRecord>().places);
-    EXPECT_EQ(header.region<ArenaRecord>().used, header.region<ArenaRecord>().places);
-    EXPECT_EQ(header.region<CountersRecord>().used, header.region<CountersRecord>().places);
+    EXPECT_EQ(header.region<DeviceRecord>().used, header.region<DeviceRecord>().record_count);
+    EXPECT_EQ(header.region<DeviceStreamRecord>().used, header.region<DeviceStreamRecord>().record_count);
+    EXPECT_EQ(header.region<PoolRecord>().used, header.region<PoolRecord>().record_count);
+    EXPECT_EQ(header.region<ArenaRecord>().used, header.region<ArenaRecord>().record_count);
+    EXPECT_EQ(header.region<CountersRecord>().used, header.region<CountersRecord>().record_count);
     EXPECT_EQ(header.epoch % 2, 0U);
 
     segment.remove(*pools[500]);
