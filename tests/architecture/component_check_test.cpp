@@ -16,7 +16,7 @@ std::string lines_of(const std::vector<Violation>& violations) {
     return text.str();
 }
 
-TEST(Components, OfThisProjectAreComplete) {
+TEST(Components, ThisProjectHasNoViolations) {
     EXPECT_EQ(lines_of(check_components(TENSORPOOL_SOURCE_FOLDER)), "");
 }
 
@@ -68,11 +68,11 @@ protected:
     fs::path root_;
 };
 
-TEST_F(PlantedComponentFault, NoneIsNoneFound) {
+TEST_F(PlantedComponentFault, CompleteProjectHasNoViolations) {
     EXPECT_EQ(found(), "");
 }
 
-TEST_F(PlantedComponentFault, SourceThatIsNotNamedIsFound) {
+TEST_F(PlantedComponentFault, ReportsSourceMissingFromCMakeLists) {
     write("lib/pool/gone.cpp", "");
     write("lib/pool/system/pages_other.cpp", "");
     EXPECT_EQ(found(),
@@ -81,7 +81,7 @@ TEST_F(PlantedComponentFault, SourceThatIsNotNamedIsFound) {
               "build has it\n");
 }
 
-TEST_F(PlantedComponentFault, NameOfNoFileIsFound) {
+TEST_F(PlantedComponentFault, ReportsListedFileThatDoesNotExist) {
     fs::remove(root_ / "lib/pool/system/pages_windows.cpp");
     fs::remove(root_ / "include/tensorpool/all.hpp");
     EXPECT_EQ(
@@ -91,7 +91,7 @@ TEST_F(PlantedComponentFault, NameOfNoFileIsFound) {
         "lib/pool/CMakeLists.txt:8: names include/tensorpool/all.hpp, which does not exist\n");
 }
 
-TEST_F(PlantedComponentFault, PublicHeaderOfNoneOrTwoComponentsIsFound) {
+TEST_F(PlantedComponentFault, ReportsPublicHeaderListedNeverOrTwice) {
     write("include/tensorpool/detail/new.hpp", "");
     write("lib/device/CMakeLists.txt",
           "tensorpool_sources(device device.cpp)\ntensorpool_headers(device device.hpp)\n"
@@ -103,7 +103,7 @@ TEST_F(PlantedComponentFault, PublicHeaderOfNoneOrTwoComponentsIsFound) {
         "include/tensorpool/device.hpp:0: is named by tensorpool_headers(...) more than once\n");
 }
 
-TEST_F(PlantedComponentFault, IncludeOfAComponentThatIsNotNeededIsFound) {
+TEST_F(PlantedComponentFault, ReportsIncludeOfUnneededComponent) {
     write("lib/pool/pool.cpp", "#include \"device/streams.hpp\"\n");
     write("lib/device/device.cpp", "\n#include \"simulation/simulation.hpp\"\n");
     write("lib/planned/plan.cpp", "#include <tensorpool/device.hpp>\n");
@@ -117,7 +117,7 @@ TEST_F(PlantedComponentFault, IncludeOfAComponentThatIsNotNeededIsFound) {
         "which it does not need\n");
 }
 
-TEST_F(PlantedComponentFault, IncludeOutsideOfHasIncludeIsFound) {
+TEST_F(PlantedComponentFault, ReportsIncludeOutsideHasInclude) {
     write("include/tensorpool/all.hpp",
           "#if __has_include(<tensorpool/pool.hpp>)\n#endif\n#include <tensorpool/device.hpp>\n");
     EXPECT_EQ(found(),

@@ -18,7 +18,7 @@ TEST(RaiseTo, RaisesAndNeverLowers) {
     EXPECT_EQ(highest, 7U);
 }
 
-TEST(RaiseTo, ManyThreadsLeaveTheHighest) {
+TEST(RaiseTo, KeepsHighestValueOfManyThreads) {
     constexpr unsigned threads = 4;
     constexpr std::uint64_t values = 20'000;
     std::atomic<std::uint64_t> highest = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-TEST(AllocationError, TellsWhoHowMuchAndWhichLimit) {
+TEST(AllocationError, NamesOwnerSizeAndLimit) {
     const AllocationError error("images", 3 * mib, 10 * mib, 12 * mib, "max_capacity", 16 * mib);
     EXPECT_STREQ(error.what(),
                  "tensorpool: images: allocate: 3145728 B (3 MiB) asked with 10 MiB in use and "
@@ -36,7 +36,7 @@ AllocationFailure full() {
             .missing = 2 * mib};
 }
 
-TEST(AllocationError, TellsInFurtherLinesWhatIsFreeAndWhatWouldHelp) {
+TEST(AllocationError, ReportsFreeMemoryAndRemedy) {
     const AllocationError error("images", full());
     EXPECT_STREQ(error.what(),
                  "tensorpool: images: allocate: 3145728 B (3 MiB) asked with 10 MiB in use and "
@@ -53,7 +53,7 @@ TEST(AllocationError, TellsInFurtherLinesWhatIsFreeAndWhatWouldHelp) {
     EXPECT_TRUE(error.is_fragmentation());
 }
 
-TEST(AllocationError, CountsWhatFragmentationCostsWhereItIsNotAloneToBlame) {
+TEST(AllocationError, ReportsShareOfFragmentation) {
     AllocationFailure failure = full();
     failure.missing = 8 * mib;
     const AllocationError error("images", failure);
@@ -64,7 +64,7 @@ TEST(AllocationError, CountsWhatFragmentationCostsWhereItIsNotAloneToBlame) {
         << error.what();
 }
 
-TEST(AllocationError, OfWholePagesThatAreTooShortBlamesFragmentationToo) {
+TEST(AllocationError, ShortRunsOfFreePagesCountAsFragmentation) {
     AllocationFailure failure = full();
     failure.missing = failure.needed_limit = 0;
     failure.limit = "address space";
@@ -78,7 +78,7 @@ TEST(AllocationError, OfWholePagesThatAreTooShortBlamesFragmentationToo) {
     EXPECT_FALSE(AllocationError("images", failure).is_fragmentation()) << "a run is long enough";
 }
 
-TEST(AllocationError, HasRoomForTheLongestText) {
+TEST(AllocationError, LongestTextFits) {
     const std::string long_text(500, 'x');
     constexpr std::size_t most = SIZE_MAX;
     const AllocationError error("images", {.asked = most,
@@ -98,7 +98,7 @@ TEST(AllocationError, HasRoomForTheLongestText) {
         << error.what();
 }
 
-TEST(AllocationError, IsABadAllocThatCanBeCopiedWithoutThrowing) {
+TEST(AllocationError, IsNothrowCopyableBadAlloc) {
     static_assert(std::is_base_of_v<std::bad_alloc, AllocationError>);
     static_assert(std::is_nothrow_copy_constructible_v<AllocationError>);
     const AllocationError error("p", 1, 2, 3, "l", 4);
@@ -107,7 +107,7 @@ TEST(AllocationError, IsABadAllocThatCanBeCopiedWithoutThrowing) {
     EXPECT_NE(copy.what(), error.what()) << "the text lies in the object";
 }
 
-TEST(AllocationError, LongNamesAreCutAndTheFiguresAfterThemStay) {
+TEST(AllocationError, LongNamesAreTruncatedAndFollowingValuesKept) {
     const std::string name(500, 'n');
     const std::string limit(500, 'l');
     constexpr std::size_t most = SIZE_MAX;

@@ -15,7 +15,7 @@ struct Guest {
 
 constinit NeverDestroyed<Guest> constant_initialised;
 
-TEST(NeverDestroyed, IsThereBeforeAnyCodeRuns) {
+TEST(NeverDestroyed, IsConstantInitialized) {
     EXPECT_EQ(constant_initialised->value, 42);
     EXPECT_EQ(constant_initialised.get().value, 42);
 }

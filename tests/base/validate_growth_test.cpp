@@ -21,7 +21,7 @@ std::string refusal_of(const GrowthPolicy& growth) {
 
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-TEST(ValidateGrowth, PoliciesOfTheLibraryAreTaken) {
+TEST(ValidateGrowth, AcceptsPredefinedPolicies) {
     for (const GrowthPolicy& growth :
          {GrowthPolicy{}, GrowthPolicy::conservative(), GrowthPolicy::aggressive()}) {
         EXPECT_EQ(refusal_of(growth), "");

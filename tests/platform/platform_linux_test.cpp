@@ -77,7 +77,7 @@ bool is_mapping(const unsigned char* begin, std::size_t bytes) {
 
 // Reserving, decommitting, prefaulting -----------------------------------------------------------
 
-TEST(LinuxReserve, AlignedRangeTakesNoMoreAddressSpaceThanAsked) {
+TEST(LinuxReserve, AlignedRangeTakesNoExtraAddressSpace) {
     address_space_bytes();
     const std::size_t before = address_space_bytes();
     void* const address = reserve(8 * mib, 1024 * mib);
@@ -87,7 +87,7 @@ TEST(LinuxReserve, AlignedRangeTakesNoMoreAddressSpaceThanAsked) {
     release(address, 8 * mib);
 }
 
-TEST(LinuxDecommit, PagesAreGoneAndTheMappingStaysOne) {
+TEST(LinuxDecommit, DropsPagesAndKeepsOneMapping) {
     const Mapping memory(16 * page_bytes());
     ASSERT_TRUE(prefault(memory.begin, memory.bytes));
     ASSERT_TRUE(decommit(memory.begin, 8 * page_bytes()));
@@ -106,13 +106,13 @@ TEST(LinuxDecommit, LockedMemoryIsUnlockedAndDropped) {
     EXPECT_EQ(*memory.begin, 0);
 }
 
-TEST(LinuxDecommit, RangeThatIsNotReservedIsRefused) {
+TEST(LinuxDecommit, RejectsUnreservedRange) {
     void* const gone = map(page_bytes(), page_bytes());
     unmap(gone, page_bytes());
     EXPECT_FALSE(decommit(gone, page_bytes()));
 }
 
-TEST(LinuxCommitAnew, PagesPoliciesAndLocksAreGone) {
+TEST(LinuxCommitAnew, ResetsPagesPoliciesAndLocks) {
     const auto policy_at = [](void* address) {
         constexpr unsigned long of_address = 2;  // MPOL_F_ADDR
         int policy = -1;
@@ -133,20 +133,20 @@ TEST(LinuxCommitAnew, PagesPoliciesAndLocksAreGone) {
     EXPECT_EQ(memory.pages_in_memory(), 1U) << "it wishes for huge pages still";
 }
 
-TEST(LinuxPrefault, EveryPageIsInMemoryAfterwards) {
+TEST(LinuxPrefault, BringsEveryPageIntoMemory) {
     const Mapping memory(16 * page_bytes());
     EXPECT_EQ(memory.pages_in_memory(), 0U);
     EXPECT_TRUE(prefault(memory.begin, memory.bytes));
     EXPECT_EQ(memory.pages_in_memory(), 16U);
 }
 
-TEST(LinuxPrefault, RangeThatIsNotReservedIsRefused) {
+TEST(LinuxPrefault, RejectsUnreservedRange) {
     void* const gone = map(page_bytes(), page_bytes());
     unmap(gone, page_bytes());
     EXPECT_FALSE(prefault(gone, page_bytes()));
 }
 
-TEST(LinuxPrefault, MemoryThatIsNotCommittedIsRefusedWhereTheKernelKnowsTheAdvice) {
+TEST(LinuxPrefault, RejectsUncommittedMemoryIfKernelSupportsAdvice) {
     void* const reserved = reserve(page_bytes(), page_bytes());
     const bool knows = madvise(reserved, 0, static_cast<int>(advice_populate_write)) == 0;
     // Older kernels have it touched, which faults.
@@ -170,7 +170,7 @@ bool forget_populate_write() {
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-TEST(LinuxPrefault, OldKernelsHaveTheirPagesTouched) {
+TEST(LinuxPrefault, TouchesPagesOnOldKernels) {
     const Mapping memory(16 * page_bytes());
     EXPECT_TRUE(holds_in_child([&] {
         return forget_populate_write() && prefault(memory.begin, memory.bytes) &&
@@ -188,12 +188,12 @@ int policy_of(void* address) {
     return policy;
 }
 
-TEST(LinuxNuma, ThereIsANode) {
+TEST(LinuxNuma, HasAtLeastOneNode) {
     EXPECT_GE(numa_node_count(), 1U);
     EXPECT_LE(numa_node_count(), 1024U);
 }
 
-TEST(LinuxNuma, PreferredNodeIsThePolicyOfTheRange) {
+TEST(LinuxNuma, PreferSetsPolicyOfRange) {
     const Mapping memory(4 * page_bytes());
     // A container may forbid it, which the result must say.
     const bool done = prefer_numa_node(memory.begin, memory.bytes, 0);
@@ -201,14 +201,14 @@ TEST(LinuxNuma, PreferredNodeIsThePolicyOfTheRange) {
     EXPECT_TRUE(prefault(memory.begin, memory.bytes));
 }
 
-TEST(LinuxNuma, InterleavingIsThePolicyOfTheRange) {
+TEST(LinuxNuma, InterleaveSetsPolicyOfRange) {
     const Mapping memory(4 * page_bytes());
     const bool done = interleave_numa_nodes(memory.begin, memory.bytes);
     EXPECT_EQ(policy_of(memory.begin), done ? 3 : 0);
     EXPECT_TRUE(prefault(memory.begin, memory.bytes));
 }
 
-TEST(LinuxNuma, NodeThatDoesNotExistIsRefused) {
+TEST(LinuxNuma, RejectsMissingNode) {
     const Mapping memory(page_bytes());
     EXPECT_FALSE(prefer_numa_node(memory.begin, memory.bytes, 1023));
     EXPECT_FALSE(prefer_numa_node(memory.begin, memory.bytes, 1024));
@@ -228,7 +228,7 @@ bool is_just_below(std::size_t value, std::size_t limit) {
     return value <= limit && value > limit - 8 * mib;
 }
 
-TEST(LinuxLimits, AddressSpaceLimitLeavesWhatItLeaves) {
+TEST(LinuxLimits, AvailableAddressSpaceFollowsLimit) {
     EXPECT_TRUE(holds_in_child([] {
         return set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib) &&
                is_just_below(available_address_space(), 256 * mib) &&
@@ -236,7 +236,7 @@ TEST(LinuxLimits, AddressSpaceLimitLeavesWhatItLeaves) {
     }));
 }
 
-TEST(LinuxLimits, ReservationBeyondTheAddressSpaceLimitIsRefused) {
+TEST(LinuxLimits, ReservationBeyondAddressSpaceLimitFails) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib)) return false;
         const bool refused =
@@ -245,7 +245,7 @@ TEST(LinuxLimits, ReservationBeyondTheAddressSpaceLimitIsRefused) {
     }));
 }
 
-TEST(LinuxLimits, ReservationTakesFromTheAddressSpace) {
+TEST(LinuxLimits, ReservationReducesAvailableAddressSpace) {
     EXPECT_TRUE(holds_in_child([] {
         return set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib) &&
                reserve(100 * mib, page_bytes()) != nullptr &&
@@ -253,7 +253,7 @@ TEST(LinuxLimits, ReservationTakesFromTheAddressSpace) {
     }));
 }
 
-TEST(LinuxLimits, AddressSpaceUsedAboveTheLimitLeavesNothing) {
+TEST(LinuxLimits, UseAboveAddressSpaceLimitLeavesNothing) {
     EXPECT_TRUE(holds_in_child([] {
         available_memory();  // The stack must not need to grow below the limit.
         return set_soft_limit(RLIMIT_AS, mib) && available_address_space() == 0 &&
@@ -261,7 +261,7 @@ TEST(LinuxLimits, AddressSpaceUsedAboveTheLimitLeavesNothing) {
     }));
 }
 
-TEST(LinuxLimits, DataLimitRefusesToCommitAndNotToReserve) {
+TEST(LinuxLimits, DataLimitAppliesToCommitAndNotToReserve) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_soft_limit(RLIMIT_DATA, data_bytes() + 64 * mib)) return false;
         void* const address = reserve(256 * mib, page_bytes());
@@ -270,7 +270,7 @@ TEST(LinuxLimits, DataLimitRefusesToCommitAndNotToReserve) {
     }));
 }
 
-TEST(LinuxLimits, WhatMayBeCommittedKnowsTheDataLimitAndNotThatOfAddressSpace) {
+TEST(LinuxLimits, CommittableMemoryFollowsDataLimitOnly) {
     EXPECT_TRUE(holds_in_child([] {
         const std::size_t before = committable_memory();
         if (!set_soft_limit(RLIMIT_AS, address_space_bytes() + 64 * mib)) return false;
@@ -280,7 +280,7 @@ TEST(LinuxLimits, WhatMayBeCommittedKnowsTheDataLimitAndNotThatOfAddressSpace) {
     }));
 }
 
-TEST(LinuxLimits, RefusedMapLeavesNoAddressSpaceTaken) {
+TEST(LinuxLimits, FailedMapTakesNoAddressSpace) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_soft_limit(RLIMIT_DATA, data_bytes() + 64 * mib)) return false;
         const std::size_t before = address_space_bytes();
@@ -288,7 +288,7 @@ TEST(LinuxLimits, RefusedMapLeavesNoAddressSpaceTaken) {
     }));
 }
 
-TEST(LinuxLimits, WithoutALimitTheAddressSpaceIsEndless) {
+TEST(LinuxLimits, AddressSpaceIsUnlimitedWithoutLimit) {
     EXPECT_TRUE(holds_in_child([] {
         return set_soft_limit(RLIMIT_AS, RLIM_INFINITY) && available_address_space() == SIZE_MAX;
     }));
@@ -299,7 +299,7 @@ TEST(LinuxLimits, AvailableIsAtMostTotal) {
     EXPECT_LE(available_memory(), total_memory());
 }
 
-TEST(LinuxResident, GrowsByWhatIsTouched) {
+TEST(LinuxResident, GrowsByTouchedMemory) {
     const Mapping memory(64 * mib);
     const std::size_t before = resident_memory();
     ASSERT_TRUE(prefault(memory.begin, memory.bytes));

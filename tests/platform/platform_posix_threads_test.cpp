@@ -65,11 +65,11 @@ protected:
     }
 };
 
-TEST_F(ThreadExitTest, ThreadThatAskedIsCalledOnce) {
+TEST_F(ThreadExitTest, RequestedHandlerIsCalledOnce) {
     EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit(first)); }), "h");
 }
 
-TEST_F(ThreadExitTest, AskingTwiceMeansOneCall) {
+TEST_F(ThreadExitTest, TwoRequestsGiveOneCall) {
     EXPECT_EQ(events_of_thread([] {
                   EXPECT_TRUE(call_at_thread_exit(first));
                   EXPECT_TRUE(call_at_thread_exit(first));
@@ -77,11 +77,11 @@ TEST_F(ThreadExitTest, AskingTwiceMeansOneCall) {
               "h");
 }
 
-TEST_F(ThreadExitTest, ThreadThatDidNotAskIsNotCalled) {
+TEST_F(ThreadExitTest, HandlerIsNotCalledWithoutRequest) {
     EXPECT_EQ(events_of_thread([] {}), "");
 }
 
-TEST_F(ThreadExitTest, HandlerThatAsksAgainIsCalledAgain) {
+TEST_F(ThreadExitTest, RequestFromHandlerRepeatsCall) {
     asks_again = 2;
     EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit(first)); }), "hhh");
 }
@@ -97,7 +97,7 @@ struct AtDestruction {
 };
 thread_local AtDestruction at_destruction;
 
-TEST_F(ThreadExitTest, HandlerComesAfterThreadLocalDestructors) {
+TEST_F(ThreadExitTest, HandlerRunsAfterThreadLocalDestructors) {
     EXPECT_EQ(events_of_thread([] {
                   EXPECT_TRUE(call_at_thread_exit(first));
                   at_destruction.touch();
@@ -105,11 +105,11 @@ TEST_F(ThreadExitTest, HandlerComesAfterThreadLocalDestructors) {
               "dh");
 }
 
-TEST_F(ThreadExitTest, ThreadLocalDestructorMayAskFirst) {
+TEST_F(ThreadExitTest, ThreadLocalDestructorMayRequestHandler) {
     EXPECT_EQ(events_of_thread([] { at_destruction.asks = true; }), "dh");
 }
 
-TEST_F(ThreadExitTest, HandlerRunsOnTheThreadThatEnds) {
+TEST_F(ThreadExitTest, HandlerRunsOnEndingThread) {
     std::thread::id ended;
     events_of_thread([&] {
         ended = std::this_thread::get_id();
@@ -118,7 +118,7 @@ TEST_F(ThreadExitTest, HandlerRunsOnTheThreadThatEnds) {
     EXPECT_EQ(latest_caller, ended);
 }
 
-TEST_F(ThreadExitTest, ThreadThatAskedForTwoHandlersGetsBoth) {
+TEST_F(ThreadExitTest, BothRequestedHandlersAreCalled) {
     std::string called = events_of_thread([] {
         EXPECT_TRUE(call_at_thread_exit(second));
         EXPECT_TRUE(call_at_thread_exit(first));
@@ -127,11 +127,11 @@ TEST_F(ThreadExitTest, ThreadThatAskedForTwoHandlersGetsBoth) {
     EXPECT_EQ(called, "hs") << "in either order";
 }
 
-TEST_F(ThreadExitTest, HandlerAskedForAloneIsCalledAlone) {
+TEST_F(ThreadExitTest, OnlyRequestedHandlerIsCalled) {
     EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit(second)); }), "s");
 }
 
-TEST_F(ThreadExitTest, OneHandlerThatAsksAgainDoesNotRepeatTheOther) {
+TEST_F(ThreadExitTest, RepeatedHandlerDoesNotRepeatTheOther) {
     asks_again = 2;
     std::string called = events_of_thread([] {
         EXPECT_TRUE(call_at_thread_exit(first));
@@ -141,7 +141,7 @@ TEST_F(ThreadExitTest, OneHandlerThatAsksAgainDoesNotRepeatTheOther) {
     EXPECT_EQ(called, "hhhs");
 }
 
-TEST_F(ThreadExitTest, HandlerThatWasNotAddedIsRefused) {
+TEST_F(ThreadExitTest, UnknownHandlerIsRejected) {
     EXPECT_EQ(events_of_thread([] {
                   EXPECT_FALSE(call_at_thread_exit(no_exit_handler));
                   EXPECT_FALSE(call_at_thread_exit(max_exit_handlers));
@@ -151,7 +151,7 @@ TEST_F(ThreadExitTest, HandlerThatWasNotAddedIsRefused) {
 
 // In child processes, for what is added stays. The library's own functions may be among those that
 // were added before: a program that is linked with all of it adds them when it starts.
-TEST_F(ThreadExitTest, HandlerBeyondTheLastIsRefusedAndTheOthersStillWork) {
+TEST_F(ThreadExitTest, TooManyHandlersAreRejectedAndOthersWork) {
     EXPECT_TRUE(holds_in_child([] {
         std::vector<ExitHandler> added = {second, first};
         for (;;) {
@@ -168,7 +168,7 @@ TEST_F(ThreadExitTest, HandlerBeyondTheLastIsRefusedAndTheOthersStillWork) {
     }));
 }
 
-TEST_F(ThreadExitTest, ThreadsThatAddAtOnceGetDifferentHandlers) {
+TEST_F(ThreadExitTest, ConcurrentAddsGetDifferentHandlers) {
     EXPECT_TRUE(holds_in_child([] {
         std::array<ExitHandler, max_exit_handlers> added{};
         std::vector<std::thread> threads;
@@ -207,7 +207,7 @@ std::string read_to_end(int file) {
     return text;
 }
 
-TEST(WriteToStderr, WritesAllToAPipeThatDoesNotWait) {
+TEST(WriteToStderr, WritesAllToNonBlockingPipe) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
     ASSERT_EQ(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
@@ -226,7 +226,7 @@ TEST(WriteToStderr, WritesAllToAPipeThatDoesNotWait) {
     EXPECT_TRUE(received == text);  // Not EXPECT_EQ, which would compare line by line for minutes.
 }
 
-TEST(WriteToStderr, ClosedStreamIsNoMatter) {
+TEST(WriteToStderr, ClosedStreamIsIgnored) {
     EXPECT_TRUE(holds_in_child([] {
         close(STDERR_FILENO);
         errno = 12345;

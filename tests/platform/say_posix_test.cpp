@@ -13,7 +13,7 @@
 namespace tensorpool::platform {
 namespace {
 
-TEST(Say, BeyondTheLimitOnTheSizeOfFilesGoesOn) {
+TEST(Say, SurvivesFileSizeLimit) {
     EXPECT_EQ(testing::exit_code_of_child([] {
                   std::FILE* const file = std::tmpfile();
                   const rlimit none{0, 0};

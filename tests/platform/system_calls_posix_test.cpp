@@ -10,7 +10,7 @@
 namespace tensorpool::platform {
 namespace {
 
-TEST(SystemCalls, GiveErrnoBack) {
+TEST(SystemCalls, RestoreErrno) {
     errno = 7;
     {
         const SystemCalls system_calls;
@@ -45,7 +45,7 @@ bool is_cancelled_only_after(void (*work)()) {
     return result == PTHREAD_CANCELED && cancelled.has_worked && !cancelled.has_ended;
 }
 
-TEST(SystemCalls, ThreadIsCancelledAfterThemOnly) {
+TEST(SystemCalls, DeferThreadCancellation) {
     EXPECT_TRUE(is_cancelled_only_after([] {
         const SystemCalls system_calls;
         pthread_testcancel();
@@ -54,7 +54,7 @@ TEST(SystemCalls, ThreadIsCancelledAfterThemOnly) {
 }
 
 // Each reads files of the system, or writes.
-TEST(SystemCalls, ThreadIsNotCancelledWhereMemoryIsLookedUp) {
+TEST(SystemCalls, PlatformCallsDeferThreadCancellation) {
     EXPECT_TRUE(is_cancelled_only_after([] { (void)available_memory(); }));
     EXPECT_TRUE(is_cancelled_only_after([] { (void)committable_memory(); }));
     EXPECT_TRUE(is_cancelled_only_after([] { (void)numa_node_count(); }));

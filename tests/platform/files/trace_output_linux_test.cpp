@@ -25,7 +25,7 @@ unsigned long __wrap_getauxval(unsigned long what) {
 namespace tensorpool::platform {
 namespace {
 
-TEST(TraceOutput, OpensNothingInAProgramWithMoreRights) {
+TEST(TraceOutput, OpenFailsInSetuidProgram) {
     std::string folder = std::filesystem::temp_directory_path() / "trace-output-XXXXXX";
     ASSERT_NE(::mkdtemp(folder.data()), nullptr);
     const std::string path = folder + "/trace.tpt";

@@ -21,7 +21,7 @@ struct Pages {
     char* begin;
 };
 
-TEST(MoveMemory, TakesTheContentAlong) {
+TEST(MoveMemory, MovesContent) {
     if (!can_move_memory()) GTEST_SKIP() << "this kernel moves none";
     const Pages pages;
     std::fill_n(pages.begin, pages.page, 'x');
@@ -33,7 +33,7 @@ TEST(MoveMemory, TakesTheContentAlong) {
     EXPECT_EQ(pages.begin[1], 'y');
 }
 
-TEST(MoveMemory, LeavesZerosThatMayBeWritten) {
+TEST(MoveMemory, LeavesWritableZeros) {
     if (!can_move_memory()) GTEST_SKIP() << "this kernel moves none";
     const Pages pages;
     *pages.begin = 'x';
@@ -43,7 +43,7 @@ TEST(MoveMemory, LeavesZerosThatMayBeWritten) {
     EXPECT_EQ(pages.begin[pages.page], 'x');
 }
 
-TEST(MoveMemory, ThatFailsLeavesZerosWhereItWasToGo) {
+TEST(MoveMemory, FailureLeavesZerosAtTarget) {
     const Pages pages;
     *pages.begin = 'x';
     char* const gone = static_cast<char*>(map(pages.page, pages.page));

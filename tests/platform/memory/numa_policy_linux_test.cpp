@@ -32,7 +32,7 @@ protected:
     }
 };
 
-TEST_F(NumaPolicyTest, HoldsForTheThreadAsLongAsTheObjectLives) {
+TEST_F(NumaPolicyTest, AppliesToThreadForLifetimeOfObject) {
     ASSERT_EQ(policy_of(), default_policy);
     {
         const ThreadNumaPolicy policy(NumaPolicy::interleave, 0);
@@ -47,7 +47,7 @@ TEST_F(NumaPolicyTest, HoldsForTheThreadAsLongAsTheObjectLives) {
     EXPECT_EQ(policy_of(), default_policy);
 }
 
-TEST_F(NumaPolicyTest, ChangesNothingWhereThereIsNoneOrNoSuchNode) {
+TEST_F(NumaPolicyTest, NoneAndMissingNodesChangeNothing) {
     const ThreadNumaPolicy none(NumaPolicy::none, 0);
     EXPECT_FALSE(none.is_set());
     const ThreadNumaPolicy unknown(NumaPolicy::prefer, numa_node_count() + 7);
@@ -57,7 +57,7 @@ TEST_F(NumaPolicyTest, ChangesNothingWhereThereIsNoneOrNoSuchNode) {
     EXPECT_EQ(policy_of(), default_policy);
 }
 
-TEST_F(NumaPolicyTest, HoldsForARangeUntilItIsEnded) {
+TEST_F(NumaPolicyTest, AppliesToRangeUntilRemoved) {
     void* const memory = map(page_bytes(), page_bytes());
     ASSERT_NE(memory, nullptr);
     EXPECT_TRUE(set_numa_policy(memory, page_bytes(), NumaPolicy::interleave, 0));

@@ -79,7 +79,7 @@ bool is_open(int file) {
 
 // A file without a path -------------------------------------------------------------------------
 
-TEST(ShareMemory, IsZerosThatTheProcessMayWriteAndOthersFindByName) {
+TEST(ShareMemory, IsZeroedWritableAndNamed) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     ASSERT_NE(memory.address, nullptr);
     EXPECT_TRUE(is_zeros(memory.data(), mib));
@@ -94,7 +94,7 @@ TEST(ShareMemory, IsZerosThatTheProcessMayWriteAndOthersFindByName) {
     EXPECT_EQ(memory.status().st_ino, memory.inode);
 }
 
-TEST(ShareMemory, TakesPagesOnlyWhereItIsTouched) {
+TEST(ShareMemory, TakesPagesOnlyWhenTouched) {
     const Shared memory(share_memory("tensorpool", 16 * mib), 16 * mib);
     EXPECT_EQ(memory.status().st_blocks, 0);
     memory.data()[9 * mib] = 1;
@@ -111,7 +111,7 @@ TEST(ShareMemory, IsSealed) {
     EXPECT_EQ(fcntl(memory.file, F_ADD_SEALS, F_SEAL_WRITE), -1) << "no seal comes later";
 }
 
-TEST(ShareMemory, NobodyElseMayWriteIt) {
+TEST(ShareMemory, OtherProcessesCannotWrite) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     if ((fcntl(memory.file, F_GET_SEALS) & seal_future_write) == 0) {
         GTEST_SKIP() << "this kernel (before 5.1) cannot seal against writers to come";
@@ -150,7 +150,7 @@ TEST(ShareMemory, DescriptorIsBelowALowLimit) {
     }));
 }
 
-TEST(ShareMemory, NoneWhereFilesMayNotBeAsLargeAndNoSignalComes) {
+TEST(ShareMemory, FileSizeLimitFailsWithoutSignal) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_limit(RLIMIT_FSIZE, mib - 1)) return false;
         const SharedMemory none = share_memory("tensorpool", mib);
@@ -161,13 +161,13 @@ TEST(ShareMemory, NoneWhereFilesMayNotBeAsLargeAndNoSignalComes) {
     }));
 }
 
-TEST(ShareMemory, NoneWhereNoDescriptorIsLeft) {
+TEST(ShareMemory, FailsWithoutFreeDescriptor) {
     EXPECT_TRUE(holds_in_child([] {
         return set_limit(RLIMIT_NOFILE, 0) && share_memory("tensorpool", mib).address == nullptr;
     }));
 }
 
-TEST(ShareMemory, LastDescriptorIsEnough) {
+TEST(ShareMemory, WorksWithLastDescriptor) {
     EXPECT_TRUE(holds_in_child([] {
         const int lowest = dup(STDIN_FILENO);
         close(lowest);
@@ -179,7 +179,7 @@ TEST(ShareMemory, LastDescriptorIsEnough) {
 
 // Sanitizers need address space of their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST(ShareMemory, NoneWhereThereIsNoAddressSpaceAndNoDescriptorStays) {
+TEST(ShareMemory, LackOfAddressSpaceLeavesNoDescriptor) {
     EXPECT_TRUE(holds_in_child([] {
         const int lowest = dup(STDIN_FILENO);
         if (!set_limit(RLIMIT_AS, 0)) return false;
@@ -189,7 +189,7 @@ TEST(ShareMemory, NoneWhereThereIsNoAddressSpaceAndNoDescriptorStays) {
 }
 #endif
 
-TEST(ShareMemory, LeavesErrnoAlone) {
+TEST(ShareMemory, PreservesErrno) {
     errno = 42;
     const Shared memory(share_memory("tensorpool", mib), mib);
     EXPECT_EQ(share_memory_in("/no such folder", mib).address, nullptr);
@@ -198,7 +198,7 @@ TEST(ShareMemory, LeavesErrnoAlone) {
 
 // A file in a folder ----------------------------------------------------------------------------
 
-TEST(ShareMemoryIn, MakesAFileNamedAfterTheProcessForItsUserOnly) {
+TEST(ShareMemoryIn, CreatesFileNamedAfterProcessForItsUserOnly) {
     const FileTree folder;
     const mode_t before = umask(0);
     const Shared memory(share_memory_in(folder.root().c_str(), mib), mib);
@@ -219,7 +219,7 @@ TEST(ShareMemoryIn, MakesAFileNamedAfterTheProcessForItsUserOnly) {
     EXPECT_EQ(folder.read(own_name())[3], 33);
 }
 
-TEST(ShareMemoryIn, ReplacesTheFileOfAnEndedProcess) {
+TEST(ShareMemoryIn, ReplacesFileOfEndedProcess) {
     const FileTree folder;
     folder.write(own_name(), std::string(mib, 'x'));
     const Shared memory(share_memory_in(folder.root().c_str(), mib), mib);
@@ -230,14 +230,14 @@ TEST(ShareMemoryIn, ReplacesTheFileOfAnEndedProcess) {
     EXPECT_EQ(status.st_ino, memory.inode);
 }
 
-TEST(ShareMemoryIn, LeavesAFileOfAnotherSizeAlone) {
+TEST(ShareMemoryIn, KeepsFileOfAnotherSize) {
     const FileTree folder;
     folder.write(own_name(), "precious");
     EXPECT_EQ(share_memory_in(folder.root().c_str(), mib).address, nullptr);
     EXPECT_EQ(folder.read(own_name()), "precious");
 }
 
-TEST(ShareMemoryIn, LeavesTheFileOfALivingProcessAlone) {
+TEST(ShareMemoryIn, KeepsFileOfRunningProcess) {
     const FileTree folder;
     const Shared memory(share_memory_in(folder.root().c_str(), mib), mib);
     ASSERT_NE(memory.address, nullptr);
@@ -257,14 +257,14 @@ TEST(ShareMemoryIn, FollowsNoLink) {
     EXPECT_TRUE(std::filesystem::is_symlink(own_path(folder)));
 }
 
-TEST(ShareMemoryIn, FollowsNoLinkToNothing) {
+TEST(ShareMemoryIn, FollowsNoDanglingLink) {
     const FileTree folder;
     ASSERT_EQ(symlink("missing", own_path(folder).c_str()), 0);
     EXPECT_EQ(share_memory_in(folder.root().c_str(), mib).address, nullptr);
     EXPECT_FALSE(exists(folder.path("/missing")));
 }
 
-TEST(ShareMemoryIn, LeavesAloneWhatIsNoRegularFile) {
+TEST(ShareMemoryIn, KeepsPipesAndFolders) {
     const FileTree folder;
     ASSERT_EQ(mkfifo(own_path(folder).c_str(), 0600), 0);
     EXPECT_EQ(share_memory_in(folder.root().c_str(), mib).address, nullptr);
@@ -275,7 +275,7 @@ TEST(ShareMemoryIn, LeavesAloneWhatIsNoRegularFile) {
     EXPECT_TRUE(std::filesystem::is_directory(own_path(folder)));
 }
 
-TEST(ShareMemoryIn, NoneWithoutAFolder) {
+TEST(ShareMemoryIn, FailsWithoutFolder) {
     const FileTree folder;
     folder.write("/file", "");
     EXPECT_EQ(share_memory_in(folder.path("/missing").c_str(), mib).address, nullptr);
@@ -283,7 +283,7 @@ TEST(ShareMemoryIn, NoneWithoutAFolder) {
     EXPECT_EQ(share_memory_in(std::string(600, 'f').c_str(), mib).address, nullptr);
 }
 
-TEST(ShareMemoryIn, NoneWhereFilesMayNotBeAsLargeAndNoFileStays) {
+TEST(ShareMemoryIn, FileSizeLimitLeavesNoFile) {
     const FileTree folder;
     EXPECT_TRUE(holds_in_child([&] {
         return set_limit(RLIMIT_FSIZE, mib - 1) &&
@@ -293,14 +293,14 @@ TEST(ShareMemoryIn, NoneWhereFilesMayNotBeAsLargeAndNoFileStays) {
 }
 
 // As on a full disk: no file system holds so much.
-TEST(ShareMemoryIn, NoneWhereTheDiskHasNoRoomAndNoFileStays) {
+TEST(ShareMemoryIn, FullDiskLeavesNoFile) {
     const FileTree folder;
     constexpr std::size_t too_much = std::size_t{1} << 62;
     EXPECT_EQ(share_memory_in(folder.root().c_str(), too_much).address, nullptr);
     EXPECT_FALSE(exists(own_path(folder)));
 }
 
-TEST(ShareMemoryIn, IsRemovedWhileItIsTheOneThatWasMade) {
+TEST(ShareMemoryIn, IsRemovedOnlyIfItIsTheSameFile) {
     const FileTree folder;
     const char* const root = folder.root().c_str();
     const Shared memory(share_memory_in(root, mib), mib);
@@ -316,7 +316,7 @@ TEST(ShareMemoryIn, IsRemovedWhileItIsTheOneThatWasMade) {
 
 // Closing and replacing -------------------------------------------------------------------------
 
-TEST(CloseSharedMemory, ClosesItsDescriptorAndKeepsTheMemory) {
+TEST(CloseSharedMemory, ClosesDescriptorAndKeepsMemory) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     memory.data()[0] = 1;
     close_shared_memory(memory);
@@ -326,7 +326,7 @@ TEST(CloseSharedMemory, ClosesItsDescriptorAndKeepsTheMemory) {
     close_shared_memory(SharedMemory{});
 }
 
-TEST(CloseSharedMemory, LeavesAloneAFileThatTookItsNumber) {
+TEST(CloseSharedMemory, KeepsOtherFileWithSameDescriptor) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     const Shared other(share_memory("tensorpool", mib), mib);
     const int files[] = {open("/dev/null", O_RDONLY), dup(other.file)};
@@ -339,7 +339,7 @@ TEST(CloseSharedMemory, LeavesAloneAFileThatTookItsNumber) {
     close(memory.file);
 }
 
-TEST(ReplaceMapping, PutsOneMappingWhereAnotherWas) {
+TEST(ReplaceMapping, MovesMappingOverAnother) {
     const Shared old(share_memory("old", mib), mib);
     const SharedMemory by = share_memory("new", mib);
     old.data()[0] = 1;
@@ -355,7 +355,7 @@ TEST(ReplaceMapping, PutsOneMappingWhereAnotherWas) {
     close_shared_memory(by);
 }
 
-TEST(ReplaceMapping, TakesPrivateMemoryToo) {
+TEST(ReplaceMapping, AcceptsPrivateMemory) {
     const Shared old(share_memory("old", mib), mib);
     void* const by = map(mib, page_bytes());
     std::memset(by, 9, mib);
@@ -363,14 +363,14 @@ TEST(ReplaceMapping, TakesPrivateMemoryToo) {
     EXPECT_EQ(old.data()[mib - 1], 9);
 }
 
-TEST(ReplaceMapping, IsRefusedForWhatIsNoMapping) {
+TEST(ReplaceMapping, RejectsAddressThatIsNoMapping) {
     const Shared old(share_memory("old", mib), mib);
     old.data()[0] = 1;
     EXPECT_FALSE(replace_mapping(old.address, old.data() + 1, mib));
     EXPECT_EQ(old.data()[0], 1);
 }
 
-TEST(MakePrivate, KeepsWhatIsThereApartFromTheFile) {
+TEST(MakePrivate, KeepsContentAndSeparatesItFromFile) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     memory.data()[0] = 1;
     EXPECT_TRUE(holds_in_child([&] {
@@ -382,7 +382,7 @@ TEST(MakePrivate, KeepsWhatIsThereApartFromTheFile) {
     EXPECT_EQ(memory.data()[0], 1);
 }
 
-TEST(MakePrivate, IsRefusedWhereAnotherFileTookTheNumber) {
+TEST(MakePrivate, FailsIfDescriptorRefersToOtherFile) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     memory.data()[0] = 1;
     const Shared other(share_memory("tensorpool", mib), mib);
@@ -394,7 +394,7 @@ TEST(MakePrivate, IsRefusedWhereAnotherFileTookTheNumber) {
 
 // Who this is -----------------------------------------------------------------------------------
 
-TEST(IdentifyProcess, TellsWhatTheSystemTells) {
+TEST(IdentifyProcess, ReportsNumberNameSpaceAndStart) {
     const ProcessIdentity identity = identify_process();
     EXPECT_EQ(identity.number, static_cast<std::uint64_t>(getpid()));
     struct stat status {};
@@ -404,7 +404,7 @@ TEST(IdentifyProcess, TellsWhatTheSystemTells) {
     EXPECT_EQ(identity.start_ticks, identify_process().start_ticks);
 }
 
-TEST(IdentifyProcess, TellsAnyNameAndStillTheStart) {
+TEST(IdentifyProcess, ParsesStartAfterAnyName) {
     const std::uint64_t start = identify_process().start_ticks;
     char before[16];
     prctl(PR_GET_NAME, before);
@@ -419,7 +419,7 @@ TEST(IdentifyProcess, TellsAnyNameAndStillTheStart) {
     prctl(PR_SET_NAME, before);
 }
 
-TEST(IdentifyProcess, ChildOfAForkIsAnother) {
+TEST(IdentifyProcess, ChildOfForkHasOwnIdentity) {
     const ProcessIdentity parent = identify_process();
     EXPECT_TRUE(holds_in_child([&] {
         const ProcessIdentity child = identify_process();

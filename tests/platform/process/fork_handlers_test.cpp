@@ -34,7 +34,7 @@ std::string calls_of_child(ForkTable& table) {
     return calls;
 }
 
-TEST(ForkTable, CallsInTheOrderOfPlacesWhicheverWasSetFirst) {
+TEST(ForkTable, CallsInOrderOfPlaces) {
     ForkTable table;
     EXPECT_TRUE(set_outer(table) && set_inner(table));
     EXPECT_EQ(calls_of_parent(table), "BbpP");
@@ -45,12 +45,12 @@ TEST(ForkTable, CallsInTheOrderOfPlacesWhicheverWasSetFirst) {
     EXPECT_EQ(calls_of_child(other), "BbcC");
 }
 
-TEST(ForkTable, CallsNothingWhereNothingIsSet) {
+TEST(ForkTable, EmptyTableCallsNothing) {
     ForkTable table;
     EXPECT_EQ(calls_of_parent(table), "");
 }
 
-TEST(ForkTable, APlaceIsTakenOnce) {
+TEST(ForkTable, PlaceIsSetOnce) {
     ForkTable table;
     EXPECT_TRUE(set_outer(table) && set_outer(table));
     EXPECT_TRUE(table.set(ForkPlace::arenas, {}));
@@ -59,7 +59,7 @@ TEST(ForkTable, APlaceIsTakenOnce) {
 
 ForkTable* table_amid_a_fork = nullptr;
 
-TEST(ForkTable, WhatIsSetAmidAForkIsNotCalledBeforeTheNext) {
+TEST(ForkTable, HandlersSetDuringForkAreCalledAtNextFork) {
     ForkTable table;
     table_amid_a_fork = &table;
     EXPECT_TRUE(table.set(ForkPlace::statistics,

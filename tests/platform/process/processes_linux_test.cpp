@@ -48,7 +48,7 @@ private:
     pid_t process_;
 };
 
-TEST(Processes, AreAllThatRun) {
+TEST(Processes, ListsRunningProcesses) {
     const Child child([] {});
     const auto numbers = process_numbers();
     EXPECT_TRUE(std::is_sorted(numbers.begin(), numbers.end()));
@@ -56,7 +56,7 @@ TEST(Processes, AreAllThatRun) {
     EXPECT_TRUE(std::binary_search(numbers.begin(), numbers.end(), self));
 }
 
-TEST(ProcessFacts, TellNameAndStartAndMemory) {
+TEST(ProcessFacts, ReportNameStartAndMemory) {
     // A name may hold what other fields are told apart by.
     const Child child([] { ::prctl(PR_SET_NAME, "a) Z 1 (b\n"); });
     const auto facts = facts_of(child.number());
@@ -69,7 +69,7 @@ TEST(ProcessFacts, TellNameAndStartAndMemory) {
     EXPECT_GE(facts->start_ticks, facts_of(self)->start_ticks);
 }
 
-TEST(ProcessFacts, AreThoseByWhichAProcessKnowsItself) {
+TEST(ProcessFacts, MatchOwnIdentity) {
     const ProcessIdentity identity = identify_process();
     EXPECT_EQ(facts_of(self)->start_ticks, identity.start_ticks);
     EXPECT_EQ(facts_of(self)->name, identity.name);
@@ -86,7 +86,7 @@ TEST(ProcessFacts, CountFaults) {
     unmap(memory, bytes);
 }
 
-TEST(ProcessFacts, AreNoneOfAProcessThatEnded) {
+TEST(ProcessFacts, EndedProcessHasNone) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     siginfo_t info;
@@ -98,13 +98,13 @@ TEST(ProcessFacts, AreNoneOfAProcessThatEnded) {
     EXPECT_FALSE(facts_of(~std::uint64_t{0}));
 }
 
-TEST(ThreadName, IsTheOneThatTheThreadGaveItself) {
+TEST(ThreadName, ReturnsNameSetByThread) {
     const Child child([] { ::prctl(PR_SET_NAME, "my thread"); });
     EXPECT_EQ(thread_name(child.number(), child.number()), "my thread");
     EXPECT_EQ(thread_name(child.number(), 1U << 30), "");
 }
 
-TEST(MemoryFiles, AreThoseOfTheNameThatAProcessHoldsOpen) {
+TEST(MemoryFiles, FindsOpenFilesByName) {
     const Child child([] {
         memfd_create("processes test", 0);
         memfd_create("processes test 2", 0);
@@ -123,7 +123,7 @@ TEST(MemoryFiles, AreThoseOfTheNameThatAProcessHoldsOpen) {
     EXPECT_FALSE(holds_file(child.number(), 1000, found.files[0].file));
 }
 
-TEST(MemoryFiles, AreFoundInTheMappingsWhenTheyAreNotOpen) {
+TEST(MemoryFiles, FindsMappingsOfClosedFiles) {
     const Child child([] {
         const int file = memfd_create("mapped only", 0);
         if (::ftruncate(file, 4096) != 0) ::_exit(1);
@@ -141,7 +141,7 @@ TEST(MemoryFiles, AreFoundInTheMappingsWhenTheyAreNotOpen) {
     EXPECT_FALSE(maps_memory_file(child.number(), "mapped only", 12345678901)) << "another inode";
 }
 
-TEST(MemoryFiles, OfNoProcessSaySo) {
+TEST(MemoryFiles, ReportsMissingProcess) {
     EXPECT_EQ(memory_files_of(0, "x").look, Look::no_process);
     EXPECT_EQ(memory_files_of(~std::uint64_t{0}, "x").look, Look::no_process);
     EXPECT_FALSE(maps_memory_file(0, "x", 0));
