@@ -21,7 +21,7 @@ TEST(Layers, ThisProjectHasNoViolations) {
     EXPECT_EQ(lines_of(check_layers(TENSORPOOL_SOURCE_FOLDER)), "");
 }
 
-/// A small project that keeps its layers, in a folder of its own, to plant faults in.
+/// A small valid project in a folder of its own, into which tests plant faults.
 class PlantedFault : public testing::Test {
 protected:
     PlantedFault() {

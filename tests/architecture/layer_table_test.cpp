@@ -13,7 +13,7 @@ LayerTable read(const char* text) {
     return LayerTable::read(stream);
 }
 
-std::string refusal_of(const char* text) {
+std::string error_of(const char* text) {
     try {
         read(text);
         return "";
@@ -55,20 +55,20 @@ TEST(LayerTable, ReadsForeignIncludesOfFolder) {
 }
 
 TEST(LayerTable, RejectsUseOfLayerListedLater) {
-    EXPECT_EQ(refusal_of("layer base\nlayer pages pool\nlayer pool base\n"),
-              "lib/layers.txt:2: layer 'pages' uses 'pool', expected a layer of a line above");
+    EXPECT_EQ(error_of("layer base\nlayer pages pool\nlayer pool base\n"),
+              "lib/layers.txt:2: layer 'pages' uses 'pool', expected a layer of an earlier line");
 }
 
 TEST(LayerTable, RejectsInvalidLines) {
-    EXPECT_EQ(refusal_of("layr base\n"),
+    EXPECT_EQ(error_of("layr base\n"),
               "lib/layers.txt:1: 'layr', expected 'layer', 'header' or 'folder'");
-    EXPECT_NE(refusal_of("layer\n"), "");
-    EXPECT_NE(refusal_of("layer base\nlayer base\n"), "");
-    EXPECT_NE(refusal_of("layer base\nheader bits.hpp\n"), "");
-    EXPECT_NE(refusal_of("layer base\nheader bits.hpp pool\n"), "");
-    EXPECT_NE(refusal_of("layer base\nheader a.hpp base\nheader a.hpp base\n"), "");
-    EXPECT_NE(refusal_of("layer base\nfolder base/one\n"), "");
-    EXPECT_NE(refusal_of("layer base\nfolder pool/one two.h\n"), "");
+    EXPECT_NE(error_of("layer\n"), "");
+    EXPECT_NE(error_of("layer base\nlayer base\n"), "");
+    EXPECT_NE(error_of("layer base\nheader bits.hpp\n"), "");
+    EXPECT_NE(error_of("layer base\nheader bits.hpp pool\n"), "");
+    EXPECT_NE(error_of("layer base\nheader a.hpp base\nheader a.hpp base\n"), "");
+    EXPECT_NE(error_of("layer base\nfolder base/one\n"), "");
+    EXPECT_NE(error_of("layer base\nfolder pool/one two.h\n"), "");
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ TEST(RaiseTo, KeepsHighestValueOfManyThreads) {
         workers.emplace_back([&highest, thread] {
             for (std::uint64_t value = thread; value < values; value += threads) {
                 raise_to(highest, value);
-                // Whatever others do, it is never below what we raised it to.
+                // Whatever other threads do, the value is never below what this thread raised it
+                // to.
                 if (highest.load() < value) ADD_FAILURE() << "lowered below " << value;
             }
         });

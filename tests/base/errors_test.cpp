@@ -80,19 +80,19 @@ TEST(AllocationError, ShortRunsOfFreePagesCountAsFragmentation) {
 
 TEST(AllocationError, LongestTextFits) {
     const std::string long_text(500, 'x');
-    constexpr std::size_t most = SIZE_MAX;
-    const AllocationError error("images", {.asked = most,
-                                           .in_use = most,
-                                           .capacity = most,
+    constexpr std::size_t largest = SIZE_MAX;
+    const AllocationError error("images", {.asked = largest,
+                                           .in_use = largest,
+                                           .capacity = largest,
                                            .limit = long_text.c_str(),
-                                           .limit_bytes = most,
-                                           .needed_limit = most,
+                                           .limit_bytes = largest,
+                                           .needed_limit = largest,
                                            .knows_free = true,
-                                           .free_pages = most / 4,
-                                           .largest_free = most,
-                                           .between_blocks = most / 4,
-                                           .with_threads = most / 4,
-                                           .missing = most,
+                                           .free_pages = largest / 4,
+                                           .largest_free = largest,
+                                           .between_blocks = largest / 4,
+                                           .with_threads = largest / 4,
+                                           .missing = largest,
                                            .advice = long_text.c_str()});
     EXPECT_TRUE(std::string(error.what()).ends_with("\n  " + std::string(160, 'x')))
         << error.what();
@@ -104,14 +104,14 @@ TEST(AllocationError, IsNothrowCopyableBadAlloc) {
     const AllocationError error("p", 1, 2, 3, "l", 4);
     const AllocationError copy = error;
     EXPECT_STREQ(copy.what(), error.what());
-    EXPECT_NE(copy.what(), error.what()) << "the text lies in the object";
+    EXPECT_NE(copy.what(), error.what()) << "the text is stored in the object";
 }
 
 TEST(AllocationError, LongNamesAreTruncatedAndFollowingValuesKept) {
     const std::string name(500, 'n');
     const std::string limit(500, 'l');
-    constexpr std::size_t most = SIZE_MAX;
-    const AllocationError error(name.c_str(), most, most, most, limit.c_str(), most);
+    constexpr std::size_t largest = SIZE_MAX;
+    const AllocationError error(name.c_str(), largest, largest, largest, limit.c_str(), largest);
     const std::string text = error.what();
     EXPECT_NE(text.find(std::string(47, 'n') + ":"), std::string::npos);
     EXPECT_EQ(text.find(std::string(48, 'n')), std::string::npos);

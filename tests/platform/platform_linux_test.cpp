@@ -29,7 +29,7 @@ constexpr std::size_t mib = std::size_t{1} << 20;
 /// MADV_POPULATE_WRITE, which older headers lack.
 constexpr unsigned advice_populate_write = 23;
 
-/// Committed memory; gone with the object.
+/// Committed memory that the destructor unmaps.
 class Mapping {
 public:
     explicit Mapping(std::size_t wanted, std::size_t alignment = page_bytes())
@@ -49,21 +49,21 @@ public:
     unsigned char* const begin;
 };
 
-/// A figure of /proc/self/statm (proc(5)) in bytes.
-std::size_t process_figure(int position) {
+/// Returns a field of /proc/self/statm (proc(5)) in bytes.
+std::size_t process_size(int position) {
     std::ifstream file("/proc/self/statm");
     std::size_t pages = 0;
     for (int field = 0; field <= position; ++field) file >> pages;
     return pages * page_bytes();
 }
 std::size_t address_space_bytes() {
-    return process_figure(0);
+    return process_size(0);
 }
 std::size_t data_bytes() {
-    return process_figure(5);
+    return process_size(5);
 }
 
-/// Whether /proc/self/maps has a mapping of exactly this range.
+/// Returns whether /proc/self/maps has a mapping of exactly this range.
 bool is_mapping(const unsigned char* begin, std::size_t bytes) {
     std::ostringstream range;
     range << std::hex << reinterpret_cast<std::uintptr_t>(begin) << '-'
@@ -96,7 +96,7 @@ TEST(LinuxDecommit, DropsPagesAndKeepsOneMapping) {
 }
 
 TEST(LinuxDecommit, LockedMemoryIsUnlockedAndDropped) {
-    // The sanitizers replace the functions of these names by some that do nothing.
+    // The sanitizers replace mlock and munlock by functions that do nothing.
     if constexpr (testing::sanitized()) GTEST_SKIP();
     const Mapping memory(2 * page_bytes());
     *memory.begin = 7;
@@ -130,7 +130,7 @@ TEST(LinuxCommitAnew, ResetsPagesPoliciesAndLocks) {
     EXPECT_EQ(memory.pages_in_memory(), 0U);
     EXPECT_EQ(policy_at(memory.begin), usual);
     EXPECT_EQ(*memory.begin, 0);
-    EXPECT_EQ(memory.pages_in_memory(), 1U) << "it wishes for huge pages still";
+    EXPECT_EQ(memory.pages_in_memory(), 1U) << "the request for huge pages was kept";
 }
 
 TEST(LinuxPrefault, BringsEveryPageIntoMemory) {
@@ -149,12 +149,12 @@ TEST(LinuxPrefault, RejectsUnreservedRange) {
 TEST(LinuxPrefault, RejectsUncommittedMemoryIfKernelSupportsAdvice) {
     void* const reserved = reserve(page_bytes(), page_bytes());
     const bool knows = madvise(reserved, 0, static_cast<int>(advice_populate_write)) == 0;
-    // Older kernels have it touched, which faults.
+    // Older kernels touch the pages, which faults.
     EXPECT_EQ(holds_in_child([&] { return !prefault(reserved, page_bytes()); }), knows);
     release(reserved, page_bytes());
 }
 
-/// From now on madvise with the advice to populate fails in this process as on kernels before 5.14.
+/// Makes madvise with the populate advice fail in this process, as on kernels before 5.14.
 bool forget_populate_write() {
     const auto low_half_of_advice = static_cast<unsigned>(offsetof(seccomp_data, args[2]));
     sock_filter steps[] = {
@@ -178,9 +178,9 @@ TEST(LinuxPrefault, TouchesPagesOnOldKernels) {
     }));
 }
 
-// Wishes -----------------------------------------------------------------------------------------
+// Policies ---------------------------------------------------------------------------------------
 
-/// The range's policy as the kernel tells it: 0 is the default, also where it does not tell.
+/// Returns the range's policy as the kernel reports it; 0 for the default and if it reports none.
 int policy_of(void* address) {
     constexpr unsigned long of_address = 2;
     int policy = 0;
@@ -195,7 +195,7 @@ TEST(LinuxNuma, HasAtLeastOneNode) {
 
 TEST(LinuxNuma, PreferSetsPolicyOfRange) {
     const Mapping memory(4 * page_bytes());
-    // A container may forbid it, which the result must say.
+    // A container may forbid this, which the result must report.
     const bool done = prefer_numa_node(memory.begin, memory.bytes, 0);
     EXPECT_EQ(policy_of(memory.begin), done ? 1 : 0);
     EXPECT_TRUE(prefault(memory.begin, memory.bytes));

@@ -21,7 +21,7 @@ constexpr std::size_t gib = std::size_t{1} << 30;
 /// More than any machine can address.
 constexpr std::size_t impossible_bytes = std::size_t{1} << 60;
 
-/// A reservation of some pages that a test commits and decommits; gone with the object.
+/// A reservation of some pages that a test commits and decommits. The destructor releases it.
 class Reservation {
 public:
     explicit Reservation(std::size_t pages)
@@ -41,7 +41,7 @@ public:
     unsigned char* const begin;
 };
 
-/// Whether the page cannot be read.
+/// Returns whether reading the page faults.
 bool faults_on_read(const unsigned char* address) {
     return !holds_in_child([=] {
         std::signal(SIGSEGV, SIG_DFL);
@@ -99,7 +99,7 @@ TEST(Reserve, ReserveAtReservesOnlyFreeAddresses) {
     }
     ASSERT_EQ(reserve_at(begin + page_bytes(), page_bytes()), ReservedAt::done);
     EXPECT_TRUE(faults_on_read(begin + page_bytes()));
-    EXPECT_EQ(reserve_at(begin, 4 * page_bytes()), ReservedAt::taken) << "a part of it is";
+    EXPECT_EQ(reserve_at(begin, 4 * page_bytes()), ReservedAt::taken) << "a part of it is taken";
     EXPECT_TRUE(release(begin + page_bytes(), page_bytes()));
     EXPECT_EQ(reserve_at(begin, impossible_bytes), ReservedAt::refused);
 }

@@ -1,4 +1,4 @@
-// The threads and processes of platform_posix.cpp, and what it writes to stderr.
+// Tests of threads and processes of platform_posix.cpp, and of writing to stderr.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -23,26 +23,26 @@ using testing::holds_in_child;
 
 // Thread exit ------------------------------------------------------------------------------------
 
-/// What happened while a thread ended, a letter each. One thread at a time writes it, and it is
-/// read after that has been joined.
+/// What happened while a thread ended, one letter for each event. One thread at a time writes the
+/// text, and it is read after that thread was joined.
 std::string& events() {
     static std::string text;
     return text;
 }
 
-/// The handlers of all tests here, for a process adds them for good.
+/// The handlers of all tests in this file. A process cannot remove handlers.
 ExitHandler first = no_exit_handler;
 ExitHandler second = no_exit_handler;
 
-/// How often the first handler asks for another call.
-int asks_again = 0;
+/// How many more times the first handler requests another call.
+int repetitions = 0;
 std::thread::id latest_caller;
 
 void on_thread_exit() {
     events() += 'h';
     latest_caller = std::this_thread::get_id();
-    if (asks_again == 0) return;
-    --asks_again;
+    if (repetitions == 0) return;
+    --repetitions;
     EXPECT_TRUE(call_at_thread_exit(first));
 }
 
@@ -55,7 +55,7 @@ protected:
         EXPECT_GE(second, 0);
         EXPECT_NE(first, second);
         events().clear();
-        asks_again = 0;
+        repetitions = 0;
     }
 
     template <class Function>
@@ -82,7 +82,7 @@ TEST_F(ThreadExitTest, HandlerIsNotCalledWithoutRequest) {
 }
 
 TEST_F(ThreadExitTest, RequestFromHandlerRepeatsCall) {
-    asks_again = 2;
+    repetitions = 2;
     EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit(first)); }), "hhh");
 }
 
@@ -90,10 +90,10 @@ struct AtDestruction {
     void touch() const {}
     ~AtDestruction() {
         events() += 'd';
-        if (!asks) return;
+        if (!requests_handler) return;
         EXPECT_TRUE(call_at_thread_exit(first));
     }
-    bool asks = false;
+    bool requests_handler = false;
 };
 thread_local AtDestruction at_destruction;
 
@@ -106,7 +106,7 @@ TEST_F(ThreadExitTest, HandlerRunsAfterThreadLocalDestructors) {
 }
 
 TEST_F(ThreadExitTest, ThreadLocalDestructorMayRequestHandler) {
-    EXPECT_EQ(events_of_thread([] { at_destruction.asks = true; }), "dh");
+    EXPECT_EQ(events_of_thread([] { at_destruction.requests_handler = true; }), "dh");
 }
 
 TEST_F(ThreadExitTest, HandlerRunsOnEndingThread) {
@@ -132,7 +132,7 @@ TEST_F(ThreadExitTest, OnlyRequestedHandlerIsCalled) {
 }
 
 TEST_F(ThreadExitTest, RepeatedHandlerDoesNotRepeatTheOther) {
-    asks_again = 2;
+    repetitions = 2;
     std::string called = events_of_thread([] {
         EXPECT_TRUE(call_at_thread_exit(first));
         EXPECT_TRUE(call_at_thread_exit(second));
@@ -149,8 +149,8 @@ TEST_F(ThreadExitTest, UnknownHandlerIsRejected) {
               "");
 }
 
-// In child processes, for what is added stays. The library's own functions may be among those that
-// were added before: a program that is linked with all of it adds them when it starts.
+// Runs in a child process because handlers stay. The library's own functions may have been added
+// before: a program that links all of it adds them when it starts.
 TEST_F(ThreadExitTest, TooManyHandlersAreRejectedAndOthersWork) {
     EXPECT_TRUE(holds_in_child([] {
         std::vector<ExitHandler> added = {second, first};

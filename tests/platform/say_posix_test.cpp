@@ -1,4 +1,4 @@
-// A line for a standard error that is a file with no room.
+// Tests a line written to a standard error that is a file without room.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(Say, SurvivesFileSizeLimit) {
                       ::setrlimit(RLIMIT_FSIZE, &none) != 0) {
                       return 1;
                   }
-                  say("nobody reads this");
+                  say("this line is lost");
                   return 0;
               }),
               0);

@@ -35,7 +35,7 @@ void* work_cancelled(void* given) {
     return nullptr;
 }
 
-/// Whether a thread that is to be cancelled gets through `work`, and is cancelled then.
+/// Returns whether a cancelled thread completes `work` and is cancelled afterwards.
 bool is_cancelled_only_after(void (*work)()) {
     Cancelled cancelled{work};
     pthread_t thread;
@@ -53,7 +53,7 @@ TEST(SystemCalls, DeferThreadCancellation) {
     EXPECT_FALSE(is_cancelled_only_after([] { pthread_testcancel(); }));
 }
 
-// Each reads files of the system, or writes.
+// Each of these calls reads system files or writes.
 TEST(SystemCalls, PlatformCallsDeferThreadCancellation) {
     EXPECT_TRUE(is_cancelled_only_after([] { (void)available_memory(); }));
     EXPECT_TRUE(is_cancelled_only_after([] { (void)committable_memory(); }));

@@ -1,4 +1,4 @@
-// A program that has more rights than who started it.
+// Tests a program that has more rights than the user who started it.
 
 #include <gtest/gtest.h>
 #include <sys/auxv.h>

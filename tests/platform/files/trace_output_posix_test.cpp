@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder whose path has so many characters.
+/// A folder whose path has the given length.
 class LongFolder {
 public:
     explicit LongFolder(std::size_t length) {

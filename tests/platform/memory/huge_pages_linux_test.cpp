@@ -13,7 +13,7 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Whether /proc/self/maps has a mapping of exactly this range.
+/// Returns whether /proc/self/maps has a mapping of exactly this range.
 bool is_mapping(const unsigned char* begin, std::size_t bytes) {
     std::ostringstream range;
     range << std::hex << reinterpret_cast<std::uintptr_t>(begin) << '-'
@@ -69,7 +69,7 @@ TEST_F(LinuxPreferHugePages, SmallPagesRestoreOneMapping) {
     EXPECT_EQ(is_mapping(begin + huge_page_bytes, 2 * huge_page_bytes), known);
 }
 
-/// The settings of a kernel with sizes of 16 KiB to 2 MiB.
+/// The settings of a kernel with page sizes of 16 KiB to 2 MiB.
 class LinuxFolioSizes : public ::testing::Test {
 protected:
     LinuxFolioSizes() {
@@ -132,7 +132,7 @@ TEST_F(LinuxFolioSizes, SizesGivenToAllMemoryNeedNoRequest) {
     EXPECT_EQ(sizes().medium, 512U << 10);
     set_common("always");
     EXPECT_FALSE(sizes().huge);
-    EXPECT_EQ(sizes().medium, 0U) << "a wish for less would take the huge pages away";
+    EXPECT_EQ(sizes().medium, 0U) << "a request for smaller pages would remove the huge pages";
 }
 
 TEST_F(LinuxFolioSizes, HugePagesCanBeDisabledAlone) {

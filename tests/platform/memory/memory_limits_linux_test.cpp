@@ -13,7 +13,7 @@ constexpr std::size_t mib = std::size_t{1} << 20;
 constexpr std::size_t machine_total = 16384 * mib;
 constexpr std::size_t machine_available = 8192 * mib;
 
-/// A machine of 16 GiB with 8 GiB available, whose files a test makes up.
+/// A machine of 16 GiB with 8 GiB available, whose system files are written by the test.
 class MemoryLimitsTest : public ::testing::Test {
 protected:
     MemoryLimitsTest() {
@@ -40,7 +40,7 @@ protected:
               "inactive_file 1\ntotal_inactive_file " + std::to_string(inactive_file) + "\n");
     }
 
-    /// Version 2 mounted at /sys/fs/cgroup, the process in `group`.
+    /// Mounts version 2 at /sys/fs/cgroup with the process in `group`.
     void mount_2(const std::string& group, const std::string& mount_root = "/") {
         write("/proc/self/cgroup", "0::" + group + "\n");
         write("/proc/self/mountinfo", "25 1 0:22 / /proc rw - proc proc rw\n31 23 0:27 " +
@@ -49,7 +49,7 @@ protected:
                                           "rw,nsdelegate\n");
     }
 
-    /// Version 1 as Docker and systemd mount it, the process in `group` for memory.
+    /// Mounts version 1 as Docker and systemd do, with the process in `group` for memory.
     void mount_1(const std::string& group, const std::string& mount_root = "/") {
         write("/proc/self/cgroup",
               "5:cpu,cpuacct:/other\n4:memory:" + group + "\n1:name=systemd:/x\n");

@@ -22,7 +22,7 @@ struct Pages {
 };
 
 TEST(MoveMemory, MovesContent) {
-    if (!can_move_memory()) GTEST_SKIP() << "this kernel moves none";
+    if (!can_move_memory()) GTEST_SKIP() << "this kernel cannot move memory";
     const Pages pages;
     std::fill_n(pages.begin, pages.page, 'x');
     char* const to = pages.begin + 2 * pages.page;
@@ -34,7 +34,7 @@ TEST(MoveMemory, MovesContent) {
 }
 
 TEST(MoveMemory, LeavesWritableZeros) {
-    if (!can_move_memory()) GTEST_SKIP() << "this kernel moves none";
+    if (!can_move_memory()) GTEST_SKIP() << "this kernel cannot move memory";
     const Pages pages;
     *pages.begin = 'x';
     ASSERT_TRUE(move_memory(pages.begin + pages.page, pages.begin, pages.page));

@@ -16,7 +16,7 @@ constexpr int preferred = 1;
 constexpr int interleave = 3;
 constexpr unsigned long at_an_address = 2;  // MPOL_F_ADDR
 
-/// The policy of this thread, or of an address; -1 where the kernel refuses to tell.
+/// Returns the policy of this thread or of an address; -1 if the kernel does not report it.
 int policy_of(void* address = nullptr) {
     int policy = -1;
     unsigned long nodes[16] = {};
@@ -28,7 +28,7 @@ int policy_of(void* address = nullptr) {
 class NumaPolicyTest : public testing::Test {
 protected:
     void SetUp() override {
-        if (policy_of() == -1) GTEST_SKIP() << "this kernel knows no nodes";
+        if (policy_of() == -1) GTEST_SKIP() << "this kernel does not support NUMA";
     }
 };
 

@@ -28,10 +28,10 @@ using testing::holds_in_child;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-// From the kernel's uapi headers: fcntl.h.
+// From the kernel's fcntl.h.
 constexpr int seal_future_write = 0x0010;
 
-/// Shared memory that goes with the test.
+/// Shared memory that the destructor unmaps and closes.
 struct Shared : SharedMemory {
     Shared(const SharedMemory& memory, std::size_t size) : SharedMemory(memory), bytes(size) {}
     ~Shared() {
@@ -54,12 +54,12 @@ bool is_zeros(const unsigned char* data, std::size_t bytes) {
     return std::all_of(data, data + bytes, [](unsigned char byte) { return byte == 0; });
 }
 
-bool set_limit(decltype(RLIMIT_FSIZE) resource, rlim_t most) {
-    const rlimit limit{most, most};
+bool set_limit(decltype(RLIMIT_FSIZE) resource, rlim_t max) {
+    const rlimit limit{max, max};
     return setrlimit(resource, &limit) == 0;
 }
 
-/// Where a file of this process lies in a folder.
+/// Returns the path of this process's file in a folder.
 std::string own_name() {
     std::string name = std::to_string(getpid());
     return name.insert(0, 1, '/');
@@ -98,7 +98,7 @@ TEST(ShareMemory, TakesPagesOnlyWhenTouched) {
     const Shared memory(share_memory("tensorpool", 16 * mib), 16 * mib);
     EXPECT_EQ(memory.status().st_blocks, 0);
     memory.data()[9 * mib] = 1;
-    // By at most one huge page, where the system is set to use them for shared memory.
+    // At most one huge page, if the system uses huge pages for shared memory.
     EXPECT_LE(memory.status().st_blocks, static_cast<blkcnt_t>(2 * mib / 512));
 }
 
@@ -108,13 +108,13 @@ TEST(ShareMemory, IsSealed) {
     ASSERT_EQ(seals & ~seal_future_write, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW);
     EXPECT_EQ(ftruncate(memory.file, 0), -1);
     EXPECT_EQ(ftruncate(memory.file, 2 * mib), -1);
-    EXPECT_EQ(fcntl(memory.file, F_ADD_SEALS, F_SEAL_WRITE), -1) << "no seal comes later";
+    EXPECT_EQ(fcntl(memory.file, F_ADD_SEALS, F_SEAL_WRITE), -1) << "no seals can be added";
 }
 
 TEST(ShareMemory, OtherProcessesCannotWrite) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     if ((fcntl(memory.file, F_GET_SEALS) & seal_future_write) == 0) {
-        GTEST_SKIP() << "this kernel (before 5.1) cannot seal against writers to come";
+        GTEST_SKIP() << "this kernel (before 5.1) cannot seal against future writers";
     }
     EXPECT_EQ(mmap(nullptr, mib, PROT_READ | PROT_WRITE, MAP_SHARED, memory.file, 0), MAP_FAILED);
     EXPECT_EQ(pwrite(memory.file, "x", 1, 0), -1);
@@ -122,7 +122,8 @@ TEST(ShareMemory, OtherProcessesCannotWrite) {
     ASSERT_NE(read_only, MAP_FAILED);
     EXPECT_EQ(mprotect(read_only, mib, PROT_READ | PROT_WRITE), -1);
     memory.data()[7] = 77;
-    EXPECT_EQ(static_cast<unsigned char*>(read_only)[7], 77) << "our own mapping stands";
+    EXPECT_EQ(static_cast<unsigned char*>(read_only)[7], 77)
+        << "this process's mapping stays writable";
     munmap(read_only, mib);
 }
 
@@ -134,12 +135,12 @@ TEST(ShareMemory, DescriptorIsHighAndClosedByExec) {
     getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur >= 1024) {
         EXPECT_GE(memory.file, 960);
-        EXPECT_LT(memory.file, 1024) << "the table of descriptors stays small";
+        EXPECT_LT(memory.file, 1024) << "the descriptor table stays small";
     }
     EXPECT_NE(fcntl(memory.file, F_GETFD) & FD_CLOEXEC, 0);
     const int lowest_now = dup(STDIN_FILENO);
     close(lowest_now);
-    EXPECT_EQ(lowest_now, lowest) << "the low one is given back";
+    EXPECT_EQ(lowest_now, lowest) << "the low descriptor is closed";
 }
 
 TEST(ShareMemory, DescriptorIsBelowALowLimit) {
@@ -211,7 +212,7 @@ TEST(ShareMemoryIn, CreatesFileNamedAfterProcessForItsUserOnly) {
     EXPECT_EQ(status.st_uid, geteuid());
     EXPECT_EQ(status.st_ino, memory.inode);
     EXPECT_EQ(status.st_size, static_cast<off_t>(mib));
-    EXPECT_LT(status.st_blocks, static_cast<blkcnt_t>(mib / 512)) << "only what is used takes room";
+    EXPECT_LT(status.st_blocks, static_cast<blkcnt_t>(mib / 512)) << "only used pages take space";
     EXPECT_TRUE(get_shared_pages(memory.address, 8192));
     EXPECT_NE(fcntl(memory.file, F_GETFD) & FD_CLOEXEC, 0);
     EXPECT_TRUE(is_zeros(memory.data(), mib));
@@ -242,7 +243,7 @@ TEST(ShareMemoryIn, KeepsFileOfRunningProcess) {
     const Shared memory(share_memory_in(folder.root().c_str(), mib), mib);
     ASSERT_NE(memory.address, nullptr);
     EXPECT_EQ(share_memory_in(folder.root().c_str(), mib).address, nullptr)
-        << "as of a process of this number in another container";
+        << "such as a process with this number in another container";
     struct stat status {};
     ASSERT_EQ(lstat(own_path(folder).c_str(), &status), 0);
     EXPECT_EQ(status.st_ino, memory.inode);
@@ -292,7 +293,7 @@ TEST(ShareMemoryIn, FileSizeLimitLeavesNoFile) {
     }));
 }
 
-// As on a full disk: no file system holds so much.
+// Simulates a full disk: no file system can hold this size.
 TEST(ShareMemoryIn, FullDiskLeavesNoFile) {
     const FileTree folder;
     constexpr std::size_t too_much = std::size_t{1} << 62;
@@ -349,9 +350,9 @@ TEST(ReplaceMapping, MovesMappingOverAnother) {
     old.data()[1] = 3;
     unsigned char seen[2] = {};
     EXPECT_EQ(pread(by.file, seen, 2, 0), 2);
-    EXPECT_EQ(seen[1], 3) << "it is the other's file that is written now";
+    EXPECT_EQ(seen[1], 3) << "writes now go to the other file";
     EXPECT_EQ(pread(old.file, seen, 2, 0), 2);
-    EXPECT_EQ(seen[0], 1) << "and no longer the first one's";
+    EXPECT_EQ(seen[0], 1) << "and no longer to the first file";
     close_shared_memory(by);
 }
 
@@ -392,7 +393,7 @@ TEST(MakePrivate, FailsIfDescriptorRefersToOtherFile) {
     close(memory.file);
 }
 
-// Who this is -----------------------------------------------------------------------------------
+// Process identity ------------------------------------------------------------------------------
 
 TEST(IdentifyProcess, ReportsNumberNameSpaceAndStart) {
     const ProcessIdentity identity = identify_process();

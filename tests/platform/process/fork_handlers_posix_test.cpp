@@ -10,7 +10,7 @@ int forks_begun = 0;
 int forks_in_parent = 0;
 int forks_in_child = 0;
 
-// Of the place that nobody takes in the pool's own library.
+// Uses the place that the pool's own library does not set.
 TEST(ForkHandlers, CallsHandlersInParentAndChild) {
     ASSERT_TRUE(set_fork_handlers(
         ForkPlace::allocator, [] { ++forks_begun; }, [] { ++forks_in_parent; },

@@ -15,7 +15,7 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Somebody who listens, and takes one message.
+/// Listens on a socket and receives one message.
 class Listener {
 public:
     Listener() : name_("tensorpool-test-" + std::to_string(::getpid())) {
@@ -94,7 +94,7 @@ TEST(HandOver, FailsWithoutListener) {
     const int file = ::memfd_create("one", MFD_CLOEXEC);
     const std::string too_long(200, 'x');
     errno = 0;
-    for (const char* const name : {"tensorpool-nobody", "", too_long.c_str()}) {
+    for (const char* const name : {"tensorpool-no-listener", "", too_long.c_str()}) {
         EXPECT_FALSE(hand_files_over(name, &file, 1));
         EXPECT_FALSE(send_note(name, "malloc"));
     }

@@ -61,7 +61,7 @@ TEST(OwnThread, PreservesSignalMaskOfStarter) {
 TEST(WaitOn, ReturnsAtOnceIfWordChanged) {
     const std::uint32_t seen = word.load();
     wake_waiter(word);
-    wait_on(word, seen, no_timeout);  // or for ever
+    wait_on(word, seen, no_timeout);  // would sleep forever otherwise
     EXPECT_NE(word.load(), seen);
 }
 

@@ -26,7 +26,7 @@ TEST(ProcessStatus, ParsesIdsCapabilitiesAndInnermostNumber) {
                 "NSpid:\t77\t12\t3\nCapPrm:\t000001ffffffffff\nCapEff:\t0000000000000401\n");
     const ProcessStatus status(files.path("/p"));
     EXPECT_TRUE(status.has_ids());
-    EXPECT_FALSE(status.runs_as_user(1000)) << "the saved one is another's";
+    EXPECT_FALSE(status.runs_as_user(1000)) << "the saved user is another one";
     EXPECT_TRUE(status.runs_as_group(5));
     EXPECT_EQ(status.permitted(), 0x1ffffffffffU);
     EXPECT_EQ(status.effective(), 0x401U);

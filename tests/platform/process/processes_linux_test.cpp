@@ -18,7 +18,7 @@ namespace {
 
 const auto self = static_cast<std::uint64_t>(::getpid());
 
-/// A process that does what it is given, and then nothing until it is ended.
+/// A child process that calls the given function and then waits until it is killed.
 class Child {
 public:
     template <class Function>
@@ -57,7 +57,7 @@ TEST(Processes, ListsRunningProcesses) {
 }
 
 TEST(ProcessFacts, ReportNameStartAndMemory) {
-    // A name may hold what other fields are told apart by.
+    // A name may contain the characters that separate other fields.
     const Child child([] { ::prctl(PR_SET_NAME, "a) Z 1 (b\n"); });
     const auto facts = facts_of(child.number());
     ASSERT_TRUE(facts);
@@ -91,7 +91,8 @@ TEST(ProcessFacts, EndedProcessHasNone) {
     if (child == 0) ::_exit(0);
     siginfo_t info;
     ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
-    EXPECT_FALSE(facts_of(static_cast<std::uint64_t>(child))) << "nobody asked for it yet";
+    EXPECT_FALSE(facts_of(static_cast<std::uint64_t>(child)))
+        << "its parent has not waited for it yet";
     ::waitpid(child, nullptr, 0);
     EXPECT_FALSE(facts_of(static_cast<std::uint64_t>(child)));
     EXPECT_FALSE(facts_of(0));
@@ -137,7 +138,7 @@ TEST(MemoryFiles, FindsMappingsOfClosedFiles) {
     EXPECT_TRUE(memory_files_of(child.number(), "mapped only").files.empty());
     EXPECT_TRUE(maps_memory_file(child.number(), "mapped only", 0));
     EXPECT_FALSE(maps_memory_file(child.number(), "mapped", 0));
-    EXPECT_FALSE(maps_memory_file(child.number(), "only read", 0)) << "a reader maps so";
+    EXPECT_FALSE(maps_memory_file(child.number(), "only read", 0)) << "readers map files this way";
     EXPECT_FALSE(maps_memory_file(child.number(), "mapped only", 12345678901)) << "another inode";
 }
 
