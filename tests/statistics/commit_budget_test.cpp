@@ -16,7 +16,7 @@ using testing::FakeSystem;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-TEST(CommitBudget, TakesWhatIsWantedWhileThereIsPlenty) {
+TEST(CommitBudget, TakesWantedBytesIfAvailable) {
     FakeSystem::set(1000 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(mib, 4 * mib, 0.75, 4096), 4 * mib);
@@ -25,7 +25,7 @@ TEST(CommitBudget, TakesWhatIsWantedWhileThereIsPlenty) {
     EXPECT_EQ(budget.committed(), 0U);
 }
 
-TEST(CommitBudget, SurplusEndsAtTheFraction) {
+TEST(CommitBudget, SurplusIsLimitedByFraction) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(70 * mib, 70 * mib, 0.75, 4096), 70 * mib);
@@ -33,7 +33,7 @@ TEST(CommitBudget, SurplusEndsAtTheFraction) {
     EXPECT_EQ(budget.take(mib, 50 * mib, 0.75, 4096), mib) << "beyond it the bare need";
 }
 
-TEST(CommitBudget, NeedMayTakeAllThatIsAvailableAndNoMore) {
+TEST(CommitBudget, NeededBytesMayUseAllAvailableMemory) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(100 * mib, 100 * mib, 0.75, 4096), 100 * mib);
@@ -43,7 +43,7 @@ TEST(CommitBudget, NeedMayTakeAllThatIsAvailableAndNoMore) {
     EXPECT_EQ(budget.take(mib, mib, 0.75, 4096), mib);
 }
 
-TEST(CommitBudget, WhatIsCommittedAndResidentCountsAsAvailable) {
+TEST(CommitBudget, CommittedResidentMemoryCountsAsAvailable) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(40 * mib, 40 * mib, 1.0, 4096), 40 * mib);
@@ -53,7 +53,7 @@ TEST(CommitBudget, WhatIsCommittedAndResidentCountsAsAvailable) {
     EXPECT_EQ(budget.take(4096, 4096, 1.0, 4096), 0U);
 }
 
-TEST(CommitBudget, WhatOthersOfTheProcessHaveResidentLeavesNoRoom) {
+TEST(CommitBudget, OtherResidentMemoryDoesNotCountAsAvailable) {
     FakeSystem::set(60 * mib, 40 * mib);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(61 * mib, 61 * mib, 1.0, 4096), 0U);
@@ -63,7 +63,7 @@ TEST(CommitBudget, WhatOthersOfTheProcessHaveResidentLeavesNoRoom) {
     EXPECT_EQ(budget.ceiling(), 60 * mib);
 }
 
-TEST(CommitBudget, WhatTheSystemRefusesIsTriedWithoutTheSurplusAndThenGivenBack) {
+TEST(CommitBudget, RetriesWithoutSurplusIfSystemRefuses) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     std::vector<std::size_t> tried;
@@ -88,7 +88,7 @@ TEST(CommitBudget, TakesWholeUnits) {
     EXPECT_EQ(budget.take(4096, 100 * 4096, 1.0, 4096), 10U * 4096);
 }
 
-TEST(CommitBudget, LooksAgainBeforeItRefuses) {
+TEST(CommitBudget, RereadsMemoryBeforeRefusing) {
     FakeSystem::set(10 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(10 * mib, 10 * mib, 1.0, 4096), 10 * mib);
@@ -96,7 +96,7 @@ TEST(CommitBudget, LooksAgainBeforeItRefuses) {
     EXPECT_EQ(budget.take(15 * mib, 15 * mib, 1.0, 4096), 15 * mib) << "another process ended";
 }
 
-TEST(CommitBudget, NoticesThatMemoryBecomesShort) {
+TEST(CommitBudget, DetectsMemoryShortage) {
     FakeSystem::set(640 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(mib, mib, 1.0, 4096), mib);
@@ -106,7 +106,7 @@ TEST(CommitBudget, NoticesThatMemoryBecomesShort) {
     EXPECT_EQ(budget.committed(), mib);
 }
 
-TEST(CommitBudget, LooksAgainWhenWhatWasGivenBackIsTakenAgain) {
+TEST(CommitBudget, RereadsMemoryWhenReturnedBytesAreTakenAgain) {
     FakeSystem::set(640 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(590 * mib, 590 * mib, 1.0, 4096), 590 * mib);
@@ -118,7 +118,7 @@ TEST(CommitBudget, LooksAgainWhenWhatWasGivenBackIsTakenAgain) {
     EXPECT_EQ(budget.take(20 * mib, 20 * mib, 1.0, 4096), 20 * mib);
 }
 
-TEST(CommitBudget, WhatNobodyWasHandedKeepsNobodyFromMemoryThatIsThere) {
+TEST(CommitBudget, UntouchedMemoryDoesNotBlockAvailableMemory) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(90 * mib, 90 * mib, 1.0, 4096), 90 * mib);
@@ -130,7 +130,7 @@ TEST(CommitBudget, WhatNobodyWasHandedKeepsNobodyFromMemoryThatIsThere) {
     EXPECT_EQ(budget.take(6 * mib, 6 * mib, 1.0, 4096), 0U);
 }
 
-TEST(CommitBudget, LooksSeldomWhileThereIsPlenty) {
+TEST(CommitBudget, RarelyRereadsWhileMemoryIsPlentiful) {
     FakeSystem::set(6400 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     FakeSystem::looks = 0;
@@ -138,7 +138,7 @@ TEST(CommitBudget, LooksSeldomWhileThereIsPlenty) {
     EXPECT_EQ(FakeSystem::looks, 1U);
 }
 
-TEST(CommitBudget, IsShortWhenLessThanASixteenthIsLeft) {
+TEST(CommitBudget, ShortWhenLessThanOneSixteenthIsLeft) {
     const CommitBudget budget(FakeSystem::source());
     FakeSystem::set(10 * mib, 150 * mib);
     EXPECT_FALSE(budget.short_of_memory());
@@ -157,7 +157,7 @@ TEST(CommitBudget, SystemWithoutALimitNeverRefuses) {
     EXPECT_FALSE(budget.short_of_memory());
 }
 
-TEST(CommitBudget, TakesUpToTheLastByteOfASystemWithoutALimit) {
+TEST(CommitBudget, UnlimitedSystemGrantsSizeMax) {
     FakeSystem::set(SIZE_MAX, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(SIZE_MAX, SIZE_MAX, 1.0, 1), SIZE_MAX);
@@ -165,7 +165,7 @@ TEST(CommitBudget, TakesUpToTheLastByteOfASystemWithoutALimit) {
     EXPECT_EQ(budget.committed(), SIZE_MAX);
 }
 
-TEST(CommitBudget, ThreadsTogetherNeverTakeMoreThanThereIs) {
+TEST(CommitBudget, ConcurrentThreadsNeverExceedAvailableMemory) {
     constexpr std::size_t pages = 10'000;
     FakeSystem::set(pages * 4096, 0);
     CommitBudget budget(FakeSystem::source());
@@ -181,7 +181,7 @@ TEST(CommitBudget, ThreadsTogetherNeverTakeMoreThanThereIs) {
     EXPECT_EQ(budget.committed(), pages * 4096);
 }
 
-TEST(CommitBudget, OfTheProcessAsksThePlatform) {
+TEST(CommitBudget, ProcessBudgetUsesPlatform) {
     CommitBudget& budget = commit_budget();
     const std::size_t before = budget.committed();
     ASSERT_EQ(budget.take(4096, 4096, 1.0, 4096), 4096U);

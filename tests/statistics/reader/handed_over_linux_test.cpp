@@ -34,7 +34,7 @@ bool is_open(int descriptor) {
     return ::fcntl(descriptor, F_GETFD) >= 0;
 }
 
-TEST(HandedOverSegment, IsReadWhileTheProcessRunsAndAfterItsEnd) {
+TEST(HandedOverSegment, IsReadDuringAndAfterProcess) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::take_over(segment_of(target));
     EXPECT_EQ(reader.process(), target.number());
@@ -59,7 +59,7 @@ TEST(HandedOverSegment, IsReadWhileTheProcessRunsAndAfterItsEnd) {
 }
 
 // Its end cannot be told by a letter: the mapping has gone when exec has succeeded.
-TEST(HandedOverSegment, OfAProcessThatRunsAnotherProgramIsThatOfAnEndedOne) {
+TEST(HandedOverSegment, ExecCountsAsEndOfProcess) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::take_over(segment_of(target));
     target.tell("x");
@@ -67,7 +67,7 @@ TEST(HandedOverSegment, OfAProcessThatRunsAnotherProgramIsThatOfAnEndedOne) {
     EXPECT_EQ(reader.snapshot().pools.size(), 1U);
 }
 
-TEST(HandedOverSegment, ThatIsNoneIsClosedAndTold) {
+TEST(HandedOverSegment, InvalidDescriptorIsClosedAndReported) {
     const int empty = ::memfd_create("tensorpool", MFD_CLOEXEC);
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);

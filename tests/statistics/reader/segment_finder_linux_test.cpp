@@ -27,7 +27,7 @@ std::optional<FoundSegment> segment_without_memory() {
     return std::nullopt;
 }
 
-TEST(LookAfter, TakesAProcessOnItsWayOutForEndedAndNotForAnotherProgram) {
+TEST(LookAfter, ExitingProcessCountsAsEnded) {
     const auto found = segment_without_memory();
     if (!found) GTEST_SKIP() << "no process of the kernel's is seen here";
     const testing::FakeSegment segment;

@@ -29,7 +29,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Sealed, SegmentSnapshot, ::testing::Values(Sealed::yes));
 INSTANTIATE_TEST_SUITE_P(Unsealed, SegmentSnapshot, ::testing::Values(Sealed::no));
 
-TEST_P(SegmentSnapshot, OfAnEmptySegmentHoldsNothing) {
+TEST_P(SegmentSnapshot, EmptySegmentGivesEmptySnapshot) {
     const ProcessSnapshot figures = snapshot();
     EXPECT_TRUE(figures.consistent);
     EXPECT_EQ(figures.process_name, "fake");
@@ -43,7 +43,7 @@ TEST_P(SegmentSnapshot, OfAnEmptySegmentHoldsNothing) {
     EXPECT_TRUE(figures.threads.empty());
 }
 
-TEST_P(SegmentSnapshot, ShowsPoolsInTheOrderInWhichTheyWereMade) {
+TEST_P(SegmentSnapshot, PoolsAreInOrderOfCreation) {
     segment.add_pool("second", 9);
     segment.add_pool("gone", 0);
     segment.add_pool("first", 4);
@@ -53,7 +53,7 @@ TEST_P(SegmentSnapshot, ShowsPoolsInTheOrderInWhichTheyWereMade) {
     EXPECT_STREQ(figures.pools[1].name, "second");
 }
 
-TEST_P(SegmentSnapshot, SumsTheSlotsOfEachPool) {
+TEST_P(SegmentSnapshot, SumsCountersOfEachPool) {
     for (const std::uint64_t id : {1, 2}) {
         put(segment.add_pool("pool", id).totals.peak_held_bytes, 1 << 20);
     }
@@ -71,7 +71,7 @@ TEST_P(SegmentSnapshot, SumsTheSlotsOfEachPool) {
     EXPECT_EQ(figures.pools[1].in_use_bytes, 19U * 64);
 }
 
-TEST_P(SegmentSnapshot, ShowsThreadsByPoolAndAddsUpThoseThatEnded) {
+TEST_P(SegmentSnapshot, GroupsThreadsByPoolAndSumsEndedThreads) {
     segment.add_pool("a", 1);
     segment.add_pool("b", 2);
     put(segment.add_slot(2, 100).counters.buckets[0].taken, 8);
@@ -92,7 +92,7 @@ TEST_P(SegmentSnapshot, ShowsThreadsByPoolAndAddsUpThoseThatEnded) {
     EXPECT_EQ(figures.threads[2].parked_bytes, 8U * 64);
 }
 
-TEST_P(SegmentSnapshot, TellsArenasAndScratchesApart) {
+TEST_P(SegmentSnapshot, SeparatesArenasAndScratches) {
     put(segment.add_arena("steps", 3, std::uint64_t(Kind::growing)).totals.capacity_bytes, 4096);
     put(segment.arena(1).totals.limit_bytes, 1 << 20);
     put(segment.arena(1).used, 100);
@@ -109,7 +109,7 @@ TEST_P(SegmentSnapshot, TellsArenasAndScratchesApart) {
     EXPECT_EQ(figures.committed_bytes, 4096U + 8192 + 16384) << "a buffer is its owner's";
 }
 
-TEST_P(SegmentSnapshot, ShowsPlannedArenasInTheOrderInWhichTheyWereMade) {
+TEST_P(SegmentSnapshot, PlannedArenasAreInOrderOfCreation) {
     put(segment.add_planned("second", 9).totals.served, 3000);
     put(segment.add_planned("first", 4).totals.served, 50);
     segment.add_planned("gone", 0);
@@ -123,7 +123,7 @@ TEST_P(SegmentSnapshot, ShowsPlannedArenasInTheOrderInWhichTheyWereMade) {
     EXPECT_EQ(snapshot().committed_bytes, std::uint64_t{1} << 20);
 }
 
-TEST_P(SegmentSnapshot, ShowsPlannedArenasWithoutAPlaceAsOther) {
+TEST_P(SegmentSnapshot, PlannedArenasWithoutRecordAreSummedAsOther) {
     put(segment.header().region<PlannedRecord>().left_out, 3);
     put(segment.planned(0).totals.served, 70);
     const ProcessSnapshot figures = snapshot();
@@ -134,7 +134,7 @@ TEST_P(SegmentSnapshot, ShowsPlannedArenasWithoutAPlaceAsOther) {
     EXPECT_EQ(figures.planned[0].served, 70U);
 }
 
-TEST_P(SegmentSnapshot, SumsTheStreamsOfEachDeviceAllocator) {
+TEST_P(SegmentSnapshot, SumsStreamsOfEachDeviceAllocator) {
     put(segment.add_device("second", 9).totals.capacity_bytes, 1 << 20);
     put(segment.add_device("first", 4).totals.capacity_bytes, 1 << 20);
     segment.add_device("gone", 0);
@@ -154,7 +154,7 @@ TEST_P(SegmentSnapshot, SumsTheStreamsOfEachDeviceAllocator) {
     EXPECT_EQ(figures.committed_bytes, 0U) << "that is memory of the host";
 }
 
-TEST_P(SegmentSnapshot, ShowsWhatHadNoPlaceAsOtherBehindTheOthers) {
+TEST_P(SegmentSnapshot, ObjectsWithoutRecordAreSummedAsOtherAtEnd) {
     segment.add_pool("pool", 3);
     put(segment.pool(0).totals.capacity_bytes, 4096);
     put(segment.pool(0).totals.peak_held_bytes, 1 << 20);
@@ -189,7 +189,7 @@ TEST_P(SegmentSnapshot, ShowsWhatHadNoPlaceAsOtherBehindTheOthers) {
     EXPECT_EQ(figures.devices[0].in_use_bytes, 512U);
 }
 
-TEST_P(SegmentSnapshot, ShowsScopesAndChecks) {
+TEST_P(SegmentSnapshot, ContainsScopesAndFailedChecks) {
     put(segment.header().region<ScopeRecord>().used, 2);
     put(segment.scope(1).id, 5);
     store_name(segment.scope(1).name, "forward");
@@ -212,7 +212,7 @@ TEST_P(SegmentSnapshot, ShowsScopesAndChecks) {
     EXPECT_EQ(figures.entries, 21U);
 }
 
-TEST_P(SegmentSnapshot, SaysWhereStructureNeverStoodStill) {
+TEST_P(SegmentSnapshot, ReportsInconsistentSnapshot) {
     segment.add_pool("pool", 3);
     put(segment.header().epoch, 7);
     const ProcessSnapshot figures = snapshot();
@@ -221,7 +221,7 @@ TEST_P(SegmentSnapshot, SaysWhereStructureNeverStoodStill) {
 }
 
 // As many as fit, all of one number, each pool with all slots: that must not take for ever.
-TEST_P(SegmentSnapshot, SumsEachSlotOnceWhateverNumbersSay) {
+TEST_P(SegmentSnapshot, SumsEachCountersRecordOnce) {
     for (std::size_t i = 1; i < count_of<PoolRecord>; ++i) segment.add_pool("same", 5);
     for (std::size_t i = 0; i < count_of<CountersRecord>; ++i) segment.add_slot(5, i + 1);
     const ProcessSnapshot figures = snapshot();

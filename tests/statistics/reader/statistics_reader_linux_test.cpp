@@ -81,7 +81,7 @@ std::size_t mappings() {
     return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(maps), {}, '\n'));
 }
 
-TEST(StatisticsReader, ReadsAnotherProcessWhileItWorks) {
+TEST(StatisticsReader, ReadsRunningProcess) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
     EXPECT_EQ(reader.process(), target.number());
@@ -99,7 +99,7 @@ TEST(StatisticsReader, ReadsAnotherProcessWhileItWorks) {
     EXPECT_EQ(photos_of(snapshot).in_use_bytes, 0U);
 }
 
-TEST(StatisticsReader, NamesThreads) {
+TEST(StatisticsReader, ReportsThreadNames) {
     TargetProcess target("pt");
     const ProcessSnapshot snapshot = StatisticsReader::attach(target.number()).snapshot();
     std::set<std::string> names;
@@ -107,7 +107,7 @@ TEST(StatisticsReader, NamesThreads) {
     EXPECT_TRUE(names.contains("worker"));
 }
 
-TEST(StatisticsReader, ListsProcessesThatHoldAPool) {
+TEST(StatisticsReader, ListsProcessesWithPool) {
     TargetProcess with("p");
     TargetProcess without("");
     const auto found = listed(with.number());
@@ -118,7 +118,7 @@ TEST(StatisticsReader, ListsProcessesThatHoldAPool) {
     EXPECT_FALSE(listed(without.number()));
 }
 
-TEST(StatisticsReader, ListsInTheOrderOfNumbers) {
+TEST(StatisticsReader, ListIsInOrderOfNumbers) {
     TargetProcess one("p");
     TargetProcess other("p");
     const auto list = StatisticsReader::list();
@@ -126,7 +126,7 @@ TEST(StatisticsReader, ListsInTheOrderOfNumbers) {
                                [](const auto& a, const auto& b) { return a.process < b.process; }));
 }
 
-TEST(StatisticsReader, TakesNoSegmentOfAnotherProcessForThatOfOneThatHoldsItOpen) {
+TEST(StatisticsReader, IgnoresForeignSegmentHeldOpen) {
     FakeSegment foreign(FakeSegment::Sealed::yes, "tensorpool");
     testing::put(foreign.header().process, 1);
     foreign.add_pool("foreign", 3);
@@ -137,7 +137,7 @@ TEST(StatisticsReader, TakesNoSegmentOfAnotherProcessForThatOfOneThatHoldsItOpen
     }
 }
 
-TEST(StatisticsReader, ReadsTheTimelineAlsoAfterTheEnd) {
+TEST(StatisticsReader, ReadsTimelineAfterProcessEnded) {
     TargetProcess target("pm");
     StatisticsReader reader = StatisticsReader::attach(target.number());
     const TimelinePart before = reader.entries_since();
@@ -149,7 +149,7 @@ TEST(StatisticsReader, ReadsTheTimelineAlsoAfterTheEnd) {
     EXPECT_EQ(reader.entries_since().entries.size(), before.entries.size());
 }
 
-TEST(StatisticsReader, SaysThatAProcessEnded) {
+TEST(StatisticsReader, ReportsThatProcessEnded) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
     target.kill();
@@ -167,7 +167,7 @@ TEST(StatisticsReader, SaysThatAProcessEnded) {
     EXPECT_FALSE(listed(target.number()));
 }
 
-TEST(StatisticsReader, SaysThatAProcessRunsAnotherProgram) {
+TEST(StatisticsReader, ReportsThatProcessRunsAnotherProgram) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
     target.tell("x");
@@ -176,7 +176,7 @@ TEST(StatisticsReader, SaysThatAProcessRunsAnotherProgram) {
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
 }
 
-TEST(StatisticsReader, GoesOnWhereTheProcessClosesItsDescriptor) {
+TEST(StatisticsReader, ContinuesIfProcessClosesDescriptor) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
     target.tell("cf");
@@ -184,7 +184,7 @@ TEST(StatisticsReader, GoesOnWhereTheProcessClosesItsDescriptor) {
     EXPECT_EQ(photos_of(reader.snapshot()).deallocations, 100U);
 }
 
-TEST(AttachError, SaysThatThereIsNoProcess) {
+TEST(AttachError, ReportsMissingProcess) {
     TargetProcess target("");
     target.end();
     for (const std::uint64_t process :
@@ -196,20 +196,20 @@ TEST(AttachError, SaysThatThereIsNoProcess) {
     }
 }
 
-TEST(AttachError, SaysThatThereIsNoPool) {
+TEST(AttachError, ReportsProcessWithoutPool) {
     TargetProcess target("");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
     const std::string begin = "tensorpool: process " + std::to_string(target.number()) + " (";
     EXPECT_TRUE(message_of(target.number()).starts_with(begin)) << message_of(target.number());
 }
 
-TEST(AttachError, SaysNoSegmentWhereFiguresArePrivate) {
+TEST(AttachError, ReportsNoSegmentIfStatisticsAreOff) {
     TargetProcess target("p", {"TENSORPOOL_STATISTICS=off"});
     ASSERT_TRUE(target.obeys());
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
 }
 
-TEST(AttachError, SaysThatTheDescriptorWasClosed) {
+TEST(AttachError, ReportsClosedDescriptor) {
     TargetProcess target("pc");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::closed);
     const auto found = listed(target.number());
@@ -219,25 +219,25 @@ TEST(AttachError, SaysThatTheDescriptorWasClosed) {
 }
 
 // Whoever waits for a process goes on waiting.
-TEST(AttachError, SaysNoSegmentWhileItIsMade) {
+TEST(AttachError, ReportsNoSegmentDuringInitialization) {
     TargetProcess target("pb");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
     EXPECT_FALSE(listed(target.number()));
 }
 
-TEST(AttachError, SaysThatTheVersionIsAnother) {
+TEST(AttachError, ReportsOtherVersion) {
     TargetProcess target("pv");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::other_version);
     ASSERT_TRUE(listed(target.number()));
     EXPECT_FALSE(listed(target.number())->readable);
 }
 
-TEST(AttachError, SaysThatTheSegmentIsOverwritten) {
+TEST(AttachError, ReportsOverwrittenSegment) {
     TargetProcess target("po");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::damaged);
 }
 
-TEST(AttachError, SaysThatASegmentIsOverwrittenWhileItIsRead) {
+TEST(AttachError, ReportsSegmentOverwrittenDuringRead) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
     target.tell("o");
@@ -250,25 +250,25 @@ TEST(AttachError, SaysThatASegmentIsOverwrittenWhileItIsRead) {
     EXPECT_THROW(reader.entries_since(), AttachError);
 }
 
-TEST(AttachError, SaysThatAProcessIsAnotherUsers) {
+TEST(AttachError, ReportsProcessOfAnotherUser) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
     TargetProcess target("p");
     EXPECT_EQ(failure_for_nobody(target.number()), AttachFailure::other_user);
 }
 
-TEST(AttachError, IsNoneBetweenTwoProcessesOfOneUser) {
+TEST(AttachError, ProcessesOfSameUserCanAttach) {
     TargetProcess target(::geteuid() == 0 ? "pu" : "p");
     ASSERT_TRUE(target.obeys());
     EXPECT_EQ(failure_for_nobody(target.number()), std::nullopt);
 }
 
-TEST(AttachError, SaysThatAProcessForbidsToBeLookedAt) {
+TEST(AttachError, ReportsProcessThatIsNotDumpable) {
     TargetProcess target(::geteuid() == 0 ? "pud" : "pd");
     ASSERT_TRUE(target.obeys());
     EXPECT_EQ(failure_for_nobody(target.number()), AttachFailure::not_dumpable);
 }
 
-TEST(AttachError, SaysThatAProcessHasMoreCapabilities) {
+TEST(AttachError, ReportsProcessWithMoreCapabilities) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give capabilities away";
     TargetProcess target("pku");
     ASSERT_TRUE(target.obeys());
@@ -276,7 +276,7 @@ TEST(AttachError, SaysThatAProcessHasMoreCapabilities) {
 }
 
 // One that the reader's own user made may be looked into.
-TEST(AttachError, SaysThatAProcessIsInAnotherNameSpaceOfUsers) {
+TEST(AttachError, ReportsProcessInOtherUserNameSpace) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make one for another user";
     TargetProcess target("p");
     if (!target.tell("n")) GTEST_SKIP() << "the system allows no name spaces of users";
@@ -287,7 +287,7 @@ TEST(AttachError, SaysThatAProcessIsInAnotherNameSpaceOfUsers) {
     EXPECT_EQ(failure_for_nobody(target.number()), AttachFailure::more_privileged);
 }
 
-TEST(StatisticsReader, LeavesNothingBehindInAThousandRounds) {
+TEST(StatisticsReader, RepeatedAttachLeaksNothing) {
     TargetProcess target("p");
     { StatisticsReader::attach(target.number()).snapshot(); }
     const std::size_t descriptors_before = descriptors();

@@ -30,7 +30,7 @@ DeviceStatistics distinct_figures() {
     return figures;
 }
 
-TEST(DeviceToJson, HoldsEveryFigureOnceUnderItsOwnName) {
+TEST(DeviceToJson, ContainsEveryMetricOnce) {
     DeviceStatistics figures = distinct_figures();
     std::strcpy(figures.name, "a \"b\"");
     std::strcpy(figures.device, "cuda:0");
@@ -52,7 +52,7 @@ TEST(DeviceToJson, HoldsEveryFigureOnceUnderItsOwnName) {
     EXPECT_EQ(members.size(), words + 4) << "version, name, kind, device";
 }
 
-TEST(DeviceToJson, TellsTheKindInAWord) {
+TEST(DeviceToJson, KindIsAWord) {
     const auto kind_of = [](Kind kind) {
         DeviceStatistics figures;
         figures.kind = kind;
@@ -63,7 +63,7 @@ TEST(DeviceToJson, TellsTheKindInAWord) {
     EXPECT_EQ(kind_of(Kind::host), "host");
 }
 
-TEST(DeviceToText, HasPyTorchsWordsInAColumnBesideOurs) {
+TEST(DeviceToText, ShowsPyTorchNamesInAColumn) {
     DeviceStatistics figures = {.name = "weights", .device = "cuda:0"};
     figures.in_use_bytes = 3 << 20;
     figures.peak_in_use_bytes = 7 << 20;
@@ -112,7 +112,7 @@ TEST(DeviceToText, HasPyTorchsWordsInAColumnBesideOurs) {
               "  pressed   0 requests waited for memory, 2 failed\n");
 }
 
-TEST(DeviceToText, LinesOfTheLargestFiguresFitAHundredColumns) {
+TEST(DeviceToText, LinesOfLargestValuesFitAHundredColumns) {
     DeviceStatistics figures = distinct_figures();
     figures.in_use_bytes = figures.capacity_bytes = UINT64_MAX;
     figures.allocations = 999'999'999'999'999;
@@ -120,7 +120,7 @@ TEST(DeviceToText, LinesOfTheLargestFiguresFitAHundredColumns) {
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
 }
 
-TEST(DeviceToText, OfAnUnusedOneShowsNeitherLimitNorPressure) {
+TEST(DeviceToText, UnusedAllocatorShowsNeitherLimitNorPressure) {
     const std::string text = to_text(DeviceStatistics());
     for (const char* word : {"limit", "pressed", "nan"}) {
         EXPECT_EQ(text.find(word), std::string::npos) << text;

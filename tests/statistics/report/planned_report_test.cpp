@@ -29,7 +29,7 @@ PlannedArenaStatistics serving() {
     return figures;
 }
 
-TEST(PlannedToText, TellsThePeaksBesideTheLowerBound) {
+TEST(PlannedToText, ShowsPeaksAndLowerBound) {
     EXPECT_EQ(to_text(serving()),
               "tensorpool: planned arena 'step', serving, 12 iterations, 442 buffers\n"
               "  peaks     lower bound 100 MiB, pool 125 MiB (+25.0 %), plan 101 MiB (+1.0 %)\n"
@@ -38,7 +38,7 @@ TEST(PlannedToText, TellsThePeaksBesideTheLowerBound) {
               "  plans     1, 12.3 ms spent on them\n");
 }
 
-TEST(PlannedToText, TellsMissesByReasonWhereThereWereAny) {
+TEST(PlannedToText, ShowsMissesByReason) {
     PlannedArenaStatistics figures = serving();
     figures.too_large = 1;
     figures.out_of_order = 2;
@@ -49,7 +49,7 @@ TEST(PlannedToText, TellsMissesByReasonWhereThereWereAny) {
               std::string::npos);
 }
 
-TEST(PlannedToText, OfOneThatLearnsShowsNoPlan) {
+TEST(PlannedToText, LearningArenaShowsNoPlan) {
     PlannedArenaStatistics figures;
     EXPECT_NE(to_text(figures).find("'', learning, 0 iterations"), std::string::npos);
     EXPECT_NE(to_text(figures).find("lower bound 0 B, pool -, plan -\n"), std::string::npos);
@@ -58,7 +58,7 @@ TEST(PlannedToText, OfOneThatLearnsShowsNoPlan) {
     EXPECT_NE(to_text(figures).find("pool 99 MiB, plan -\n"), std::string::npos);
 }
 
-TEST(PlannedToJson, HasTheNamesOfTheFieldsAndTheStateAsAWord) {
+TEST(PlannedToJson, ContainsFieldsByNameAndStateAsWord) {
     const auto json = testing::JsonReader::read(to_json(serving()));
     ASSERT_TRUE(json.has_value());
     EXPECT_EQ(json->members.at("name").text, "step");
@@ -67,7 +67,7 @@ TEST(PlannedToJson, HasTheNamesOfTheFieldsAndTheStateAsAWord) {
     EXPECT_EQ(json->members.at("planning_ns").number, 12'340'000);
 }
 
-TEST(PlannedState, HasAWordWhateverItIs) {
+TEST(PlannedState, EveryValueHasAWord) {
     EXPECT_STREQ(to_string(PlannedArenaStatistics::State::learning), "learning");
     EXPECT_STREQ(to_string(PlannedArenaStatistics::State::planning), "planning");
     EXPECT_STREQ(to_string(PlannedArenaStatistics::State{9}), "unknown");

@@ -57,7 +57,7 @@ std::vector<std::string> lines_of(const std::string& text) {
     return lines;
 }
 
-TEST(ToJson, HoldsEveryFigureOnceUnderItsOwnName) {
+TEST(ToJson, ContainsEveryMetricOnce) {
     const PoolStatistics figures = distinct_figures();
     const std::optional<Json> read = JsonReader::read(to_json(figures));
     ASSERT_TRUE(read);
@@ -90,7 +90,7 @@ TEST(ToJson, HoldsEveryFigureOnceUnderItsOwnName) {
     EXPECT_EQ(shown.size(), static_cast<std::size_t>(words));
 }
 
-TEST(ToJson, NamesFiguresOfBucketsAndLargeBlocksAsTheFields) {
+TEST(ToJson, BucketsAndLargeBlocksHaveFieldNames) {
     const PoolStatistics figures = distinct_figures();
     const Json read = JsonReader::read(to_json(figures)).value();
     const Json& bucket = read.members.at("buckets").elements.at(3);
@@ -111,13 +111,13 @@ TEST(ToJson, EscapesQuotesBackslashesAndControlCharacters) {
     EXPECT_EQ(read->members.at("name").text, name);
 }
 
-TEST(ToJson, KeepsLettersOfOtherScripts) {
+TEST(ToJson, KeepsOtherScripts) {
     PoolStatistics figures;
     std::strcpy(figures.name, "größe 張量");
     EXPECT_EQ(JsonReader::read(to_json(figures))->members.at("name").text, "größe 張量");
 }
 
-TEST(ToJson, ReplacesWhatIsNotUtf8SoThatAnyReaderTakesIt) {
+TEST(ToJson, ReplacesInvalidUtf8) {
     const auto name_of = [](const char* name) {
         PoolStatistics figures;
         std::strcpy(figures.name, name);
@@ -132,13 +132,13 @@ TEST(ToJson, ReplacesWhatIsNotUtf8SoThatAnyReaderTakesIt) {
     EXPECT_EQ(name_of("\xf4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD") << "beyond Unicode";
 }
 
-TEST(ToJson, ShowsTheLargestFiguresExactly) {
+TEST(ToJson, LargestValuesAreExact) {
     const Json read = JsonReader::read(to_json(largest_figures())).value();
     EXPECT_EQ(read.members.at("allocated_bytes").number, UINT64_MAX);
     EXPECT_EQ(read.members.at("large").members.at("in_use_bytes").number, UINT64_MAX);
 }
 
-TEST(ToText, OfAnUnusedPoolIsTheHeadlineOnly) {
+TEST(ToText, UnusedPoolHasNoTable) {
     PoolStatistics figures;
     std::strcpy(figures.name, "idle");
     const std::string text = to_text(figures);
@@ -150,7 +150,7 @@ TEST(ToText, OfAnUnusedPoolIsTheHeadlineOnly) {
     EXPECT_EQ(text.find("lost"), std::string::npos) << text;
 }
 
-TEST(ToText, ShowsTheFiguresWithTheirUnits) {
+TEST(ToText, ShowsValuesWithUnits) {
     PoolStatistics figures;
     std::strcpy(figures.name, "images");
     figures.in_use_bytes = 3 << 20;
@@ -171,7 +171,7 @@ TEST(ToText, ShowsTheFiguresWithTheirUnits) {
     }
 }
 
-TEST(ToText, HasALineForEachBucketThatWasUsedAndOneForLargeBlocks) {
+TEST(ToText, HasLineForEachUsedBucketAndLargeBlocks) {
     PoolStatistics figures;
     figures.allocations = 3;
     figures.buckets[2] = {.block_bytes = 256,
@@ -196,7 +196,7 @@ TEST(ToText, HasALineForEachBucketThatWasUsedAndOneForLargeBlocks) {
     EXPECT_EQ(lines.back().substr(0, 34), "  larger           0 B      3 MiB ");
 }
 
-TEST(ToText, LinesOfAYearsFiguresFitAHundredColumns) {
+TEST(ToText, LinesOfLargeValuesFitAHundredColumns) {
     for (const PoolStatistics& figures :
          {PoolStatistics(), distinct_figures(), figures_of_a_year()}) {
         for (const std::string& line : lines_of(to_text(figures))) {
@@ -206,7 +206,7 @@ TEST(ToText, LinesOfAYearsFiguresFitAHundredColumns) {
 }
 
 // A snapshot under way may count a request whose block it did not count yet.
-TEST(ToText, ShowsNoWasteWhereMoreWasAskedForThanWasCountedAsHandedOut) {
+TEST(ToText, ShowsNoWasteIfRequestedExceedsAllocated) {
     PoolStatistics figures;
     figures.allocations = figures.buckets[0].allocations = 2;
     figures.requested_bytes = figures.buckets[0].requested_bytes = 129;

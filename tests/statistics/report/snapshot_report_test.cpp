@@ -52,7 +52,7 @@ std::vector<std::string> lines_of(const std::string& text) {
     return lines;
 }
 
-TEST(ArenaStatistics, AreZeroAtFirst) {
+TEST(ArenaStatistics, AreInitiallyZero) {
     const ArenaStatistics figures;
     EXPECT_EQ(figures.version, ArenaStatistics::current_version);
     EXPECT_STREQ(figures.name, "");
@@ -62,7 +62,7 @@ TEST(ArenaStatistics, AreZeroAtFirst) {
     EXPECT_TRUE(std::all_of(words, end, [](std::uint64_t word) { return word == 0; }));
 }
 
-TEST(ArenaToJson, HoldsEveryFigureOnceUnderItsOwnName) {
+TEST(ArenaToJson, ContainsEveryMetricOnce) {
     const ArenaStatistics figures = distinct_figures();
     const std::optional<Json> read = JsonReader::read(to_json(figures));
     ASSERT_TRUE(read);
@@ -82,7 +82,7 @@ TEST(ArenaToJson, HoldsEveryFigureOnceUnderItsOwnName) {
     EXPECT_EQ(read->members.size(), words + 3) << "version, name, kind";
 }
 
-TEST(ArenaToJson, TellsTheKindInAWord) {
+TEST(ArenaToJson, KindIsAWord) {
     const auto kind_of = [](Kind kind) {
         return JsonReader::read(to_json(arena_named("", kind)))->members.at("kind").text;
     };
@@ -92,7 +92,7 @@ TEST(ArenaToJson, TellsTheKindInAWord) {
     EXPECT_EQ(kind_of(Kind::scratch), "scratch");
 }
 
-TEST(ArenaToText, ShowsTheFiguresWithTheirUnits) {
+TEST(ArenaToText, ShowsValuesWithUnits) {
     ArenaStatistics figures = arena_named("steps");
     figures.used_bytes = 3 << 20;
     figures.peak_used_bytes = 7 << 20;
@@ -113,7 +113,7 @@ TEST(ArenaToText, ShowsTheFiguresWithTheirUnits) {
               "  refused   17 requests\n");
 }
 
-TEST(ArenaToText, BeginsWithWhatItIs) {
+TEST(ArenaToText, HeadlineNamesKind) {
     const auto headline_of = [](Kind kind) {
         return lines_of(to_text(arena_named("a", kind))).at(0);
     };
@@ -123,19 +123,19 @@ TEST(ArenaToText, BeginsWithWhatItIs) {
     EXPECT_EQ(headline_of(Kind::scratch), "tensorpool: scratch 'a'");
 }
 
-TEST(ArenaToText, OfAnUnusedOneShowsNeitherLimitNorRefusals) {
+TEST(ArenaToText, UnusedArenaShowsNeitherLimitNorRefusals) {
     const std::string text = to_text(ArenaStatistics());
     EXPECT_EQ(lines_of(text).size(), 3U) << text;
     EXPECT_EQ(text.find("nan"), std::string::npos) << text;
 }
 
-TEST(SnapshotToJson, OfNothingHasEmptyGroups) {
+TEST(SnapshotToJson, EmptySnapshotHasEmptyGroups) {
     EXPECT_EQ(to_json(Snapshot()),
               "{\"version\":1,\"pools\":[],\"arenas\":[],\"scratches\":[],\"devices\":[],"
               "\"planned\":[],\"scopes\":[]}");
 }
 
-TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
+TEST(SnapshotToJson, ContainsJsonOfEachObject) {
     Snapshot snapshot;
     snapshot.pools = {pool_named("one"), pool_named("two")};
     snapshot.arenas = {distinct_figures()};
@@ -154,7 +154,7 @@ TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
                         to_json(snapshot.scopes[0]) + "]}");
 }
 
-TEST(SnapshotToText, ScopesAreATableWithTheirGrowth) {
+TEST(SnapshotToText, ShowsScopesAsTable) {
     Snapshot snapshot;
     snapshot.scopes = {ScopeStatistics{.name = "fall", .calls = 3, .deallocated_bytes = 2048}};
     EXPECT_EQ(to_text(snapshot),
@@ -163,11 +163,11 @@ TEST(SnapshotToText, ScopesAreATableWithTheirGrowth) {
               "  fall                    3             0        0 B -     2 KiB            0\n");
 }
 
-TEST(SnapshotToText, OfNothingIsEmpty) {
+TEST(SnapshotToText, EmptySnapshotIsEmptyText) {
     EXPECT_EQ(to_text(Snapshot()), "");
 }
 
-TEST(SnapshotToText, BeginsWithTheTextsOfPoolsDevicesAndPlannedArenas) {
+TEST(SnapshotToText, ContainsTextsOfPoolsDevicesAndPlannedArenas) {
     Snapshot snapshot;
     snapshot.pools = {pool_named("one"), pool_named("two")};
     snapshot.devices = {DeviceStatistics{.name = "gpu"}};
@@ -176,7 +176,7 @@ TEST(SnapshotToText, BeginsWithTheTextsOfPoolsDevicesAndPlannedArenas) {
                                      to_text(snapshot.devices[0]) + to_text(snapshot.planned[0]));
 }
 
-TEST(SnapshotToText, HasALineForEachArenaAndScratch) {
+TEST(SnapshotToText, HasLineForEachArenaAndScratch) {
     Snapshot snapshot;
     snapshot.arenas = {arena_named("steps"), arena_named("weights")};
     ArenaStatistics& weights = snapshot.arenas.back();
@@ -200,7 +200,7 @@ TEST(SnapshotToText, HasALineForEachArenaAndScratch) {
                   head + "  main        " + nothing);
 }
 
-TEST(SnapshotToText, TableIsAsWideAsItsLongestNameInColumnsNotBytes) {
+TEST(SnapshotToText, TableWidthCountsColumnsNotBytes) {
     Snapshot snapshot;
     snapshot.arenas = {arena_named("größere Gewichte"), arena_named("smaller weights!")};
     const std::vector<std::string> lines = lines_of(to_text(snapshot));
@@ -208,7 +208,7 @@ TEST(SnapshotToText, TableIsAsWideAsItsLongestNameInColumnsNotBytes) {
     EXPECT_EQ(lines.at(1).size(), lines.at(3).size());
 }
 
-TEST(SnapshotToText, LinesOfTheLargestFiguresFitTheirNameAndAHundredColumns) {
+TEST(SnapshotToText, LinesOfLargestValuesFitAHundredColumns) {
     Snapshot snapshot;
     snapshot.arenas = {distinct_figures()};
     snapshot.arenas[0].used_bytes = snapshot.arenas[0].reserved_bytes = UINT64_MAX;

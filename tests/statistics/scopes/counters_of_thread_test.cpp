@@ -34,7 +34,7 @@ ThreadSums counted_since(const ThreadSums& before) {
     return sums;
 }
 
-TEST(CountersOfThread, SumOfAThreadIsThatOfAllItsSlots) {
+TEST(CountersOfThread, SumsAllCountersOfThread) {
     FakeCounters one, other;
     const ThreadSums before = sums();
     one.allocate(0, 3);
@@ -51,7 +51,7 @@ TEST(CountersOfThread, SumOfAThreadIsThatOfAllItsSlots) {
     EXPECT_EQ(counted.deallocated_bytes(), 256U);
 }
 
-TEST(CountersOfThread, WhatFormerThreadsCountedInASlotIsNotTheNextOnes) {
+TEST(CountersOfThread, ReusedCountersExcludePreviousThread) {
     FakeCounters slot;
     slot.allocate(1, 100);
     slot.end();
@@ -66,7 +66,7 @@ TEST(CountersOfThread, WhatFormerThreadsCountedInASlotIsNotTheNextOnes) {
     }).join();
 }
 
-TEST(CountersOfThread, SumDoesNotJumpWhenASlotIsGivenBack) {
+TEST(CountersOfThread, SumIsKeptWhenCountersAreReturned) {
     const ThreadSums before = sums();
     for (int i = 0; i < 3; ++i) {
         FakeCounters slot;
@@ -75,7 +75,7 @@ TEST(CountersOfThread, SumDoesNotJumpWhenASlotIsGivenBack) {
     EXPECT_EQ(counted_since(before).allocations[3], 3U);
 }
 
-TEST(CountersOfThread, SlotsMayEndInAnyOrder) {
+TEST(CountersOfThread, CountersMayEndInAnyOrder) {
     const ThreadSums before = sums();
     std::vector<std::unique_ptr<FakeCounters>> slots;
     for (int i = 0; i < 5; ++i) slots.push_back(std::make_unique<FakeCounters>());
@@ -88,7 +88,7 @@ TEST(CountersOfThread, SlotsMayEndInAnyOrder) {
     EXPECT_EQ(counted_since(before).allocations[0], 5U + 4 + 3 + 2 + 1);
 }
 
-TEST(CountersOfThread, SlotMayEndOnAnotherThread) {
+TEST(CountersOfThread, CountersMayEndOnAnotherThread) {
     std::optional<FakeCounters> slot(std::in_place);
     const ThreadSums before = sums();
     slot->allocate(0, 4);
@@ -96,7 +96,7 @@ TEST(CountersOfThread, SlotMayEndOnAnotherThread) {
     EXPECT_EQ(counted_since(before).allocations[0], 4U);
 }
 
-TEST(CountersOfThread, SlotMayOutliveItsThread) {
+TEST(CountersOfThread, CountersMayOutliveTheirThread) {
     FakeCounters slot;
     slot.end();
     std::thread([&] { slot.begin(); }).join();
@@ -109,7 +109,7 @@ TEST(CountersOfThread, SlotMayOutliveItsThread) {
     EXPECT_EQ(counted_since(before).allocations[0], 1U);
 }
 
-TEST(CountersOfThread, SlotThatEndsWhileItsThreadDoesIsLeftAlone) {
+TEST(CountersOfThread, CountersMayEndDuringThreadExit) {
     FakeCounters slot;
     CountersOfThread& own = *CountersOfThread::own();
     const ThreadSums before = sums();
@@ -131,7 +131,7 @@ TEST(CountersOfThread, SlotThatEndsWhileItsThreadDoesIsLeftAlone) {
     EXPECT_EQ(counted_since(before).allocations[0], 0U);
 }
 
-TEST(CountersOfThread, RecordOfAnEndedThreadServesTheNext) {
+TEST(CountersOfThread, RecordOfEndedThreadIsReused) {
     const CountersOfThread* first = nullptr;
     const CountersOfThread* second = nullptr;
     std::thread([&] { first = CountersOfThread::own(); }).join();
@@ -140,13 +140,13 @@ TEST(CountersOfThread, RecordOfAnEndedThreadServesTheNext) {
     EXPECT_EQ(first, second);
 }
 
-TEST(CountersOfThread, CallsInSharedSlotsAreCountedOnlyInsideAScope) {
+TEST(CountersOfThread, SharedCountersCountOnlyInsideScope) {
     const ThreadSums before = sums();
     count_shared_allocation(0, 64, 60);
     EXPECT_EQ(counted_since(before).allocation_count(), 0U);
 }
 
-TEST(CountersOfThread, ThreadsAndSlotsMayEndAtTheSameTime) {
+TEST(CountersOfThread, ThreadAndCountersMayEndConcurrently) {
     for (int round = 0; round < 200; ++round) {
         std::optional<FakeCounters> slot(std::in_place);
         slot->end();
@@ -162,7 +162,7 @@ TEST(CountersOfThread, ThreadsAndSlotsMayEndAtTheSameTime) {
     }
 }
 
-TEST(CountersOfThread, SlotMayEndOnAnotherThreadWhileItsOwnAddsUp) {
+TEST(CountersOfThread, CountersMayEndDuringSum) {
     constexpr int rounds = 300;
     std::vector<FakeCounters> slots(rounds);
     for (FakeCounters& slot : slots) slot.end();
@@ -184,7 +184,7 @@ TEST(CountersOfThread, SlotMayEndOnAnotherThreadWhileItsOwnAddsUp) {
     thread.join();
 }
 
-TEST(CountersOfThread, ChildOfAForkKeepsOnlyTheThreadThatForked) {
+TEST(CountersOfThread, ForkedChildKeepsOnlyForkingThread) {
     FakeCounters own;
     FakeCounters of_other;
     of_other.end();
@@ -208,7 +208,7 @@ TEST(CountersOfThread, ChildOfAForkKeepsOnlyTheThreadThatForked) {
     other.join();
 }
 
-TEST(CountersOfThread, ChildOfAForkFindsThemFreeWhateverOtherThreadsDo) {
+TEST(CountersOfThread, ForkedChildFindsLocksFree) {
     std::atomic<bool> done = false;
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) {

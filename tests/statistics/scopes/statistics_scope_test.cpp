@@ -43,7 +43,7 @@ std::vector<TimelineEntry> entries_of(EntryKind kind, const std::string& name) {
     return found;
 }
 
-TEST(StatisticsScope, CountsWhatItsThreadDoesInside) {
+TEST(StatisticsScope, CountsCallsOfItsThread) {
     FakeCounters slot;
     slot.allocate(0, 10);
     {
@@ -76,7 +76,7 @@ TEST(StatisticsScope, IsOpenUntilItEnds) {
     EXPECT_EQ(figures_of_scope(name).calls, 2U);
 }
 
-TEST(StatisticsScope, WhatIsCountedInsideOneBelongsToThoseAroundItToo) {
+TEST(StatisticsScope, OuterScopesIncludeInnerScopes) {
     FakeCounters slot;
     {
         const StatisticsScope outer("around");
@@ -90,7 +90,7 @@ TEST(StatisticsScope, WhatIsCountedInsideOneBelongsToThoseAroundItToo) {
     EXPECT_EQ(figures_of_scope("inside").allocations, 2U);
 }
 
-TEST(StatisticsScope, PeakIsTheMostThatItGrewByAsFarAsItWasLookedAt) {
+TEST(StatisticsScope, PeakIsHighestMeasuredGrowth) {
     FakeCounters slot;
     {
         const StatisticsScope scope("peak");
@@ -109,7 +109,7 @@ TEST(StatisticsScope, PeakIsTheMostThatItGrewByAsFarAsItWasLookedAt) {
     EXPECT_EQ(figures_of_scope("peak of the end").peak_bytes, 5U * 64);
 }
 
-TEST(StatisticsScope, PeakOfAScopeThatOnlyFreesIsNothing) {
+TEST(StatisticsScope, ScopeThatOnlyFreesHasNoPeak) {
     FakeCounters slot;
     slot.allocate(0, 5);
     {
@@ -120,7 +120,7 @@ TEST(StatisticsScope, PeakOfAScopeThatOnlyFreesIsNothing) {
     EXPECT_EQ(figures_of_scope("frees").growth_bytes(), -5 * 64);
 }
 
-TEST(StatisticsScope, PeakSeenInsideIsOneOfThoseAround) {
+TEST(StatisticsScope, OuterPeakIncludesInnerPeak) {
     FakeCounters slot;
     {
         const StatisticsScope outer("outer peak");
@@ -138,7 +138,7 @@ TEST(StatisticsScope, PeakSeenInsideIsOneOfThoseAround) {
     EXPECT_EQ(figures_of_scope("inner peak").peak_bytes, 2U << 20);
 }
 
-TEST(StatisticsScope, PeakOfANameIsThatOfItsHighestScope) {
+TEST(StatisticsScope, PeakOfNameIsMaximumOfScopes) {
     FakeCounters slot;
     for (const std::uint64_t blocks : {1U, 3U, 2U}) {
         const StatisticsScope scope("highest");
@@ -150,7 +150,7 @@ TEST(StatisticsScope, PeakOfANameIsThatOfItsHighestScope) {
     EXPECT_EQ(figures_of_scope("highest").calls, 3U);
 }
 
-TEST(StatisticsScope, PoolsMayComeAndGoInside) {
+TEST(StatisticsScope, PoolsMayBeCreatedAndDestroyedInside) {
     {
         const StatisticsScope scope("come and go");
         FakeCounters stays;
@@ -169,7 +169,7 @@ TEST(StatisticsScope, PoolsMayComeAndGoInside) {
     EXPECT_EQ(figures.allocated_bytes, 4U * 64 + (1 << 20));
 }
 
-TEST(StatisticsScope, CallsCountedInASharedSlotAreCounted) {
+TEST(StatisticsScope, IncludesSharedCounters) {
     {
         const StatisticsScope scope("shared");
         statistics::count_shared_allocation(2, 256, 200);
@@ -185,7 +185,7 @@ TEST(StatisticsScope, CallsCountedInASharedSlotAreCounted) {
     EXPECT_EQ(figures.growth_bytes(), 0);
 }
 
-TEST(StatisticsScope, OtherThreadsAreNotCounted) {
+TEST(StatisticsScope, ExcludesOtherThreads) {
     FakeCounters slot;
     {
         const StatisticsScope scope("one thread");
@@ -198,7 +198,7 @@ TEST(StatisticsScope, OtherThreadsAreNotCounted) {
     EXPECT_EQ(figures_of_scope("one thread").allocations, 1U);
 }
 
-TEST(StatisticsScope, ScopesOfOneNameAreAddedUpOverThreads) {
+TEST(StatisticsScope, SumsScopesOfSameNameOverThreads) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
         threads.emplace_back([] {
@@ -218,7 +218,7 @@ TEST(StatisticsScope, ScopesOfOneNameAreAddedUpOverThreads) {
     EXPECT_EQ(figures_of_scope("all threads").open, 0U);
 }
 
-TEST(StatisticsScope, EndBeforeOneInsideItIsToldAndCounted) {
+TEST(StatisticsScope, EndBeforeInnerScopeIsReportedAndCounted) {
     FakeCounters slot;
     const std::uint64_t before = failed_orders();
     std::optional<StatisticsScope> outer(std::in_place, "ends too early");
@@ -241,7 +241,7 @@ TEST(StatisticsScope, EndBeforeOneInsideItIsToldAndCounted) {
     EXPECT_EQ(entries_of(EntryKind::check, "ends too early").size(), 1U);
 }
 
-TEST(StatisticsScope, EndOnAnotherThreadIsToldAndCountsNothing) {
+TEST(StatisticsScope, EndOnAnotherThreadIsReportedAndCountsNothing) {
     FakeCounters slot;
     std::optional<StatisticsScope> moved(std::in_place, "other thread");
     slot.allocate(0);
@@ -260,7 +260,7 @@ TEST(StatisticsScope, EndOnAnotherThreadIsToldAndCountsNothing) {
     EXPECT_FALSE(statistics::has_open_scope());
 }
 
-TEST(StatisticsScope, ThoseAroundOneThatEndedElsewhereGoOn) {
+TEST(StatisticsScope, OuterScopeContinuesIfInnerEndsOnAnotherThread) {
     FakeCounters slot;
     {
         const StatisticsScope outer("goes on");
@@ -275,7 +275,7 @@ TEST(StatisticsScope, ThoseAroundOneThatEndedElsewhereGoOn) {
     EXPECT_EQ(figures_of_scope("goes on").out_of_order, 0U);
 }
 
-TEST(StatisticsScope, MayEndWhenItsThreadHasGone) {
+TEST(StatisticsScope, MayEndAfterItsThread) {
     std::optional<StatisticsScope> first, second;
     std::thread([&] {
         FakeCounters slot;
@@ -322,7 +322,7 @@ TEST(StatisticsScope, ThreadMayEndWhileAnotherEndsItsScopes) {
     EXPECT_EQ(figures_of_scope("race, inside").calls, 200U);
 }
 
-TEST(StatisticsScope, ChildOfAForkGoesOnInsideIt) {
+TEST(StatisticsScope, ForkedChildContinuesScope) {
     FakeCounters slot;
     slot.allocate(0);
     std::optional<StatisticsScope> scope(std::in_place, "fork");
@@ -339,7 +339,7 @@ TEST(StatisticsScope, ChildOfAForkGoesOnInsideIt) {
     EXPECT_EQ(figures_of_scope("fork").calls, 1U);
 }
 
-TEST(StatisticsScope, ScopesOfThreadsThatAChildHasNotAreNotOpenInIt) {
+TEST(StatisticsScope, ScopesOfOtherThreadsAreClosedInForkedChild) {
     std::atomic<bool> begun = false, done = false;
     std::optional<StatisticsScope> of_other;
     std::thread other([&] {
@@ -360,7 +360,7 @@ TEST(StatisticsScope, ScopesOfThreadsThatAChildHasNotAreNotOpenInIt) {
     other.join();
 }
 
-TEST(StatisticsScope, NamesAreCutTo47Bytes) {
+TEST(StatisticsScope, NamesAreTruncatedTo47Bytes) {
     const std::string name(60, 'n');
     { const StatisticsScope scope(name); }
     { const StatisticsScope scope(name); }
@@ -368,7 +368,7 @@ TEST(StatisticsScope, NamesAreCutTo47Bytes) {
     EXPECT_EQ(figures_of_scope(name.substr(0, 47)).calls, 3U);
 }
 
-TEST(StatisticsScope, NameIsKnownByItsTextNotByWhereItStands) {
+TEST(StatisticsScope, NameIsComparedByText) {
     std::string name = "first text";
     { const StatisticsScope scope(name); }
     name = "other text";
@@ -377,7 +377,7 @@ TEST(StatisticsScope, NameIsKnownByItsTextNotByWhereItStands) {
     EXPECT_EQ(figures_of_scope("other text").calls, 1U);
 }
 
-TEST(StatisticsScope, NamesBeyondTheRoomForThemAreAddedUpAsOther) {
+TEST(StatisticsScope, ExcessNamesAreSummedAsOther) {
     EXPECT_TRUE(holds_in_child([] {
         FakeCounters slot;
         for (int i = 0; i < 100; ++i) {
@@ -412,7 +412,7 @@ TEST(StatisticsScope, CountsNothingWithoutMemoryForItself) {
 }
 #endif
 
-TEST(StatisticsScope, TellsThatAPeakRose) {
+TEST(StatisticsScope, HigherPeakIsWrittenToTimeline) {
     FakeCounters slot;
     const auto grow_by = [&](std::uint64_t blocks) {
         const StatisticsScope scope("told");
@@ -427,7 +427,7 @@ TEST(StatisticsScope, TellsThatAPeakRose) {
     EXPECT_EQ(entries[1].bytes, 12'800U);
 }
 
-TEST(StatisticsScope, PeakThatCreepsUpDoesNotFillTheTimeline) {
+TEST(StatisticsScope, SlowlyRisingPeakDoesNotFillTimeline) {
     FakeCounters slot;
     for (std::uint64_t blocks = 1000; blocks < 2000; ++blocks) {
         const StatisticsScope scope("creeps");
@@ -442,7 +442,7 @@ TEST(StatisticsScope, PeakThatCreepsUpDoesNotFillTheTimeline) {
     EXPECT_GE(entries.back().bytes, 1999U * 64 / 17 * 16);
 }
 
-TEST(StatisticsScope, GrowthSaysInWhichBuckets) {
+TEST(StatisticsScope, GrowthListsBuckets) {
     FakeCounters slot;
     const StatisticsScope scope("growth");
     EXPECT_FALSE(scope.growth().grew);
@@ -459,7 +459,7 @@ TEST(StatisticsScope, GrowthSaysInWhichBuckets) {
     EXPECT_EQ(growth.large_bytes, 1 << 20);
 }
 
-TEST(StatisticsScope, GrowthInOneBucketIsSeenBehindFreesInAnother) {
+TEST(StatisticsScope, GrowthInOneBucketIsReportedDespiteFreesInAnother) {
     FakeCounters slot;
     slot.allocate(5, 10);
     EXPECT_TRUE(measure_growth([&] { slot.free(5); }));
@@ -471,14 +471,14 @@ TEST(StatisticsScope, GrowthInOneBucketIsSeenBehindFreesInAnother) {
     EXPECT_LT(growth.bytes, 0);
 }
 
-TEST(StatisticsScope, GrowthMayBeAskedForOnAnotherThread) {
+TEST(StatisticsScope, GrowthMayBeReadOnAnotherThread) {
     FakeCounters slot;
     const StatisticsScope scope("asked elsewhere");
     slot.allocate(0);
     std::thread([&] { EXPECT_EQ(scope.growth().blocks[0], 1); }).join();
 }
 
-TEST(MeasureGrowth, SaysThatWhatFreesAllItTookDidNotGrow) {
+TEST(MeasureGrowth, BalancedCallsDoNotGrow) {
     FakeCounters slot;
     const ScopeGrowth growth = measure_growth([&] {
         slot.allocate(0, 100);

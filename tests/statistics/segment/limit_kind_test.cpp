@@ -16,7 +16,7 @@ LimitKind kind(const char* limit) {
     return limit_kind({limit, 0});
 }
 
-TEST(LimitKind, TellsWhoseALimitIs) {
+TEST(LimitKind, ClassifiesLimits) {
     EXPECT_EQ(kind("max_allocation"), LimitKind::request);
     EXPECT_EQ(kind("max_capacity"), LimitKind::capacity);
     EXPECT_EQ(kind("the buffer"), LimitKind::capacity);
@@ -45,7 +45,7 @@ std::set<std::string> limits_in(const std::string& source) {
 }
 
 // As the sources stand beside this file.
-TEST(LimitKind, KnowsEveryLimitThatTheLibraryNames) {
+TEST(LimitKind, ClassifiesEveryLimitInLibrary) {
     const auto lib = std::filesystem::path(__FILE__).parent_path() / "../../../lib";
     std::set<std::string> limits;
     for (const auto& file : std::filesystem::recursive_directory_iterator(lib)) {

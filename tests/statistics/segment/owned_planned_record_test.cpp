@@ -57,7 +57,7 @@ std::vector<std::unique_ptr<OwnedPlannedRecord>> take_all_places() {
     return places;
 }
 
-TEST(OwnedPlannedRecord, TakesAPlaceInTheSegmentAndGivesItBack) {
+TEST(OwnedPlannedRecord, TakesAndReturnsRecordOfSegment) {
     std::uint64_t id = 0;
     {
         OwnedPlannedRecord place("step");
@@ -74,13 +74,13 @@ TEST(OwnedPlannedRecord, TakesAPlaceInTheSegmentAndGivesItBack) {
     EXPECT_EQ(record_of(id), nullptr);
 }
 
-TEST(OwnedPlannedRecord, NamesOfAnyLengthAreCut) {
+TEST(OwnedPlannedRecord, LongNamesAreTruncated) {
     EXPECT_STREQ(OwnedPlannedRecord(std::string(500, 'n')).figures().name,
                  std::string(47, 'n').c_str());
     EXPECT_STREQ(OwnedPlannedRecord("").figures().name, "");
 }
 
-TEST(OwnedPlannedRecord, StandsInSnapshotsWhileItLives) {
+TEST(OwnedPlannedRecord, IsInSnapshotsForItsLifetime) {
     auto place = std::make_unique<OwnedPlannedRecord>("step");
     const std::uint64_t id = place->id();
     place->totals().lower_bound_bytes = 4096;
@@ -90,7 +90,7 @@ TEST(OwnedPlannedRecord, StandsInSnapshotsWhileItLives) {
     EXPECT_FALSE(in_snapshot(id).has_value());
 }
 
-TEST(OwnedPlannedRecord, WithoutAPlaceIsAddedUpUnderOther) {
+TEST(OwnedPlannedRecord, WithoutRecordIsSummedUnderOther) {
     const OwnedPlannedRecord first("first");  // so that there is a segment
     const auto fillers = take_all_places();
     const PlannedRecord& other = *segment().other<PlannedRecord>();
@@ -115,7 +115,7 @@ TEST(OwnedPlannedRecord, WithoutAPlaceIsAddedUpUnderOther) {
     EXPECT_EQ(left_out(), 0U);
 }
 
-TEST(OwnedPlannedRecord, ChildOfAForkSeesWhatWasHeldThenAndCountsForItself) {
+TEST(OwnedPlannedRecord, ForkedChildHasOwnCopy) {
     OwnedPlannedRecord place("step");
     place.totals().count_served(100);
     EXPECT_TRUE(holds_in_child([&] {

@@ -59,7 +59,7 @@ bool others_are_zeros() {
     return is_zeros(other.totals) && is_zeros(other.left_out) && is_zeros(other.shared);
 }
 
-TEST(OwnedRecord, IsInTheSegmentWhileThereIsRoom) {
+TEST(OwnedRecord, IsInSegmentIfRecordIsFree) {
     auto place = own_pool("mine", 7);
     ASSERT_TRUE(place);
     EXPECT_TRUE(place.is_in_segment());
@@ -73,7 +73,7 @@ TEST(OwnedRecord, IsInTheSegmentWhileThereIsRoom) {
     EXPECT_EQ(record.id, 0U) << "given back once";
 }
 
-TEST(OwnedRecord, WithoutRoomIsItsOwnAndCountedAsLeftOut) {
+TEST(OwnedRecord, IsPrivateAndLeftOutIfSegmentIsFull) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         const std::uint64_t epoch = segment().header()->epoch;
@@ -90,7 +90,7 @@ TEST(OwnedRecord, WithoutRoomIsItsOwnAndCountedAsLeftOut) {
     }));
 }
 
-TEST(OwnedRecord, OfARemovedPoolServesTheNext) {
+TEST(OwnedRecord, RecordOfRemovedPoolIsReused) {
     EXPECT_TRUE(holds_in_child([] {
         auto first = own_pool("first", 0);
         take_all_pools();
@@ -103,7 +103,7 @@ TEST(OwnedRecord, OfARemovedPoolServesTheNext) {
     }));
 }
 
-TEST(OwnedRecord, FiguresWithoutRoomAreAddedUpUnderOtherAndTakenAwayAtTheEnd) {
+TEST(OwnedRecord, PrivateRecordIsSummedUnderOtherAndSubtractedAtEnd) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         const PoolRecord& other = *segment().other<PoolRecord>();
@@ -130,7 +130,7 @@ TEST(OwnedRecord, FiguresWithoutRoomAreAddedUpUnderOtherAndTakenAwayAtTheEnd) {
     }));
 }
 
-TEST(OwnedRecord, SlotsWithoutRoomAreAddedUpInTheirPoolForReadersOnly) {
+TEST(OwnedRecord, PrivateCountersAreSummedInPoolForReadersOnly) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_counters();
         OwnCounters slots;
@@ -153,7 +153,7 @@ TEST(OwnedRecord, SlotsWithoutRoomAreAddedUpInTheirPoolForReadersOnly) {
 }
 
 // Number 10 of each finer series, 16 to 48 B, counts in the row of 64 B.
-TEST(OwnedRecord, SlotsOfFinerSizesWithoutRoomAreAddedUpByRow) {
+TEST(OwnedRecord, PrivateCountersOfFinerSizesAreSummedByRow) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_counters();
         OwnCounters slots;
@@ -169,7 +169,7 @@ TEST(OwnedRecord, SlotsOfFinerSizesWithoutRoomAreAddedUpByRow) {
     }));
 }
 
-TEST(OwnedRecord, SlotsWithoutRoomAreNoMoreLeftOutWhenTheirPoolGoes) {
+TEST(OwnedRecord, DestroyedPoolNoLongerCountsAsLeftOut) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_counters();
         {
@@ -201,7 +201,7 @@ bool pool_counts_exactly() {
     return pool.get_total_allocated() == 0 && pool.get_total_capacity() == 0;
 }
 
-TEST(OwnedRecord, PoolWithoutAPlaceCountsExactlyAndLeavesNothing) {
+TEST(OwnedRecord, PoolWithoutRecordCountsExactly) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         return pool_counts_exactly() && others_are_zeros() && left_out_pools() == 0 &&
@@ -209,14 +209,14 @@ TEST(OwnedRecord, PoolWithoutAPlaceCountsExactlyAndLeavesNothing) {
     }));
 }
 
-TEST(OwnedRecord, PoolWhoseThreadsHaveNoPlacesCountsExactlyAndLeavesNothing) {
+TEST(OwnedRecord, PoolWithoutCountersRecordsCountsExactly) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_counters();
         return pool_counts_exactly() && others_are_zeros() && left_out_counters() == 0;
     }));
 }
 
-TEST(OwnedRecord, OthersSeeAPoolWithoutAPlaceWhenItHasGrown) {
+TEST(OwnedRecord, GrowthPublishesPoolWithoutRecord) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         const PoolRecord& other = *segment().other<PoolRecord>();
@@ -229,7 +229,7 @@ TEST(OwnedRecord, OthersSeeAPoolWithoutAPlaceWhenItHasGrown) {
     }));
 }
 
-TEST(OwnedRecord, ChildOfAForkKeepsCountingWithoutAPlace) {
+TEST(OwnedRecord, ForkedChildCountsWithoutRecord) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_counters();
         take_all_pools();
@@ -247,7 +247,7 @@ TEST(OwnedRecord, ChildOfAForkKeepsCountingWithoutAPlace) {
 // Not under sanitizers: their malloc does not survive a fork amid another thread's call.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // The lock under which it is added up is among those that a fork takes.
-TEST(OwnedRecord, ChildOfAForkInTheMiddleOfAddingUpDoesNotHang) {
+TEST(OwnedRecord, ForkDuringFoldDoesNotHang) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         MemoryPool pool;

@@ -17,7 +17,7 @@ PoolStatistics sum_of(const PoolCounters& slots) {
     return slots.statistics();
 }
 
-TEST(PoolCounters, AreAllDifferentAndZeroAndCounted) {
+TEST(PoolCounters, AreDistinctAndZero) {
     testing::OwnCounters slots;
     std::set<OwnedCounters*> taken;
     for (int i = 0; i < 100; ++i) {
@@ -33,7 +33,7 @@ TEST(PoolCounters, AreAllDifferentAndZeroAndCounted) {
     EXPECT_LE(slots.record_bytes(), 160 * sizeof(CountersRecord));
 }
 
-TEST(PoolCounters, GivenBackGoOnCountingWithTheNextThread) {
+TEST(PoolCounters, NextThreadContinuesReturnedCounters) {
     testing::OwnCounters slots;
     OwnedCounters* const first = slots.take();
     add(first->counters->buckets[0].allocations, 5);
@@ -47,7 +47,7 @@ TEST(PoolCounters, GivenBackGoOnCountingWithTheNextThread) {
     EXPECT_EQ(slots.allocations(), 7U);
 }
 
-TEST(PoolCounters, ManyShortThreadsTakeNoMoreMemoryThanOne) {
+TEST(PoolCounters, ManyShortThreadsReuseMemory) {
     testing::OwnCounters slots;
     slots.give_back(*slots.take());
     const std::size_t held = slots.record_bytes();
@@ -55,7 +55,7 @@ TEST(PoolCounters, ManyShortThreadsTakeNoMoreMemoryThanOne) {
     EXPECT_EQ(slots.record_bytes(), held);
 }
 
-TEST(PoolCounters, SumAddsUpBucketsOfAllSlotsAndTheSharedOne) {
+TEST(PoolCounters, SumsBucketsOfAllCounters) {
     testing::OwnCounters slots;
     for (detail::ThreadCounters* counters :
          {slots.take()->counters, slots.take()->counters, &slots.shared()}) {
@@ -84,7 +84,7 @@ TEST(PoolCounters, SumAddsUpBucketsOfAllSlotsAndTheSharedOne) {
     EXPECT_EQ(slots.in_use_bytes(), 12 * 1024U);
 }
 
-TEST(PoolCounters, SumAddsUpLargeBlocksOfAllSlotsAndTheSharedOne) {
+TEST(PoolCounters, SumsLargeBlocksOfAllCounters) {
     testing::OwnCounters slots;
     for (detail::ThreadCounters* counters : {slots.take()->counters, &slots.shared()}) {
         detail::LargeCounters& large = counters->large;
@@ -108,7 +108,7 @@ TEST(PoolCounters, SumAddsUpLargeBlocksOfAllSlotsAndTheSharedOne) {
     EXPECT_EQ(slots.in_use_bytes(), 600'000U);
 }
 
-TEST(PoolCounters, ABlockFreedByAnotherThreadIsInUseInNeither) {
+TEST(PoolCounters, BlockFreedByAnotherThreadIsNotInUse) {
     testing::OwnCounters slots;
     OwnedCounters* const one = slots.take();
     OwnedCounters* const other = slots.take();

@@ -77,7 +77,7 @@ private:
 };
 
 // Between the two halves of a sum any number of blocks may be allocated, so it has no upper bound.
-TEST(CounterSlotsUnderThreads, SnapshotNeverShowsLessInUseThanThereWas) {
+TEST(CounterSlotsUnderThreads, SnapshotNeverUnderstatesBytesInUse) {
     testing::OwnCounters slots;
     const Writers writers(slots);
     for (int snapshot = 0; snapshot < 20'000; ++snapshot) {
@@ -89,7 +89,7 @@ TEST(CounterSlotsUnderThreads, SnapshotNeverShowsLessInUseThanThereWas) {
     }
 }
 
-TEST(CounterSlotsUnderThreads, BytesInUseNeverReadBelowWhatThereWas) {
+TEST(CounterSlotsUnderThreads, InUseBytesNeverUnderstate) {
     testing::OwnCounters slots;
     const Writers writers(slots);
     for (int look = 0; look < 20'000; ++look) {
@@ -97,7 +97,7 @@ TEST(CounterSlotsUnderThreads, BytesInUseNeverReadBelowWhatThereWas) {
     }
 }
 
-TEST(CounterSlotsUnderThreads, ThreadsThatComeAndGoLoseNoCount) {
+TEST(CounterSlotsUnderThreads, ShortThreadsLoseNoCounts) {
     constexpr unsigned threads = 4;
     constexpr unsigned lives = 500;
     testing::OwnCounters slots;

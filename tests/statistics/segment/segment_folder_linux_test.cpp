@@ -61,7 +61,7 @@ protected:
     static constexpr std::uint64_t foreign = 99'999'999;  // more than the system gives out
 };
 
-TEST_F(SegmentFolder, HoldsAFileOfEachProcessThatIsRead) {
+TEST_F(SegmentFolder, ContainsReadableFileOfEachProcess) {
     TargetProcess target("p");
     ASSERT_TRUE(std::filesystem::exists(path_of(target.number())));
     EXPECT_TRUE(is_listed(target.number()));
@@ -73,7 +73,7 @@ TEST_F(SegmentFolder, HoldsAFileOfEachProcessThatIsRead) {
     EXPECT_EQ(reader.snapshot().pools.at(0).in_use_bytes, 0U);
 }
 
-TEST_F(SegmentFolder, IsClearedOfThoseThatEnded) {
+TEST_F(SegmentFolder, RemoveDeadRemovesFilesOfEndedProcesses) {
     TargetProcess lives("p");
     TargetProcess killed("p");
     StatisticsReader reader = StatisticsReader::attach(killed.number());
@@ -89,7 +89,7 @@ TEST_F(SegmentFolder, IsClearedOfThoseThatEnded) {
     EXPECT_TRUE(is_listed(lives.number()));
 }
 
-TEST_F(SegmentFolder, KeepsWhatIsNoSegment) {
+TEST_F(SegmentFolder, RemoveDeadKeepsOtherFiles) {
     std::ofstream(folder + "/123") << "a text";
     std::filesystem::create_directory(folder + "/124");
     std::filesystem::create_symlink("/etc/passwd", folder + "/125");
@@ -97,7 +97,7 @@ TEST_F(SegmentFolder, KeepsWhatIsNoSegment) {
     EXPECT_TRUE(std::filesystem::exists(folder + "/123"));
 }
 
-TEST_F(SegmentFolder, ShowsAProcessOfAnotherContainerWhileItsFileIsLocked) {
+TEST_F(SegmentFolder, ReadsProcessOfAnotherContainerWhileFileIsLocked) {
     FakeSegment segment;
     testing::put(segment.header().process_space, 12345);
     segment.add_pool("far", 3);
@@ -117,7 +117,7 @@ TEST_F(SegmentFolder, ShowsAProcessOfAnotherContainerWhileItsFileIsLocked) {
     EXPECT_EQ(StatisticsReader::remove_dead(), 1U);
 }
 
-TEST_F(SegmentFolder, TakesAProcessThatGotTheNumberLaterForAnother) {
+TEST_F(SegmentFolder, DetectsReusedProcessNumber) {
     TargetProcess target("", {"TENSORPOOL_STATISTICS=off"});
     FakeSegment segment;
     testing::put(segment.header().start_ticks, 1);  // long before the target
@@ -126,7 +126,7 @@ TEST_F(SegmentFolder, TakesAProcessThatGotTheNumberLaterForAnother) {
     EXPECT_EQ(StatisticsReader::remove_dead(), 1U);
 }
 
-TEST_F(SegmentFolder, TellsADamagedFile) {
+TEST_F(SegmentFolder, ReportsDamagedFile) {
     FakeSegment segment;
     copy(segment, foreign);
     std::filesystem::resize_file(path_of(foreign), 100000);
@@ -134,7 +134,7 @@ TEST_F(SegmentFolder, TellsADamagedFile) {
     EXPECT_EQ(StatisticsReader::remove_dead(), 0U);
 }
 
-TEST_F(SegmentFolder, IsNotLookedAtWhereItIsNotSet) {
+TEST_F(SegmentFolder, IsIgnoredIfVariableIsNotSet) {
     FakeSegment segment;
     copy(segment, foreign);
     ::unsetenv("TENSORPOOL_STATISTICS_DIR");

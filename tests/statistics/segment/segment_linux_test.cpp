@@ -34,7 +34,7 @@ struct SharedSegment : Segment {
     }
 };
 
-TEST(SegmentPages, AtMostThirtyTwoKibAreTouchedAtTheStart) {
+TEST(SegmentPages, StartTouchesAtMostThirtyTwoKib) {
     SharedSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     ASSERT_GE(segment.memory().used().file, 0);
@@ -47,7 +47,7 @@ TEST(SegmentPages, AtMostThirtyTwoKibAreTouchedAtTheStart) {
     EXPECT_LE(segment.touched(), 32 * kib);
 }
 
-TEST(SegmentPages, AThreadTakesAboutAPageMore) {
+TEST(SegmentPages, ThreadTouchesAboutOnePage) {
     SharedSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     add_slot(segment, *pool);
@@ -59,7 +59,7 @@ TEST(SegmentPages, AThreadTakesAboutAPageMore) {
     EXPECT_LE(segment.touched() - before, 1000 * 4 * kib);
 }
 
-TEST(SegmentPages, RoundsOfPoolsAndThreadsTakeNoMore) {
+TEST(SegmentPages, RepeatedPoolsAndThreadsTouchNoMorePages) {
     SharedSegment segment;
     const auto round = [&] {
         PoolRecord* const pool = add_pool(segment, "pool", 0);
@@ -75,7 +75,7 @@ TEST(SegmentPages, RoundsOfPoolsAndThreadsTakeNoMore) {
 
 // Forks: the handlers that the process's own segment has are called by hand ----------------------
 
-TEST(SegmentFork, ChildHasACopyAtTheSameAddressInAFileOfItsOwn) {
+TEST(SegmentFork, ChildHasOwnCopyAtSameAddress) {
     SharedSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 5);
     CountersRecord* const slot = add_slot(segment, *pool);
@@ -112,7 +112,7 @@ TEST(SegmentFork, ChildHasACopyAtTheSameAddressInAFileOfItsOwn) {
     EXPECT_EQ(segment.memory().used().inode, inode);
 }
 
-TEST(SegmentFork, ChildTakesTheFiguresFromBeforeTheFork) {
+TEST(SegmentFork, ChildHasCountersFromBeforeFork) {
     SharedSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     pool->totals.growths = 1;
@@ -126,7 +126,7 @@ TEST(SegmentFork, ChildTakesTheFiguresFromBeforeTheFork) {
     EXPECT_EQ(pool->totals.growths, 2U);
 }
 
-TEST(SegmentFork, ForkWithoutASegmentLeavesNone) {
+TEST(SegmentFork, ForkWithoutSegmentCreatesNone) {
     SharedSegment segment;
     segment.before_fork();
     EXPECT_TRUE(holds_in_child([&] {
@@ -138,7 +138,7 @@ TEST(SegmentFork, ForkWithoutASegmentLeavesNone) {
     EXPECT_NE(add_pool(segment, "parent's", 0), nullptr);
 }
 
-TEST(SegmentFork, ManyForksLeaveNoMappingAndNoDescriptor) {
+TEST(SegmentFork, RepeatedForksLeakNothing) {
     SharedSegment segment;
     add_pool(segment, "pool", 0);
     const auto fork_once = [&] {

@@ -108,7 +108,7 @@ bool is_fresh(const CountersRecord& slot) {
 
 // What it is ------------------------------------------------------------------------------------
 
-TEST(Segment, IsNoneBeforeSomethingNeedsAPlace) {
+TEST(Segment, DoesNotExistBeforeFirstRecord) {
     OwnSegment segment;
     EXPECT_EQ(segment.header(), nullptr);
     EXPECT_EQ(segment.timeline(), nullptr);
@@ -119,7 +119,7 @@ TEST(Segment, IsNoneBeforeSomethingNeedsAPlace) {
     EXPECT_EQ(segment.memory().used().address, nullptr);
 }
 
-TEST(Segment, HeaderSaysWhatThereIsAndWhose) {
+TEST(Segment, HeaderDescribesLayoutAndProcess) {
     OwnSegment segment;
     const std::uint64_t before = platform::monotonic_clock_ns();
     ASSERT_NE(add_pool(segment, "first", 0), nullptr);
@@ -140,7 +140,7 @@ TEST(Segment, HeaderSaysWhatThereIsAndWhose) {
     EXPECT_GT(header.made_unix_ns, 1'600'000'000'000'000'000U);
 }
 
-TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
+TEST(Segment, RegionsDoNotOverlap) {
     OwnSegment segment;
     ASSERT_NE(add_pool(segment, "first", 0), nullptr);
     const SegmentHeader& header = *segment.header();
@@ -161,7 +161,7 @@ TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
     EXPECT_EQ(header.region<CountersRecord>().record_bytes, sizeof(CountersRecord));
 }
 
-TEST(Segment, FirstPlaceOfAKindIsOthers) {
+TEST(Segment, FirstRecordOfKindIsOther) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "mine", 0);
     ArenaRecord* const arena = add_arena(segment, "mine", 0, 0);
@@ -187,7 +187,7 @@ TEST(Segment, FirstPlaceOfAKindIsOthers) {
 
 // Places ----------------------------------------------------------------------------------------
 
-TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
+TEST(Segment, NewRecordsAreZeroExceptDescription) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "weights", 4096);
     EXPECT_EQ(text(pool->name), "weights");
@@ -225,7 +225,7 @@ TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot) % 64, 0U);
 }
 
-TEST(Segment, RemovedPlacesAreTakenAgainAsZeros) {
+TEST(Segment, RemovedRecordsAreReusedAsZeros) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "old", 1);
     ArenaRecord* const arena = add_arena(segment, "old", 1, 1);
@@ -272,7 +272,7 @@ TEST(Segment, RemovedPlacesAreTakenAgainAsZeros) {
     EXPECT_EQ(slot->pool, pool->id);
 }
 
-TEST(Segment, RemovedSlotBelongsToNoPool) {
+TEST(Segment, RemovedCountersBelongToNoPool) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     CountersRecord* const slot = add_slot(segment, *pool);
@@ -299,7 +299,7 @@ TEST(Segment, NumbersNeverRepeat) {
     EXPECT_EQ(segment.header()->region<PoolRecord>().used, 2U) << "one place serves them all";
 }
 
-TEST(Segment, EpochIsEvenAtRestAndMovesByTwoWithEachChange) {
+TEST(Segment, EpochIsEvenAndGrowsByTwoWithEachChange) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     const Counter& epoch = segment.header()->epoch;
@@ -334,7 +334,7 @@ TEST(Segment, EpochIsEvenAtRestAndMovesByTwoWithEachChange) {
 
 // No place left ---------------------------------------------------------------------------------
 
-TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
+TEST(Segment, FullKindHasNoRecordUntilOneIsRemoved) {
     OwnSegment segment;
     std::vector<PoolRecord*> pools;
     while (PoolRecord* const pool = add_pool(segment, "pool", 0)) pools.push_back(pool);
@@ -362,7 +362,8 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     EXPECT_EQ(add_planned(segment, "again"), planned[5]);
     EXPECT_EQ(add_planned(segment, "again"), nullptr);
     EXPECT_EQ(header.region<DeviceRecord>().used, header.region<DeviceRecord>().record_count);
-    EXPECT_EQ(header.region<DeviceStreamRecord>().used, header.region<DeviceStreamRecord>().record_count);
+    EXPECT_EQ(header.region<DeviceStreamRecord>().used,
+              header.region<DeviceStreamRecord>().record_count);
     EXPECT_EQ(header.region<PoolRecord>().used, header.region<PoolRecord>().record_count);
     EXPECT_EQ(header.region<ArenaRecord>().used, header.region<ArenaRecord>().record_count);
     EXPECT_EQ(header.region<CountersRecord>().used, header.region<CountersRecord>().record_count);
@@ -384,7 +385,7 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     EXPECT_EQ(add_slot(segment, *pools[1]), nullptr);
 }
 
-TEST(Segment, AllPlacesLieApartAndWithinIt) {
+TEST(Segment, RecordsDoNotOverlap) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     while (PoolRecord* const one = add_pool(segment, "pool", 0))
@@ -404,7 +405,7 @@ TEST(Segment, AllPlacesLieApartAndWithinIt) {
     EXPECT_EQ(segment.header()->magic, segment_magic);
 }
 
-TEST(Segment, WhatIsLeftOutIsCountedByKind) {
+TEST(Segment, CountsLeftOutObjectsByKind) {
     OwnSegment segment;
     add_pool(segment, "pool", 0);
     segment.count_left_out<PoolRecord>(true);
@@ -429,7 +430,7 @@ TEST(Segment, WhatIsLeftOutIsCountedByKind) {
 }
 
 // A pool that found no memory for a segment may outlive the moment.
-TEST(Segment, WhatWasLeftOutBeforeThereWasASegmentIsCountedToo) {
+TEST(Segment, CountsObjectsLeftOutBeforeCreation) {
     OwnSegment segment;
     segment.count_left_out<PoolRecord>(true);
     segment.count_left_out<CountersRecord>(true);
@@ -443,7 +444,7 @@ TEST(Segment, WhatWasLeftOutBeforeThereWasASegmentIsCountedToo) {
 
 // Scopes ----------------------------------------------------------------------------------------
 
-TEST(Segment, ScopesOfOneNameShareAPlace) {
+TEST(Segment, ScopesOfSameNameShareRecord) {
     OwnSegment segment;
     ScopeRecord* const forward = segment.find_or_add_scope("forward");
     ScopeRecord* const backward = segment.find_or_add_scope("backward");
@@ -456,7 +457,7 @@ TEST(Segment, ScopesOfOneNameShareAPlace) {
         << "only what can be shown of a name counts";
 }
 
-TEST(Segment, ScopesBeyondTheLastPlaceAreOthers) {
+TEST(Segment, ExcessScopesShareOther) {
     OwnSegment segment;
     std::set<ScopeRecord*> places;
     for (int i = 0; i < 64; ++i) {
@@ -483,7 +484,7 @@ bool fits_together(const PoolRecord& pool) {
     return name == std::to_string(limit);
 }
 
-TEST(Segment, ReaderThatSeesTheSameEvenEpochTwiceSawWhatFitsTogether) {
+TEST(Segment, UnchangedEvenEpochMeansConsistentRead) {
     OwnSegment segment;
     PoolRecord* const first = add_pool(segment, "1", 1);
     SegmentHeader& header = *segment.header();
@@ -521,7 +522,7 @@ TEST(Segment, ReaderThatSeesTheSameEvenEpochTwiceSawWhatFitsTogether) {
     EXPECT_GT(consistent, 0U);
 }
 
-TEST(Segment, ThreadsNeverGetTheSamePlace) {
+TEST(Segment, ThreadsGetDifferentRecords) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     std::atomic<bool> shared = false;

@@ -23,7 +23,7 @@ ArenaRecord& fill(ArenaRecord& record, Kind kind) {
     return record;
 }
 
-TEST(BytesAbovePeaksOfArenas, AreOfWhatIsChargedWhatNobodyTouched) {
+TEST(BytesAbovePeaksOfArenas, AreChargedAndNeverTouched) {
     const std::size_t before = bytes_above_peaks_of_arenas();
     const auto record_of = [](std::size_t charged) {
         return OwnedRecord<ArenaRecord>("steps", [charged](ArenaRecord& record) {
@@ -43,7 +43,7 @@ TEST(BytesAbovePeaksOfArenas, AreOfWhatIsChargedWhatNobodyTouched) {
     EXPECT_EQ(bytes_above_peaks_of_arenas(), before);
 }
 
-TEST(FiguresOfAnArena, AreTheWordsOfItsRecord) {
+TEST(FiguresOfAnArena, MatchRecord) {
     ArenaRecord record = {};
     const ArenaStatistics figures = figures_of(fill(record, Kind::buffer));
     EXPECT_EQ(figures.id, 7U);
@@ -57,7 +57,7 @@ TEST(FiguresOfAnArena, AreTheWordsOfItsRecord) {
     EXPECT_EQ(figures.limit_bytes, 10'000U);
 }
 
-TEST(FiguresOfAnArena, LeaveOutWhatLiesAboveTheOffset) {
+TEST(FiguresOfAnArena, IgnoreBitsAboveOffset) {
     ArenaRecord record = {};
     fill(record, Kind::growing).used = 4096 | ~used_mask;
     EXPECT_EQ(figures_of(record).used_bytes, 4096U);
@@ -69,7 +69,7 @@ TEST(FiguresOfAnArena, PendingClaimsAreNotInUse) {
     EXPECT_EQ(figures_of(record).used_bytes, 8192U);
 }
 
-TEST(FiguresOfAnArena, CapacityOfAGrowingOneEndsAtItsLimitAndNotOfOther) {
+TEST(FiguresOfAnArena, CapacityOfGrowingArenaIsBoundedByLimit) {
     ArenaRecord record = {};
     fill(record, Kind::growing).totals.limit_bytes = 5000;
     EXPECT_EQ(figures_of(record).capacity_bytes, 5000U);
@@ -79,13 +79,13 @@ TEST(FiguresOfAnArena, CapacityOfAGrowingOneEndsAtItsLimitAndNotOfOther) {
     EXPECT_EQ(figures_of(record).used_bytes, 4096U);
 }
 
-TEST(FiguresOfAnArena, MeasuringOneUsesWhatItDoesNotHave) {
+TEST(FiguresOfAnArena, MeasuringArenaMayExceedCapacity) {
     ArenaRecord record = {};
     fill(record, Kind::measuring).totals.capacity_bytes = 0;
     EXPECT_EQ(figures_of(record).used_bytes, 4096U);
 }
 
-TEST(FiguresOfAScratch, PeakIsTheHighestOfAll) {
+TEST(FiguresOfAScratch, PeakIsMaximumOfAllPeaks) {
     ArenaRecord record = {};
     fill(record, Kind::scratch).thread = 42;
     record.high = 6000;
@@ -96,7 +96,7 @@ TEST(FiguresOfAScratch, PeakIsTheHighestOfAll) {
     EXPECT_EQ(figures_of(record).reserved_bytes, 8192U) << "it reserves what it holds";
 }
 
-TEST(FiguresOfAnArena, ScribbledWordsGiveAKindThatExists) {
+TEST(FiguresOfAnArena, OverwrittenRecordGivesValidKind) {
     ArenaRecord record = {};
     auto* const bytes = reinterpret_cast<std::byte*>(&record);
     for (std::size_t i = 0; i < sizeof record; ++i) bytes[i] = std::byte{0xFF};

@@ -18,7 +18,7 @@ DeviceStatistics figures_of(const DeviceRecord& device, const DeviceStreamCounte
     return sums.with(device);
 }
 
-TEST(FiguresOfADevice, AreTheWordsOfItsRecord) {
+TEST(FiguresOfADevice, MatchRecord) {
     DeviceRecord device = {};
     device.id = 7;
     store_name(device.name, "weights");
@@ -38,7 +38,7 @@ TEST(FiguresOfADevice, AreTheWordsOfItsRecord) {
     EXPECT_EQ(figures.limit_bytes, 50'000U);
 }
 
-TEST(FiguresOfADevice, AddUpStreams) {
+TEST(FiguresOfADevice, SumStreams) {
     DeviceRecord device = {};
     device.totals.capacity_bytes = 1 << 20;
     device.totals.deferred_bytes = 4096;
@@ -69,7 +69,7 @@ TEST(FiguresOfADevice, AddUpStreams) {
     EXPECT_EQ(figures.free_bytes, (1U << 20) - 4096 - 768);
 }
 
-TEST(FiguresOfADevice, PeaksAreNeverBelowWhatIsNow) {
+TEST(FiguresOfADevice, PeaksAreAtLeastCurrentValues) {
     DeviceRecord device = {};
     device.totals.capacity_bytes = 8192;
     device.totals.deferred_bytes = 1000;
@@ -81,7 +81,7 @@ TEST(FiguresOfADevice, PeaksAreNeverBelowWhatIsNow) {
     EXPECT_EQ(figures.peak_capacity_bytes, 8192U);
 }
 
-TEST(FiguresOfADevice, FreesSeenBeforeTheirAllocationsAreNotInUse) {
+TEST(FiguresOfADevice, FreesReadBeforeAllocationsAreNotInUse) {
     DeviceStreamCounters stream = {};
     stream.allocations = 1;
     stream.deallocations = 2;
@@ -93,7 +93,7 @@ TEST(FiguresOfADevice, FreesSeenBeforeTheirAllocationsAreNotInUse) {
     EXPECT_EQ(figures.deallocated_bytes, 100U);
 }
 
-TEST(FiguresOfADevice, ScribbledWordsMakeNoPartLargerThanItsWhole) {
+TEST(FiguresOfADevice, OverwrittenRecordKeepsPartsWithinWhole) {
     std::mt19937_64 random(5);
     const auto scribble = [&random](Counter* words, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) words[i] = random() >> (random() % 64);

@@ -14,7 +14,7 @@ namespace {
 
 using State = PlannedArenaStatistics::State;
 
-TEST(FiguresOfAPlannedArena, AreTheWordsOfItsRecord) {
+TEST(FiguresOfAPlannedArena, MatchRecord) {
     PlannedRecord planned = {};
     planned.id = 7;
     store_name(planned.name, "step");
@@ -41,7 +41,7 @@ TEST(FiguresOfAPlannedArena, AreTheWordsOfItsRecord) {
     EXPECT_EQ(figures.planning_ns, 5'000'000U);
 }
 
-TEST(FiguresOfAPlannedArena, CountWhatIsInUseWhoeverFreesIt) {
+TEST(FiguresOfAPlannedArena, FreesOfAnyThreadReduceBytesInUse) {
     PlannedRecord planned = {};
     PlannedTotals& totals = planned.totals;
     totals.capacity_bytes = 4096;
@@ -64,7 +64,7 @@ TEST(FiguresOfAPlannedArena, CountWhatIsInUseWhoeverFreesIt) {
     EXPECT_EQ(figures_of(planned).from_pool, 2U);
 }
 
-TEST(FiguresOfAPlannedArena, TellMissesByReasonAndAllOfThemAsThePools) {
+TEST(FiguresOfAPlannedArena, MissesAreCountedByReasonAndAsPoolRequests) {
     PlannedRecord planned = {};
     PlannedTotals& totals = planned.totals;
     totals.count_from_pool(64);  // while it learns
@@ -82,7 +82,7 @@ TEST(FiguresOfAPlannedArena, TellMissesByReasonAndAllOfThemAsThePools) {
     EXPECT_EQ(figures.pool_in_use_bytes, 6U * 64);
 }
 
-TEST(FiguresOfAPlannedArena, OfAnyWordsHaveNoMoreInAPartThanInTheWhole) {
+TEST(FiguresOfAPlannedArena, OverwrittenRecordKeepsPartsWithinWhole) {
     std::mt19937_64 random(3);
     for (int round = 0; round < 2000; ++round) {
         PlannedRecord planned = {};
@@ -102,7 +102,7 @@ TEST(FiguresOfAPlannedArena, OfAnyWordsHaveNoMoreInAPartThanInTheWhole) {
 }
 
 // A reader sees each reason only with the request that it is of, and each free with what was freed.
-TEST(FiguresOfAPlannedArena, HoldWhileOthersCount) {
+TEST(FiguresOfAPlannedArena, AreConsistentDuringConcurrentCounts) {
     PlannedRecord planned = {};
     planned.totals.capacity_bytes = ~std::uint64_t{0};
     std::atomic<bool> done = false;

@@ -76,7 +76,7 @@ TEST(PoolFigures, SumBucketsOverThreads) {
     EXPECT_EQ(figures.system_misses, 1U);
 }
 
-TEST(PoolFigures, TellWhereEachBlockOfABucketIs) {
+TEST(PoolFigures, DivideBytesOfBucketByLocation) {
     const PoolStatistics figures = Fixture().figures();
     const BucketStatistics& bucket = figures.buckets[2];
     // 20 are out: 6 in use, 11 - 6 parked, the others in the depot.
@@ -88,7 +88,7 @@ TEST(PoolFigures, TellWhereEachBlockOfABucketIs) {
               bucket.capacity_bytes);
 }
 
-TEST(PoolFigures, CountBlocksLostByAForkAsNeitherParkedNorInTheDepot) {
+TEST(PoolFigures, BlocksLostByForkAreNeitherParkedNorInDepot) {
     Fixture fixture;
     put(fixture.pool->totals.lost_bytes, 2 * 256);
     EXPECT_EQ(fixture.figures().depot_bytes, 7U * 256);
@@ -96,7 +96,7 @@ TEST(PoolFigures, CountBlocksLostByAForkAsNeitherParkedNorInTheDepot) {
     EXPECT_EQ(fixture.figures().depot_bytes, 0U);
 }
 
-TEST(PoolFigures, NeverReadBelowZeroWhateverTheCountersSay) {
+TEST(PoolFigures, AreNeverNegative) {
     Fixture fixture;
     put(fixture.threads[1]->buckets[2].deallocations, 1000);
     put(fixture.threads[1]->buckets[2].returned, 1000);
@@ -111,7 +111,7 @@ TEST(PoolFigures, NeverReadBelowZeroWhateverTheCountersSay) {
     EXPECT_EQ(figures.large.in_use_bytes, 0U);
 }
 
-TEST(PoolFigures, AddFailuresUpAndTellThemByLimit) {
+TEST(PoolFigures, SumFailuresByLimit) {
     Fixture fixture;
     for (unsigned limit = 0; limit < 6; ++limit) put(fixture.pool->totals.failures[limit], limit);
     const PoolStatistics figures = fixture.figures();
@@ -119,7 +119,7 @@ TEST(PoolFigures, AddFailuresUpAndTellThemByLimit) {
     EXPECT_EQ(figures.failures_by_limit[4], 4U);
 }
 
-TEST(PoolFigures, OfThePoolAreThoseOfItsBucketsAndLargeBlocks) {
+TEST(PoolFigures, SumBucketsAndLargeBlocks) {
     Fixture fixture;
     detail::LargeCounters& large = fixture.threads[1]->large;
     put(large.allocations, 5);
@@ -158,7 +158,7 @@ TEST(PoolFigures, SumFreesBeforeAllocations) {
 }
 
 // Of series 1, number 1 is 160 B: beside the bucket of 256 B.
-TEST(PoolFigures, FinerSizesCountTheirOwnBytesInTheRowOfTheBucketThatWouldServe) {
+TEST(PoolFigures, FinerSizesCountInRowOfServingBucket) {
     Fixture fixture;
     detail::ThreadCounters& finer = fixture.add_finer(1);
     put(finer.buckets[1].allocations, 5);
@@ -180,7 +180,7 @@ TEST(PoolFigures, FinerSizesCountTheirOwnBytesInTheRowOfTheBucketThatWouldServe)
     EXPECT_EQ(parked_bytes_of(finer, 1), 4U * 160);
 }
 
-TEST(PoolFigures, ParkedOfOneThreadCountsWhatItFreedForOthers) {
+TEST(PoolFigures, ParkedBytesIncludeBlocksFreedForOtherThreads) {
     const Fixture fixture;
     EXPECT_EQ(parked_bytes_of(*fixture.threads[0], 0), 2U * 256);
     EXPECT_EQ(parked_bytes_of(*fixture.threads[1], 0), 3U * 256);

@@ -62,19 +62,19 @@ std::string names_in(const SnapshotSources& sources) {
     return names_of(sources.take().arenas);
 }
 
-TEST(SnapshotSources, AreEmptyAtFirst) {
+TEST(SnapshotSources, AreInitiallyEmpty) {
     const SnapshotSources sources;
     const Snapshot snapshot = sources.take();
     EXPECT_TRUE(snapshot.pools.empty() && snapshot.arenas.empty() && snapshot.scratches.empty());
 }
 
-TEST(SnapshotSources, AreShownInTheOrderOfEntering) {
+TEST(SnapshotSources, AreInOrderOfEntering) {
     SnapshotSources sources;
     const Entered a(sources, "a"), b(sources, "b"), c(sources, "c");
     EXPECT_EQ(names_in(sources), "abc");
 }
 
-TEST(SnapshotSources, LeaveFromAnyPlaceAndMayComeAgain) {
+TEST(SnapshotSources, MayLeaveFromAnyPositionAndReenter) {
     SnapshotSources sources;
     NamedSource a("a"), b("b"), c("c"), d("d");
     for (NamedSource* const source : {&a, &b, &c, &d}) sources.enter(*source);
@@ -94,7 +94,7 @@ TEST(SnapshotSources, LeaveFromAnyPlaceAndMayComeAgain) {
     sources.leave(d);
 }
 
-TEST(SnapshotSources, EachAddsToTheGroupThatItBelongsTo) {
+TEST(SnapshotSources, EachAddsToItsGroup) {
     SnapshotSources sources;
     NamedSource arena("a"), scratch("s", &Snapshot::scratches);
     sources.enter(scratch);
@@ -107,7 +107,7 @@ TEST(SnapshotSources, EachAddsToTheGroupThatItBelongsTo) {
     sources.leave(arena);
 }
 
-TEST(SnapshotSources, EachFindsRoomSoThatNothingIsAllocatedUnderTheLock) {
+TEST(SnapshotSources, NothingIsAllocatedUnderLock) {
     SnapshotSources sources;
     std::vector<std::unique_ptr<Entered>> entered;
     for (unsigned i = 0; i < 1000; ++i) {
@@ -117,7 +117,7 @@ TEST(SnapshotSources, EachFindsRoomSoThatNothingIsAllocatedUnderTheLock) {
     for (const auto& source : entered) EXPECT_TRUE(source->had_room());
 }
 
-TEST(SnapshotSources, WaitWhileTheyAreLocked) {
+TEST(SnapshotSources, TakeWaitsForLock) {
     SnapshotSources sources;
     const Entered a(sources, "a");
     std::atomic<bool> taken = false;
@@ -135,7 +135,7 @@ TEST(SnapshotSources, WaitWhileTheyAreLocked) {
 
 // One stays throughout; the others come and go around it, more and less of them than a snapshot has
 // made room for.
-TEST(SnapshotSourcesUnderThreads, WhatStaysIsInEverySnapshotOnceAndEachHasRoom) {
+TEST(SnapshotSourcesUnderThreads, PermanentSourceIsInEverySnapshotOnce) {
     SnapshotSources sources;
     const Entered stays(sources, "!");
     std::atomic<bool> stop = false;
@@ -162,7 +162,7 @@ TEST(SnapshotSourcesUnderThreads, WhatStaysIsInEverySnapshotOnceAndEachHasRoom) 
     EXPECT_TRUE(stays.had_room());
 }
 
-TEST(TakeSnapshot, ShowsTheSourcesOfTheProcess) {
+TEST(TakeSnapshot, ContainsSourcesOfProcess) {
     const Entered source(snapshot_sources(), "mine");
     EXPECT_EQ(names_of(take_snapshot().arenas), "mine");
 }

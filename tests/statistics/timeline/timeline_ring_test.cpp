@@ -38,14 +38,14 @@ std::vector<std::uint64_t> bytes_of(const TimelinePart& part) {
     return bytes;
 }
 
-TEST(TimelineRing, HoldsNothingAtFirst) {
+TEST(TimelineRing, IsInitiallyEmpty) {
     const TimelinePart part = Ring(4).read();
     EXPECT_TRUE(part.entries.empty());
     EXPECT_EQ(part.lost, 0U);
     EXPECT_EQ(part.last, 0U);
 }
 
-TEST(TimelineRing, GivesEntriesInTheOrderInWhichTheyWereWritten) {
+TEST(TimelineRing, EntriesAreInOrderOfWriting) {
     Ring ring(4);
     for (std::uint64_t i = 1; i <= 3; ++i) EXPECT_TRUE(ring.write(i * 10));
     const TimelinePart part = ring.read();
@@ -55,7 +55,7 @@ TEST(TimelineRing, GivesEntriesInTheOrderInWhichTheyWereWritten) {
     EXPECT_EQ(part.lost, 0U);
 }
 
-TEST(TimelineRing, FullOneOverwritesTheOldestAndSaysHowManyWereLost) {
+TEST(TimelineRing, FullRingOverwritesOldestAndCountsLost) {
     Ring ring(4);
     for (std::uint64_t i = 1; i <= 10; ++i) ring.write(i);
     const TimelinePart part = ring.read();
@@ -64,7 +64,7 @@ TEST(TimelineRing, FullOneOverwritesTheOldestAndSaysHowManyWereLost) {
     EXPECT_EQ(part.last, 10U);
 }
 
-TEST(TimelineRing, WhoAsksAgainGetsOnlyWhatIsNew) {
+TEST(TimelineRing, NextReadReturnsOnlyNewEntries) {
     Ring ring(4);
     ring.write(1);
     const std::uint64_t last = ring.read().last;
@@ -75,7 +75,7 @@ TEST(TimelineRing, WhoAsksAgainGetsOnlyWhatIsNew) {
     EXPECT_EQ(ring.read(last).lost, 0U);
 }
 
-TEST(TimelineRing, WriterThatSleptThroughATurnGivesUpItsEntry) {
+TEST(TimelineRing, WriterDelayedForOnePassGivesUp) {
     Ring ring(2);
     for (std::uint64_t i = 1; i <= 4; ++i) ring.write(i);
     ring.head = 1;
@@ -84,7 +84,7 @@ TEST(TimelineRing, WriterThatSleptThroughATurnGivesUpItsEntry) {
     EXPECT_EQ(bytes_of(ring.read()), (std::vector<std::uint64_t>{3, 4}));
 }
 
-TEST(TimelineRing, PlaceWhoseWriterSleepsIsWaitedForByNobody) {
+TEST(TimelineRing, InterruptedWriterDoesNotBlockOthers) {
     Ring ring(2);
     ring.write(1);
     ring.records[1].ticket = busy_ticket(++ring.head);  // the second entry's writer sleeps
@@ -95,7 +95,7 @@ TEST(TimelineRing, PlaceWhoseWriterSleepsIsWaitedForByNobody) {
     EXPECT_EQ(ring.read(2).lost, 2U);
 }
 
-TEST(TimelineRing, EntryUnderWayAtTheEndIsLeftForTheNextTime) {
+TEST(TimelineRing, IncompleteLastEntryIsLeftForNextRead) {
     Ring ring(4);
     ring.write(1);
     const std::uint64_t number = ++ring.head;
@@ -112,7 +112,7 @@ TEST(TimelineRing, EntryUnderWayAtTheEndIsLeftForTheNextTime) {
     EXPECT_EQ(bytes_of(ring.read(1)), std::vector<std::uint64_t>{2});
 }
 
-TEST(TimelineRing, EntryThatIsNotWholeBeforeOneThatIsCountsAsLost) {
+TEST(TimelineRing, IncompleteEntryBeforeCompleteOneIsLost) {
     Ring ring(4);
     ring.write(1);
     ++ring.head;
@@ -123,7 +123,7 @@ TEST(TimelineRing, EntryThatIsNotWholeBeforeOneThatIsCountsAsLost) {
     EXPECT_EQ(part.last, 3U);
 }
 
-TEST(TimelineRing, CutsNamesBeforeACharacterThatDoesNotFitWhole) {
+TEST(TimelineRing, NamesAreTruncatedBeforePartialCharacter) {
     Ring ring(4);
     ring.write(1, "exactly twenty-three b.");
     ring.write(2, "more than twenty-three bytes");
@@ -136,7 +136,7 @@ TEST(TimelineRing, CutsNamesBeforeACharacterThatDoesNotFitWhole) {
     EXPECT_EQ(part.entries[3].name, "a name cut in a lette");
 }
 
-TEST(TimelineRing, TellsTimesByTheClockOfTheWorld) {
+TEST(TimelineRing, TimesAreWallClockTimes) {
     Ring ring(4);
     ring.write(1'000'000'007);
     ring.write(999'999'999);
@@ -146,7 +146,7 @@ TEST(TimelineRing, TellsTimesByTheClockOfTheWorld) {
     EXPECT_EQ(part.entries[1].time_ns, 4'999'999'999'999U);
 }
 
-TEST(TimelineRing, ReaderSurvivesWhateverStandsInIt) {
+TEST(TimelineRing, ReaderSurvivesAnyContent) {
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     Ring ring(4);
     for (const std::uint64_t filler : {std::uint64_t{0}, std::uint64_t{0x4141414141414141}, most}) {
@@ -168,7 +168,7 @@ TEST(TimelineRing, ReaderSurvivesWhateverStandsInIt) {
     }
 }
 
-TEST(TimelineRing, EntryOfWhateverWordsIsSomeEntry) {
+TEST(TimelineRing, AnyWordsGiveAValidEntry) {
     Ring ring(1);
     ring.write(1);
     ring.records[0].what = ~std::uint64_t{0};
@@ -180,7 +180,7 @@ TEST(TimelineRing, EntryOfWhateverWordsIsSomeEntry) {
     EXPECT_EQ(part.entries[0].name, std::string(23, '\xFF'));
 }
 
-TEST(TimelineRing, CopyHoldsWholeEntriesOnlyAndNoneThatCameLater) {
+TEST(TimelineRing, CopyContainsOnlyCompleteEarlierEntries) {
     Ring ring(4);
     for (std::uint64_t i = 1; i <= 4; ++i) ring.write(i);
     const std::uint64_t head = ring.head;
@@ -201,7 +201,7 @@ bool is_of_one_writer(const TimelineEntry& entry) {
            entry.name == std::to_string(entry.bytes);
 }
 
-TEST(TimelineRing, ThreadsThatWriteAtOnceNeverMixTheirEntries) {
+TEST(TimelineRing, ConcurrentWritersDoNotMixEntries) {
     constexpr std::uint64_t writers = 3, each = 20'000;
     Ring ring(4);
     std::atomic<std::uint64_t> written = 0;
@@ -234,7 +234,7 @@ TEST(TimelineRing, ThreadsThatWriteAtOnceNeverMixTheirEntries) {
     for (const EntryRecord& record : ring.records) EXPECT_EQ(record.ticket % 2, 0U);
 }
 
-TEST(TimelineRing, ReaderNeverTakesAHalfWrittenEntry) {
+TEST(TimelineRing, ReaderNeverReturnsPartialEntry) {
     constexpr std::uint64_t entries = 500'000;
     Ring ring(1);
     std::thread writer([&] {

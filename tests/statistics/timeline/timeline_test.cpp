@@ -26,7 +26,7 @@ std::uint64_t last_entry() {
     return timeline_since().last;
 }
 
-TEST(Timeline, TakesNoEntriesBeforeThereIsASegment) {
+TEST(Timeline, IgnoresEntriesWithoutSegment) {
     // In a process that has none: whether this one has depends on the tests before.
     if (segment().header() != nullptr) GTEST_SKIP() << "another test has made the segment";
     mark_timeline("nobody sees it");
@@ -35,7 +35,7 @@ TEST(Timeline, TakesNoEntriesBeforeThereIsASegment) {
     EXPECT_EQ(part.last, 0U);
 }
 
-TEST(Timeline, HoldsAMarkOfTheProgramsOwn) {
+TEST(Timeline, ContainsMarksOfProgram) {
     const std::uint64_t before = last_entry();
     mark_timeline("epoch 7", 4096);
     const TimelinePart part = timeline_since(before);
@@ -49,7 +49,7 @@ TEST(Timeline, HoldsAMarkOfTheProgramsOwn) {
     EXPECT_EQ(entry.thread, platform::current_thread_id());
 }
 
-TEST(Timeline, TellsWhichLimitWasMet) {
+TEST(Timeline, ReportsLimitKind) {
     const std::uint64_t before = last_entry();
     write_entry(EntryKind::failure, LimitKind::records, 64, "pool");
     const TimelinePart part = timeline_since(before);
@@ -58,7 +58,7 @@ TEST(Timeline, TellsWhichLimitWasMet) {
     EXPECT_EQ(part.entries.front().limit, LimitKind::records);
 }
 
-TEST(Timeline, TimesLieBetweenThoseOfTheWallClock) {
+TEST(Timeline, TimesMatchWallClock) {
     const std::uint64_t before = last_entry();
     const std::uint64_t begin = platform::wall_clock_ns();
     mark_timeline("now");
@@ -69,7 +69,7 @@ TEST(Timeline, TimesLieBetweenThoseOfTheWallClock) {
     EXPECT_LT(time, end + allowed);
 }
 
-TEST(Timeline, FullOneSaysHowManyWereLost) {
+TEST(Timeline, FullTimelineCountsLostEntries) {
     const std::uint64_t before = last_entry();
     for (std::size_t i = 0; i < entry_count + 10; ++i) mark_timeline("many", i);
     const TimelinePart part = timeline_since(before);
@@ -78,7 +78,7 @@ TEST(Timeline, FullOneSaysHowManyWereLost) {
     EXPECT_EQ(part.entries.front().bytes, 10U);
 }
 
-TEST(Timeline, EveryThreadWritesItsEntries) {
+TEST(Timeline, EveryThreadWritesEntries) {
     const std::uint64_t before = last_entry();
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
@@ -92,7 +92,7 @@ TEST(Timeline, EveryThreadWritesItsEntries) {
     EXPECT_EQ(part.lost, 0U);
 }
 
-TEST(Timeline, ChildOfAForkGoesOnWithACopyOfItsOwn) {
+TEST(Timeline, ForkedChildHasOwnCopy) {
     const std::uint64_t before = last_entry();
     mark_timeline("before");
     EXPECT_TRUE(holds_in_child([&] {
@@ -103,7 +103,7 @@ TEST(Timeline, ChildOfAForkGoesOnWithACopyOfItsOwn) {
     EXPECT_EQ(timeline_since(before).entries.size(), 1U) << "the child's is not here";
 }
 
-TEST(Timeline, ChildOfAForkWritesWhateverOtherThreadsDid) {
+TEST(Timeline, ForkedChildCanAlwaysWrite) {
     last_entry();
     std::atomic<bool> done = false;
     std::thread busy([&] {
