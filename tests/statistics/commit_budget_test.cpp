@@ -29,8 +29,8 @@ TEST(CommitBudget, SurplusIsLimitedByFraction) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(70 * mib, 70 * mib, 0.75, 4096), 70 * mib);
-    EXPECT_EQ(budget.take(mib, 50 * mib, 0.75, 4096), 5 * mib) << "up to 75 of 100";
-    EXPECT_EQ(budget.take(mib, 50 * mib, 0.75, 4096), mib) << "beyond it the bare need";
+    EXPECT_EQ(budget.take(mib, 50 * mib, 0.75, 4096), 5 * mib) << "up to 75 of 100 MiB";
+    EXPECT_EQ(budget.take(mib, 50 * mib, 0.75, 4096), mib) << "only the needed bytes beyond it";
 }
 
 TEST(CommitBudget, NeededBytesMayUseAllAvailableMemory) {
@@ -67,10 +67,10 @@ TEST(CommitBudget, RetriesWithoutSurplusIfSystemRefuses) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     std::vector<std::size_t> tried;
-    const auto get_at_most = [&](std::size_t most) {
+    const auto get_at_most = [&](std::size_t limit) {
         return budget.take_and_get(mib, 4 * mib, 0.75, 4096, [&](std::size_t bytes) {
             tried.push_back(bytes);
-            return bytes <= most;
+            return bytes <= limit;
         });
     };
     EXPECT_EQ(get_at_most(4 * mib), 4 * mib);
@@ -101,7 +101,7 @@ TEST(CommitBudget, DetectsMemoryShortage) {
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(mib, mib, 1.0, 4096), mib);
     FakeSystem::set(mib, mib);
-    // A sixty-fourth of what was available, and it looks again.
+    // More than a sixty-fourth of the available memory, so the budget reads it again.
     EXPECT_EQ(budget.take(10 * mib, 10 * mib, 1.0, 4096), 0U);
     EXPECT_EQ(budget.committed(), mib);
 }
@@ -124,8 +124,8 @@ TEST(CommitBudget, UntouchedMemoryDoesNotBlockAvailableMemory) {
     EXPECT_EQ(budget.take(90 * mib, 90 * mib, 1.0, 4096), 90 * mib);
     FakeSystem::set(95 * mib, 5 * mib, 80 * mib);
     EXPECT_EQ(budget.take(91 * mib, 91 * mib, 1.0, 4096), 0U)
-        << "ten were handed out, five to come";
-    EXPECT_EQ(budget.take(90 * mib, 120 * mib, 1.0, 4096), 90 * mib) << "and no surplus";
+        << "10 MiB were handed out, 5 MiB are left";
+    EXPECT_EQ(budget.take(90 * mib, 120 * mib, 1.0, 4096), 90 * mib) << "no surplus is granted";
     FakeSystem::set(5 * mib, 95 * mib, 80 * mib);
     EXPECT_EQ(budget.take(6 * mib, 6 * mib, 1.0, 4096), 0U);
 }
@@ -152,7 +152,7 @@ TEST(CommitBudget, SystemWithoutALimitNeverRefuses) {
     FakeSystem::looks = 0;
     for (int i = 0; i < 90; ++i) ASSERT_EQ(budget.take(mib, 2 * mib, 1.0, 4096), 2 * mib);
     EXPECT_EQ(budget.take(mib, 2 * mib, 0.75, 4096), 2 * mib);
-    EXPECT_EQ(FakeSystem::looks, 1U) << "nothing that was committed comes near the limit";
+    EXPECT_EQ(FakeSystem::looks, 1U) << "the committed bytes are far below the limit";
     EXPECT_EQ(budget.ceiling(), SIZE_MAX);
     EXPECT_FALSE(budget.short_of_memory());
 }

@@ -63,7 +63,7 @@ TEST(DescribeMetrics, DescribesEveryNumberInJson) {
     check("scope", JsonReader::read(to_json(ScopeStatistics())).value());
 }
 
-// All words of these structures but the names are metrics.
+// All words of these structures except the names are metrics.
 TEST(DescribeMetrics, EveryWordHasMetric) {
     using namespace statistics;
     EXPECT_EQ(std::size(Metrics<BucketStatistics>::all) * 8, sizeof(BucketStatistics));

@@ -38,7 +38,8 @@ TEST(PoolTotals, ConcurrentPeakIsWithinBounds) {
     EXPECT_LE(totals.peak_held_bytes, 64U * threads);
 }
 
-// What all threads write lies apart from what they only read, and a shared segment can hold it.
+// Counters that all threads write are on other cache lines than those they only read, and the
+// layout suits a shared segment.
 TEST(PoolTotals, SharedCountersHaveTheirOwnCacheLine) {
     PoolTotals totals{};
     const auto at = [&](const Counter& counter) {

@@ -8,7 +8,7 @@
 namespace tensorpool {
 namespace {
 
-/// A process with one pool, some time after it was made.
+/// A process with one pool, `seconds` after it started.
 ProcessSnapshot snapshot_at(std::uint64_t seconds, std::uint64_t allocations) {
     ProcessSnapshot snapshot;
     snapshot.time_ns = seconds * 1'000'000'000;

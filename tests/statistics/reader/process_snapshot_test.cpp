@@ -14,7 +14,7 @@ namespace {
 using testing::Json;
 using testing::JsonReader;
 
-/// The library's booleans, which the reader of tests does not know, as numbers.
+/// Replaces booleans by numbers, because the tests' JSON reader does not support booleans.
 std::string without_booleans(std::string json) {
     const std::string words[][2] = {{":true", ":1"}, {":false", ":0"}};
     for (const auto& [word, number] : words) {

@@ -18,7 +18,7 @@ class SegmentViewOf : public ::testing::TestWithParam<Sealed> {
 protected:
     FakeSegment segment{GetParam()};
 
-    /// Why a view of it cannot be opened; "" where it can.
+    /// Returns why a view of the segment cannot be opened; "" if it can.
     std::string problem() {
         SegmentView view(segment.open());
         const auto problem = view.open();
@@ -47,7 +47,7 @@ TEST_P(SegmentViewOf, RefreshShowsChanges) {
     SegmentView view(segment.open());
     ASSERT_FALSE(view.open());
     ASSERT_FALSE(view.refresh());
-    segment.add_slot(4, 1000);
+    segment.add_counters(4, 1000);
     ASSERT_FALSE(view.refresh());
     ASSERT_EQ(view.later().records<CountersRecord>().size(), 1U);
     EXPECT_EQ(view.later().records<CountersRecord>()[0].thread.load(), 1000U);
@@ -63,7 +63,7 @@ TEST_P(SegmentViewOf, ConcurrentChangeIsNotSteady) {
     EXPECT_TRUE(view.is_steady());
     put(segment.header().epoch, 3);
     ASSERT_FALSE(view.refresh());
-    EXPECT_FALSE(view.is_steady()) << "under way";
+    EXPECT_FALSE(view.is_steady()) << "a change is in progress";
 }
 
 TEST_P(SegmentViewOf, ReportsOtherVersion) {
@@ -72,11 +72,11 @@ TEST_P(SegmentViewOf, ReportsOtherVersion) {
     EXPECT_NE(problem().find("version 9"), std::string::npos) << problem();
 }
 
-// What tensorpool laid out before devices had a place.
+// The layout of tensorpool before it supported devices.
 TEST_P(SegmentViewOf, RejectsFirstVersion) {
     put(segment.header().version, 1);
     EXPECT_EQ(failure(), AttachFailure::other_version);
-    EXPECT_NE(problem().find("version 1, this reader knows 5"), std::string::npos) << problem();
+    EXPECT_NE(problem().find("version 1, this reader version 5"), std::string::npos) << problem();
 }
 
 TEST_P(SegmentViewOf, FileWithOtherContentIsDamaged) {
@@ -159,7 +159,7 @@ TEST(SegmentView, TruncationDuringReadGivesProblemAndNoSignal) {
     ASSERT_FALSE(view.refresh());
     segment.cut_to(offset_of<PoolRecord> + 100);
     EXPECT_EQ(view.refresh().value().failure, AttachFailure::damaged);
-    EXPECT_EQ(view.later().records<PoolRecord>().size(), 100U) << "what was copied stays";
+    EXPECT_EQ(view.later().records<PoolRecord>().size(), 100U) << "the copy is kept";
     segment.cut_to(100);
     EXPECT_FALSE(view.is_steady());
     EXPECT_EQ(view.refresh().value().failure, AttachFailure::damaged);

@@ -20,9 +20,9 @@ namespace {
 using testing::FakeSegment;
 using testing::TargetProcess;
 
-[[maybe_unused]] const bool acted = testing::act_as_target_if_asked();
+[[maybe_unused]] const bool acted = testing::act_as_target_if_requested();
 
-/// Why a process cannot be read; nothing where it can.
+/// Returns why a process cannot be read; nullopt if it can.
 std::optional<AttachFailure> failure_of(std::uint64_t process) {
     try {
         StatisticsReader::attach(process);
@@ -41,7 +41,7 @@ std::string message_of(std::uint64_t process) {
     }
 }
 
-/// The same, for a reader without rights of its own.
+/// Returns why a process cannot be read by a reader without privileges (the Unix user `nobody`).
 std::optional<AttachFailure> failure_for_nobody(std::uint64_t process) {
     const int code = testing::exit_code_of_child([&] {
         if (::geteuid() == 0 &&
@@ -93,7 +93,7 @@ TEST(StatisticsReader, ReadsRunningProcess) {
     EXPECT_GT(snapshot.resident_bytes, 0U);
     EXPECT_EQ(photos_of(snapshot).allocations, 100U);
     EXPECT_EQ(photos_of(snapshot).in_use_bytes, 100U * 1024);
-    target.tell("f");
+    target.send("f");
     snapshot = reader.snapshot();
     EXPECT_EQ(photos_of(snapshot).deallocations, 100U);
     EXPECT_EQ(photos_of(snapshot).in_use_bytes, 0U);
@@ -130,7 +130,7 @@ TEST(StatisticsReader, IgnoresForeignSegmentHeldOpen) {
     FakeSegment foreign(FakeSegment::Sealed::yes, "tensorpool");
     testing::put(foreign.header().process, 1);
     foreign.add_pool("foreign", 3);
-    { const StatisticsScope scope("one's own segment"); }
+    { const StatisticsScope scope("own segment"); }
     const auto own = static_cast<std::uint64_t>(::getpid());
     for (const PoolStatistics& pool : StatisticsReader::attach(own).snapshot().pools) {
         EXPECT_STRNE(pool.name, "foreign");
@@ -154,7 +154,7 @@ TEST(StatisticsReader, ReportsThatProcessEnded) {
     StatisticsReader reader = StatisticsReader::attach(target.number());
     target.kill();
     target.wait_until_zombie();
-    EXPECT_FALSE(reader.is_running()) << "nobody asked for it yet";
+    EXPECT_FALSE(reader.is_running()) << "its parent has not waited for it yet";
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_process);
     target.end();
     EXPECT_FALSE(reader.is_running());
@@ -170,7 +170,7 @@ TEST(StatisticsReader, ReportsThatProcessEnded) {
 TEST(StatisticsReader, ReportsThatProcessRunsAnotherProgram) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
-    target.tell("x");
+    target.send("x");
     EXPECT_FALSE(reader.is_running());
     EXPECT_THROW(reader.snapshot(), AttachError);
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
@@ -179,7 +179,7 @@ TEST(StatisticsReader, ReportsThatProcessRunsAnotherProgram) {
 TEST(StatisticsReader, ContinuesIfProcessClosesDescriptor) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
-    target.tell("cf");
+    target.send("cf");
     EXPECT_TRUE(reader.is_running());
     EXPECT_EQ(photos_of(reader.snapshot()).deallocations, 100U);
 }
@@ -205,7 +205,7 @@ TEST(AttachError, ReportsProcessWithoutPool) {
 
 TEST(AttachError, ReportsNoSegmentIfStatisticsAreOff) {
     TargetProcess target("p", {"TENSORPOOL_STATISTICS=off"});
-    ASSERT_TRUE(target.obeys());
+    ASSERT_TRUE(target.is_ready());
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
 }
 
@@ -218,7 +218,7 @@ TEST(AttachError, ReportsClosedDescriptor) {
     EXPECT_NE(found->problem.find("closed"), std::string::npos) << found->problem;
 }
 
-// Whoever waits for a process goes on waiting.
+// Callers that wait for a segment continue to wait in this state.
 TEST(AttachError, ReportsNoSegmentDuringInitialization) {
     TargetProcess target("pb");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
@@ -240,7 +240,7 @@ TEST(AttachError, ReportsOverwrittenSegment) {
 TEST(AttachError, ReportsSegmentOverwrittenDuringRead) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
-    target.tell("o");
+    target.send("o");
     try {
         reader.snapshot();
         FAIL();
@@ -258,32 +258,32 @@ TEST(AttachError, ReportsProcessOfAnotherUser) {
 
 TEST(AttachError, ProcessesOfSameUserCanAttach) {
     TargetProcess target(::geteuid() == 0 ? "pu" : "p");
-    ASSERT_TRUE(target.obeys());
+    ASSERT_TRUE(target.is_ready());
     EXPECT_EQ(failure_for_nobody(target.number()), std::nullopt);
 }
 
 TEST(AttachError, ReportsProcessThatIsNotDumpable) {
     TargetProcess target(::geteuid() == 0 ? "pud" : "pd");
-    ASSERT_TRUE(target.obeys());
+    ASSERT_TRUE(target.is_ready());
     EXPECT_EQ(failure_for_nobody(target.number()), AttachFailure::not_dumpable);
 }
 
 TEST(AttachError, ReportsProcessWithMoreCapabilities) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give capabilities away";
     TargetProcess target("pku");
-    ASSERT_TRUE(target.obeys());
+    ASSERT_TRUE(target.is_ready());
     EXPECT_EQ(failure_for_nobody(target.number()), AttachFailure::more_privileged);
 }
 
-// One that the reader's own user made may be looked into.
+// A name space that the reader's own user created may be read.
 TEST(AttachError, ReportsProcessInOtherUserNameSpace) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make one for another user";
     TargetProcess target("p");
-    if (!target.tell("n")) GTEST_SKIP() << "the system allows no name spaces of users";
+    if (!target.send("n")) GTEST_SKIP() << "the system does not allow user name spaces";
     for (const char* map : {"/gid_map", "/uid_map"}) {
         std::ofstream("/proc/" + std::to_string(target.number()) + map) << "65534 65534 1\n";
     }
-    if (!target.tell("u")) GTEST_SKIP() << "the system maps no users";
+    if (!target.send("u")) GTEST_SKIP() << "the system does not map users";
     EXPECT_EQ(failure_for_nobody(target.number()), AttachFailure::more_privileged);
 }
 

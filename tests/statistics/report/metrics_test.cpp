@@ -162,7 +162,7 @@ TEST(Metrics, HelpOfDevicesNamesPyTorchMetric) {
     snapshot.devices = {device_named("weights", 1)};
     const auto families = metric_families({snapshot});
     EXPECT_EQ(family_of(families, "tensorpool_device_capacity_bytes").help,
-              "Of all slabs, free memory included. PyTorch: reserved_bytes.all.current.");
+              "Bytes of all slabs, free memory included. PyTorch: reserved_bytes.all.current.");
 }
 
 TEST(Metrics, DeviceAllocationsBySourceAddUp) {
@@ -216,7 +216,7 @@ TEST(Metrics, PlannedArenasDivideRequestsAndShowState) {
     }
 }
 
-// But its number, each figure is a metric or part of one.
+// Each value except the number is a metric or a part of one.
 TEST(Metrics, ContainEveryValueOfPlannedArena) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.planned = {planned_named("step", 1)};
@@ -228,10 +228,10 @@ TEST(Metrics, ContainEveryValueOfPlannedArena) {
     for (const MetricFamily& family : metric_families({snapshot})) {
         for (const MetricSample& sample : family.samples) shown += sample.value == 1'000'000;
     }
-    EXPECT_EQ(shown, count - 2) << "the time is told in seconds";
+    EXPECT_EQ(shown, count - 2) << "the time is converted to seconds";
 }
 
-// But its number, each figure is a metric or part of one.
+// Each value except the number is a metric or a part of one.
 TEST(Metrics, ContainEveryValueOfDevice) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.devices = {device_named("weights", 1)};
@@ -244,7 +244,7 @@ TEST(Metrics, ContainEveryValueOfDevice) {
     for (const MetricFamily& family : metric_families({snapshot})) {
         for (const MetricSample& sample : family.samples) shown += sample.value == 1'000'000;
     }
-    EXPECT_EQ(shown, count - 1) << "allocations stand divided by source";
+    EXPECT_EQ(shown, count - 1) << "allocations are divided by source";
 }
 
 TEST(Metrics, MissingLimitIsInfinite) {

@@ -43,7 +43,7 @@ TEST(TimelineReport, TextContainsNoControlCharacters) {
     EXPECT_EQ(text.find("\xC2\x9B"), std::string::npos);
     EXPECT_EQ(text.find('\xFF'), std::string::npos);
     EXPECT_EQ(text.find('\n'), std::string::npos);
-    EXPECT_NE(text.find("\xC3\xA4"), std::string::npos) << "letters stay";
+    EXPECT_NE(text.find("\xC3\xA4"), std::string::npos) << "other characters are kept";
 }
 
 TEST(TimelineReport, JsonContainsFieldsByName) {

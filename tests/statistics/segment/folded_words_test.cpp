@@ -47,9 +47,9 @@ TEST(FoldedWords, UnfoldKeepsValuesOfOthers) {
     one.unfold(sums);
     EXPECT_EQ(sums[0], 70U);
     one.unfold(sums);
-    EXPECT_EQ(sums[0], 70U) << "nothing is taken twice";
+    EXPECT_EQ(sums[0], 70U) << "nothing is subtracted twice";
     one.fold(first, sums);
-    EXPECT_EQ(sums[0], 76U) << "it may begin again";
+    EXPECT_EQ(sums[0], 76U) << "it may be folded again";
 }
 
 TEST(FoldedWords, ThreadsMayFoldIntoSameCounters) {

@@ -46,10 +46,10 @@ private:
     std::array<std::thread, 2> threads_;
 };
 
-const bool asked_in_a_static_constructor = watch_forks();
+const bool called_in_static_constructor = watch_forks();
 
 TEST(WatchForks, MayBeCalledInStaticConstructor) {
-    EXPECT_TRUE(asked_in_a_static_constructor);
+    EXPECT_TRUE(called_in_static_constructor);
 }
 
 TEST(WatchForks, RepeatedCallsTakeEachLockOnce) {

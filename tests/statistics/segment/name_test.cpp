@@ -30,7 +30,7 @@ TEST(Names, AreTruncatedBeforePartialCharacter) {
     EXPECT_EQ(stored(a.substr(0, 46) + "\xC3\xA4"), a.substr(0, 46));
     EXPECT_EQ(stored(a.substr(0, 45) + "\xC3\xA4"), a.substr(0, 45) + "\xC3\xA4");
     EXPECT_EQ(stored(a.substr(0, 44) + "\xF0\x9F\x98\x80"), a.substr(0, 44));
-    EXPECT_EQ(stored(std::string(100, '\x80')), "") << "no character at all";
+    EXPECT_EQ(stored(std::string(100, '\x80')), "") << "not a single valid character";
 }
 
 TEST(Names, OverwriteLongerNames) {

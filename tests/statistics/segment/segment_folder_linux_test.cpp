@@ -18,9 +18,9 @@ namespace {
 using testing::FakeSegment;
 using testing::TargetProcess;
 
-[[maybe_unused]] const bool acted = testing::act_as_target_if_asked();
+[[maybe_unused]] const bool acted = testing::act_as_target_if_requested();
 
-/// Processes that share their figures in a folder, and a reader that looks there.
+/// Processes that share their segments in a folder, and a reader of that folder.
 class SegmentFolder : public ::testing::Test {
 protected:
     SegmentFolder() {
@@ -36,7 +36,7 @@ protected:
     std::string path_of(std::uint64_t process) const {
         return folder + '/' + std::to_string(process);
     }
-    /// As a process of another container leaves it there.
+    /// Creates a file like that of a process in another container.
     void copy(FakeSegment& segment, std::uint64_t process) const {
         testing::put(segment.header().process, process);
         std::ofstream(path_of(process), std::ios::binary)
@@ -58,7 +58,8 @@ protected:
     }
 
     std::string folder;
-    static constexpr std::uint64_t foreign = 99'999'999;  // more than the system gives out
+    // larger than any number the system assigns
+    static constexpr std::uint64_t foreign = 99'999'999;
 };
 
 TEST_F(SegmentFolder, ContainsReadableFileOfEachProcess) {
@@ -69,7 +70,7 @@ TEST_F(SegmentFolder, ContainsReadableFileOfEachProcess) {
     const auto allocations = [&] { return reader.snapshot().pools.at(0).allocations; };
     EXPECT_EQ(allocations(), 100U);
     EXPECT_FALSE(reader.entries_since().entries.empty());
-    target.tell("f");
+    target.send("f");
     EXPECT_EQ(reader.snapshot().pools.at(0).in_use_bytes, 0U);
 }
 
@@ -120,7 +121,7 @@ TEST_F(SegmentFolder, ReadsProcessOfAnotherContainerWhileFileIsLocked) {
 TEST_F(SegmentFolder, DetectsReusedProcessNumber) {
     TargetProcess target("", {"TENSORPOOL_STATISTICS=off"});
     FakeSegment segment;
-    testing::put(segment.header().start_ticks, 1);  // long before the target
+    testing::put(segment.header().start_ticks, 1);  // long before the target started
     copy(segment, target.number());
     EXPECT_FALSE(is_listed(target.number()));
     EXPECT_EQ(StatisticsReader::remove_dead(), 1U);

@@ -20,7 +20,7 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// A segment that goes with the test.
+/// A segment that is destroyed with the test.
 struct OwnSegment : Segment {
     OwnSegment() = default;
     ~OwnSegment() {
@@ -49,13 +49,13 @@ bool is_zeros(const Record& record) {
     return true;
 }
 
-/// Fills all of it, as whoever uses it may.
+/// Overwrites the whole record, as its user may.
 template <class Record>
 void scribble(Record& record) {
     for (std::size_t i = 0; i < words_of<Record>; ++i) as_words(record)[i] = 77;
 }
 
-/// Whether all but the words that say what it is are zeros.
+/// Returns whether all words are zero except those that describe the object.
 template <class Record, class Forget>
 bool is_fresh(const Record& record, Forget forget) {
     Record copy;
@@ -102,11 +102,11 @@ bool is_fresh(const PlannedRecord& planned) {
         store_name(copy.name, "");
     });
 }
-bool is_fresh(const CountersRecord& slot) {
-    return is_fresh(slot, [](CountersRecord& copy) { copy.pool = 0; });
+bool is_fresh(const CountersRecord& counters) {
+    return is_fresh(counters, [](CountersRecord& copy) { copy.pool = 0; });
 }
 
-// What it is ------------------------------------------------------------------------------------
+// Creation --------------------------------------------------------------------------------------
 
 TEST(Segment, DoesNotExistBeforeFirstRecord) {
     OwnSegment segment;
@@ -185,7 +185,7 @@ TEST(Segment, FirstRecordOfKindIsOther) {
     EXPECT_EQ((scope - 1)->id, 0U);
 }
 
-// Places ----------------------------------------------------------------------------------------
+// Records ---------------------------------------------------------------------------------------
 
 TEST(Segment, NewRecordsAreZeroExceptDescription) {
     OwnSegment segment;
@@ -200,9 +200,9 @@ TEST(Segment, NewRecordsAreZeroExceptDescription) {
     EXPECT_EQ(arena->thread, 55U);
     EXPECT_NE(arena->id, 0U);
     EXPECT_TRUE(is_fresh(*arena));
-    CountersRecord* const slot = add_slot(segment, *pool);
-    EXPECT_EQ(slot->pool, pool->id);
-    EXPECT_TRUE(is_fresh(*slot));
+    CountersRecord* const counters = add_slot(segment, *pool);
+    EXPECT_EQ(counters->pool, pool->id);
+    EXPECT_TRUE(is_fresh(*counters));
     DeviceRecord* const device = add_device(segment, "gpu", 1, "cuda:12");
     EXPECT_EQ(text(device->name), "gpu");
     EXPECT_EQ(device->kind, 1U);
@@ -222,18 +222,18 @@ TEST(Segment, NewRecordsAreZeroExceptDescription) {
     EXPECT_TRUE(is_fresh(*planned));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(planned) % 64, 0U);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stream) % 64, 0U);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot) % 64, 0U);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(counters) % 64, 0U);
 }
 
 TEST(Segment, RemovedRecordsAreReusedAsZeros) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "old", 1);
     ArenaRecord* const arena = add_arena(segment, "old", 1, 1);
-    CountersRecord* const slot = add_slot(segment, *pool);
+    CountersRecord* const counters = add_slot(segment, *pool);
     CountersRecord* const second = add_slot(segment, *pool);
-    scribble(*slot);
+    scribble(*counters);
     scribble(*second);
-    segment.remove(*slot);
+    segment.remove(*counters);
     segment.remove(*second);
     scribble(*pool);
     segment.remove(*pool);
@@ -266,22 +266,22 @@ TEST(Segment, RemovedRecordsAreReusedAsZeros) {
     EXPECT_EQ(add_device_stream(segment, *device, 2), stream);
     EXPECT_TRUE(is_fresh(*stream));
     EXPECT_EQ(add_slot(segment, *pool), second);
-    EXPECT_EQ(add_slot(segment, *pool), slot);
-    EXPECT_TRUE(is_fresh(*slot));
+    EXPECT_EQ(add_slot(segment, *pool), counters);
+    EXPECT_TRUE(is_fresh(*counters));
     EXPECT_TRUE(is_fresh(*second));
-    EXPECT_EQ(slot->pool, pool->id);
+    EXPECT_EQ(counters->pool, pool->id);
 }
 
 TEST(Segment, RemovedCountersBelongToNoPool) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
-    CountersRecord* const slot = add_slot(segment, *pool);
-    scribble(slot->counters);
-    slot->thread = 5;
-    segment.remove(*slot);
-    EXPECT_EQ(slot->pool, 0U);
-    EXPECT_EQ(slot->thread, 0U);
-    EXPECT_TRUE(is_zeros(slot->counters));
+    CountersRecord* const counters = add_slot(segment, *pool);
+    scribble(counters->counters);
+    counters->thread = 5;
+    segment.remove(*counters);
+    EXPECT_EQ(counters->pool, 0U);
+    EXPECT_EQ(counters->thread, 0U);
+    EXPECT_TRUE(is_zeros(counters->counters));
 }
 
 TEST(Segment, NumbersNeverRepeat) {
@@ -296,7 +296,7 @@ TEST(Segment, NumbersNeverRepeat) {
         segment.remove(*pool);
         segment.remove(*arena);
     }
-    EXPECT_EQ(segment.header()->region<PoolRecord>().used, 2U) << "one place serves them all";
+    EXPECT_EQ(segment.header()->region<PoolRecord>().used, 2U) << "one record is reused";
 }
 
 TEST(Segment, EpochIsEvenAndGrowsByTwoWithEachChange) {
@@ -308,7 +308,7 @@ TEST(Segment, EpochIsEvenAndGrowsByTwoWithEachChange) {
     const auto moved = [&] { return epoch - std::exchange(last, epoch.load()); };
     ArenaRecord* const arena = add_arena(segment, "arena", 0, 0);
     EXPECT_EQ(moved(), 2U);
-    CountersRecord* const slot = add_slot(segment, *pool);
+    CountersRecord* const counters = add_slot(segment, *pool);
     EXPECT_EQ(moved(), 2U);
     DeviceRecord* const device = add_device(segment, "device", 0, "");
     EXPECT_EQ(moved(), 2U);
@@ -321,18 +321,18 @@ TEST(Segment, EpochIsEvenAndGrowsByTwoWithEachChange) {
     segment.find_or_add_scope("scope");
     EXPECT_EQ(moved(), 2U);
     segment.find_or_add_scope("scope");
-    EXPECT_EQ(moved(), 0U) << "it is there already";
-    segment.remove(*slot);
+    EXPECT_EQ(moved(), 0U) << "it exists already";
+    segment.remove(*counters);
     EXPECT_EQ(moved(), 2U);
     segment.remove(*arena);
     EXPECT_EQ(moved(), 2U);
     segment.remove(*pool);
     EXPECT_EQ(moved(), 2U);
     segment.count_left_out<PoolRecord>(true);
-    EXPECT_EQ(moved(), 0U) << "a figure";
+    EXPECT_EQ(moved(), 0U) << "only a counter";
 }
 
-// No place left ---------------------------------------------------------------------------------
+// No record left --------------------------------------------------------------------------------
 
 TEST(Segment, FullKindHasNoRecordUntilOneIsRemoved) {
     OwnSegment segment;
@@ -342,9 +342,10 @@ TEST(Segment, FullKindHasNoRecordUntilOneIsRemoved) {
     std::vector<ArenaRecord*> arenas;
     while (ArenaRecord* const arena = add_arena(segment, "arena", 0, 0)) arenas.push_back(arena);
     EXPECT_EQ(arenas.size(), count_of<ArenaRecord> - 1);
-    std::vector<CountersRecord*> slots;
-    while (CountersRecord* const slot = add_slot(segment, *pools[0])) slots.push_back(slot);
-    EXPECT_EQ(slots.size(), count_of<CountersRecord>);
+    std::vector<CountersRecord*> all_counters;
+    while (CountersRecord* const counters = add_slot(segment, *pools[0]))
+        all_counters.push_back(counters);
+    EXPECT_EQ(all_counters.size(), count_of<CountersRecord>);
     std::vector<DeviceRecord*> devices;
     while (DeviceRecord* const one = add_device(segment, "device", 0, "")) devices.push_back(one);
     EXPECT_EQ(devices.size(), count_of<DeviceRecord> - 1);
@@ -380,8 +381,8 @@ TEST(Segment, FullKindHasNoRecordUntilOneIsRemoved) {
     segment.remove(*streams[3]);
     EXPECT_EQ(add_device_stream(segment, *devices[1], 0), streams[3]);
     EXPECT_EQ(add_device_stream(segment, *devices[1], 0), nullptr);
-    segment.remove(*slots[9]);
-    EXPECT_EQ(add_slot(segment, *pools[1]), slots[9]);
+    segment.remove(*all_counters[9]);
+    EXPECT_EQ(add_slot(segment, *pools[1]), all_counters[9]);
     EXPECT_EQ(add_slot(segment, *pools[1]), nullptr);
 }
 
@@ -393,14 +394,14 @@ TEST(Segment, RecordsDoNotOverlap) {
     DeviceRecord* const device = add_device(segment, "device", 0, "");
     while (auto* const one = add_device(segment, "device", 0, "")) scribble(one->left_out);
     while (auto* const stream = add_device_stream(segment, *device, 0)) {
-        ASSERT_TRUE(is_fresh(*stream)) << "nobody else's";
+        ASSERT_TRUE(is_fresh(*stream)) << "used by no other stream";
         scribble(stream->counters);
     }
-    while (CountersRecord* const slot = add_slot(segment, *pool)) {
-        ASSERT_TRUE(is_fresh(*slot)) << "nobody else's";
-        ASSERT_LE(reinterpret_cast<std::byte*>(slot + 1),
+    while (CountersRecord* const counters = add_slot(segment, *pool)) {
+        ASSERT_TRUE(is_fresh(*counters)) << "used by no other thread";
+        ASSERT_LE(reinterpret_cast<std::byte*>(counters + 1),
                   reinterpret_cast<std::byte*>(segment.header()) + segment_bytes);
-        scribble(slot->counters);
+        scribble(counters->counters);
     }
     EXPECT_EQ(segment.header()->magic, segment_magic);
 }
@@ -429,7 +430,7 @@ TEST(Segment, CountsLeftOutObjectsByKind) {
     EXPECT_EQ(header.region<PlannedRecord>().left_out, 3U);
 }
 
-// A pool that found no memory for a segment may outlive the moment.
+// A pool that found no memory for a segment may live until there is one.
 TEST(Segment, CountsObjectsLeftOutBeforeCreation) {
     OwnSegment segment;
     segment.count_left_out<PoolRecord>(true);
@@ -454,26 +455,26 @@ TEST(Segment, ScopesOfSameNameShareRecord) {
     EXPECT_NE(forward->id, backward->id);
     const std::string a(60, 'a');
     EXPECT_EQ(segment.find_or_add_scope(a), segment.find_or_add_scope(a.substr(0, 50)))
-        << "only what can be shown of a name counts";
+        << "only the stored part of a name counts";
 }
 
 TEST(Segment, ExcessScopesShareOther) {
     OwnSegment segment;
-    std::set<ScopeRecord*> places;
+    std::set<ScopeRecord*> records;
     for (int i = 0; i < 64; ++i) {
-        places.insert(segment.find_or_add_scope("scope " + std::to_string(i)));
+        records.insert(segment.find_or_add_scope("scope " + std::to_string(i)));
     }
-    EXPECT_EQ(places.size(), 64U);
+    EXPECT_EQ(records.size(), 64U);
     ScopeRecord* const other = segment.find_or_add_scope("one more");
     EXPECT_EQ(text(other->name), "other");
-    EXPECT_EQ(places.count(other), 0U);
+    EXPECT_EQ(records.count(other), 0U);
     EXPECT_EQ(segment.find_or_add_scope("scope 63") - other, 64);
 }
 
-// Who looks on ----------------------------------------------------------------------------------
+// Concurrent readers ----------------------------------------------------------------------------
 
-/// What a reader finds at a place: pools that the test below makes have a number as their name,
-/// which is their limit too.
+/// Returns whether a pool's record is consistent. The name of each pool in the test below is a
+/// number, which is also its limit.
 bool fits_together(const PoolRecord& pool) {
     const std::uint64_t id = pool.id.load(std::memory_order_relaxed);
     const std::uint64_t limit = pool.limit_bytes.load(std::memory_order_relaxed);
@@ -494,7 +495,7 @@ TEST(Segment, UnchangedEvenEpochMeansConsistentRead) {
             PoolRecord* const pool = add_pool(segment, std::to_string(i), i);
             pool->totals.held_bytes.store(i, std::memory_order_relaxed);
             segment.remove(*pool);
-            // On a busy machine a thread loses its core here, rather than amid a change.
+            // On a busy machine the thread is descheduled here rather than during a change.
             std::this_thread::yield();
         }
     };
@@ -530,15 +531,15 @@ TEST(Segment, ThreadsGetDifferentRecords) {
     for (std::uint64_t thread = 1; thread <= 4; ++thread) {
         threads.emplace_back([&, thread] {
             for (int round = 0; round < 2000; ++round) {
-                CountersRecord* const slot = add_slot(segment, *pool);
+                CountersRecord* const counters = add_slot(segment, *pool);
                 ArenaRecord* const arena = add_arena(segment, "arena", 0, thread);
-                if (slot->counters.large.parked_bytes.exchange(thread) != 0) shared = true;
+                if (counters->counters.large.parked_bytes.exchange(thread) != 0) shared = true;
                 if (arena->used.exchange(thread) != 0) shared = true;
                 std::this_thread::yield();
-                if (slot->counters.large.parked_bytes != thread || arena->used != thread)
+                if (counters->counters.large.parked_bytes != thread || arena->used != thread)
                     shared = true;
                 segment.remove(*arena);
-                segment.remove(*slot);
+                segment.remove(*counters);
             }
         });
     }

@@ -14,7 +14,7 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// Adds one element, as a pool, an arena or a scratch would, and remembers whether it had room.
+/// Adds one element, as a pool, an arena or a scratch does, and records whether there was room.
 class NamedSource final : public SnapshotSource {
 public:
     using Group = std::vector<ArenaStatistics> Snapshot::*;
@@ -25,9 +25,9 @@ public:
     void add_to(Snapshot& snapshot) const override {
         std::vector<ArenaStatistics>& group = snapshot.*group_;
         if (group.size() == group.capacity()) had_room_ = false;
-        ArenaStatistics figures;
-        std::snprintf(figures.name, sizeof figures.name, "%s", name_.c_str());
-        group.push_back(figures);
+        ArenaStatistics statistics;
+        std::snprintf(statistics.name, sizeof statistics.name, "%s", name_.c_str());
+        group.push_back(statistics);
     }
     Identity identify() const noexcept override { return {TraceSource::arena, 7, name_}; }
     std::size_t capacity() const noexcept override { return 0; }
@@ -133,18 +133,18 @@ TEST(SnapshotSources, TakeWaitsForLock) {
     EXPECT_TRUE(taken);
 }
 
-// One stays throughout; the others come and go around it, more and less of them than a snapshot has
-// made room for.
-TEST(SnapshotSourcesUnderThreads, PermanentSourceIsInEverySnapshotOnce) {
+// One source stays all the time. Others enter and leave, in numbers above and below the room that a
+// snapshot has made.
+TEST(SnapshotSourcesThreads, PermanentSourceIsInEverySnapshotOnce) {
     SnapshotSources sources;
     const Entered stays(sources, "!");
     std::atomic<bool> stop = false;
     std::vector<std::thread> threads;
     for (unsigned thread = 0; thread < 3; ++thread) {
         threads.emplace_back([&] {
-            for (unsigned life = 0; !stop; ++life) {
+            for (unsigned round = 0; !stop; ++round) {
                 std::vector<std::unique_ptr<Entered>> mine;
-                for (unsigned i = 0; i < life % 20; ++i) {
+                for (unsigned i = 0; i < round % 20; ++i) {
                     mine.push_back(std::make_unique<Entered>(sources, "x"));
                 }
                 for (const auto& source : mine) EXPECT_TRUE(source->had_room());

@@ -7,7 +7,7 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// A pool whose only bucket in use counted this.
+/// A pool with these counters in its only used bucket.
 PoolStatistics pool_with(std::uint64_t id, std::uint64_t hits, std::uint64_t misses,
                          std::uint64_t depot_hits) {
     PoolStatistics pool;
@@ -40,7 +40,7 @@ TEST(SteadySources, KeepIncreasingValuesUnchanged) {
     EXPECT_EQ(to_json(pools[0]), before);
 }
 
-// The reader lost its core after it read the allocations: misses of later ones are in it.
+// The reader was interrupted after it read the allocations, so it saw misses of later ones.
 TEST(SteadySources, HitsDoNotDecrease) {
     SteadySources sources;
     std::vector<PoolStatistics> pools = {pool_with(1, 100, 10, 10)};

@@ -13,9 +13,9 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// A ring of its own.
+/// A ring with its own head.
 struct Ring {
-    explicit Ring(std::size_t places) : records(places) {}
+    explicit Ring(std::size_t size) : records(size) {}
 
     bool write(std::uint64_t bytes, const char* name = "") {
         EntryWords words;
@@ -79,7 +79,7 @@ TEST(TimelineRing, WriterDelayedForOnePassGivesUp) {
     Ring ring(2);
     for (std::uint64_t i = 1; i <= 4; ++i) ring.write(i);
     ring.head = 1;
-    EXPECT_FALSE(ring.write(2)) << "where the fourth stands by now";
+    EXPECT_FALSE(ring.write(2)) << "the fourth entry is in its position";
     ring.head = 4;
     EXPECT_EQ(bytes_of(ring.read()), (std::vector<std::uint64_t>{3, 4}));
 }
@@ -87,9 +87,10 @@ TEST(TimelineRing, WriterDelayedForOnePassGivesUp) {
 TEST(TimelineRing, InterruptedWriterDoesNotBlockOthers) {
     Ring ring(2);
     ring.write(1);
-    ring.records[1].ticket = busy_ticket(++ring.head);  // the second entry's writer sleeps
+    // the writer of the second entry is interrupted
+    ring.records[1].ticket = busy_ticket(++ring.head);
     EXPECT_TRUE(ring.write(3));
-    EXPECT_FALSE(ring.write(4)) << "in its place";
+    EXPECT_FALSE(ring.write(4)) << "in its position";
     EXPECT_TRUE(ring.write(5));
     EXPECT_EQ(bytes_of(ring.read(2)), std::vector<std::uint64_t>{5});
     EXPECT_EQ(ring.read(2).lost, 2U);
@@ -99,16 +100,16 @@ TEST(TimelineRing, IncompleteLastEntryIsLeftForNextRead) {
     Ring ring(4);
     ring.write(1);
     const std::uint64_t number = ++ring.head;
-    EntryRecord& place = ring.records[place_of(number, 4)];
+    EntryRecord& record = ring.records[place_of(number, 4)];
     for (const std::uint64_t ticket : {std::uint64_t{0}, busy_ticket(number)}) {
-        place.ticket = ticket;
+        record.ticket = ticket;
         const TimelinePart part = ring.read();
         EXPECT_EQ(bytes_of(part), std::vector<std::uint64_t>{1});
         EXPECT_EQ(part.last, 1U);
         EXPECT_EQ(part.lost, 0U);
     }
-    place.bytes = 2;
-    place.ticket = whole_ticket(number);
+    record.bytes = 2;
+    record.ticket = whole_ticket(number);
     EXPECT_EQ(bytes_of(ring.read(1)), std::vector<std::uint64_t>{2});
 }
 
@@ -147,9 +148,10 @@ TEST(TimelineRing, TimesAreWallClockTimes) {
 }
 
 TEST(TimelineRing, ReaderSurvivesAnyContent) {
-    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
     Ring ring(4);
-    for (const std::uint64_t filler : {std::uint64_t{0}, std::uint64_t{0x4141414141414141}, most}) {
+    for (const std::uint64_t filler :
+         {std::uint64_t{0}, std::uint64_t{0x4141414141414141}, largest}) {
         for (EntryRecord& record : ring.records) {
             for (Counter* const word :
                  {&record.ticket, &record.time_ns, &record.thread, &record.what, &record.bytes}) {
@@ -158,8 +160,8 @@ TEST(TimelineRing, ReaderSurvivesAnyContent) {
             for (Counter& word : record.name) word.store(filler);
         }
         for (const std::uint64_t head :
-             {std::uint64_t{0}, std::uint64_t{3}, filler / 2, most - 1, most}) {
-            for (const std::uint64_t since : {std::uint64_t{0}, head / 2, head, most}) {
+             {std::uint64_t{0}, std::uint64_t{3}, filler / 2, largest - 1, largest}) {
+            for (const std::uint64_t since : {std::uint64_t{0}, head / 2, head, largest}) {
                 const TimelinePart part = read_entries(ring.records, head, {}, since);
                 EXPECT_LE(part.entries.size(), 4U);
                 EXPECT_LE(part.last, head);
@@ -185,7 +187,7 @@ TEST(TimelineRing, CopyContainsOnlyCompleteEarlierEntries) {
     for (std::uint64_t i = 1; i <= 4; ++i) ring.write(i);
     const std::uint64_t head = ring.head;
     ring.records[1].ticket = busy_ticket(2);
-    ring.write(5);  // while it is copied
+    ring.write(5);  // written while it is copied
     Ring copy(4);
     copy_entries(ring.records, copy.records, head);
     copy.head = head;
@@ -195,7 +197,7 @@ TEST(TimelineRing, CopyContainsOnlyCompleteEarlierEntries) {
     EXPECT_EQ(bytes_of(copy.read()), (std::vector<std::uint64_t>{5, 6, 7, 8}));
 }
 
-// Each entry's words are all the same number, so a mixture is seen.
+// All words of an entry are the same number, so that a mixture is detected.
 bool is_of_one_writer(const TimelineEntry& entry) {
     return entry.time_ns == entry.bytes && entry.thread == entry.bytes &&
            entry.name == std::to_string(entry.bytes);

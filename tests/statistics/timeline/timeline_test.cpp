@@ -18,8 +18,8 @@ namespace {
 
 using testing::holds_in_child;
 
-/// There is a segment, of which a child of a fork gets one of its own, and what others wrote was
-/// read.
+/// Makes sure that there is a segment and that the child of a fork gets its own. Returns the number
+/// of the last entry.
 std::uint64_t last_entry() {
     EXPECT_TRUE(watch_forks());
     (void)segment().find_or_add_scope("timeline_test");
@@ -27,9 +27,9 @@ std::uint64_t last_entry() {
 }
 
 TEST(Timeline, IgnoresEntriesWithoutSegment) {
-    // In a process that has none: whether this one has depends on the tests before.
+    // Needs a process without a segment; whether this one has one depends on the tests before.
     if (segment().header() != nullptr) GTEST_SKIP() << "another test has made the segment";
-    mark_timeline("nobody sees it");
+    mark_timeline("never seen");
     const TimelinePart part = timeline_since();
     EXPECT_TRUE(part.entries.empty());
     EXPECT_EQ(part.last, 0U);
@@ -63,7 +63,7 @@ TEST(Timeline, TimesMatchWallClock) {
     const std::uint64_t begin = platform::wall_clock_ns();
     mark_timeline("now");
     const std::uint64_t end = platform::wall_clock_ns();
-    constexpr std::uint64_t allowed = 60'000'000'000;  // somebody may set that clock meanwhile
+    constexpr std::uint64_t allowed = 60'000'000'000;  // the clock may be set in between
     const std::uint64_t time = timeline_since(before).entries.at(0).time_ns;
     EXPECT_GT(time + allowed, begin);
     EXPECT_LT(time, end + allowed);
@@ -100,7 +100,7 @@ TEST(Timeline, ForkedChildHasOwnCopy) {
         const TimelinePart part = timeline_since(before);
         return part.entries.size() == 2 && part.entries[1].name == "child" && part.lost == 0;
     }));
-    EXPECT_EQ(timeline_since(before).entries.size(), 1U) << "the child's is not here";
+    EXPECT_EQ(timeline_since(before).entries.size(), 1U) << "the child's entry is not here";
 }
 
 TEST(Timeline, ForkedChildCanAlwaysWrite) {
