@@ -24,9 +24,9 @@ platform::SharedMemory SegmentMemory::get() noexcept {
         memory = platform::share_memory_in(folder_, segment_bytes);
         if (memory.address == nullptr) {
             platform::say(
-                "TENSORPOOL_STATISTICS_DIR is '%.200s', where no file of %zu MiB named after the "
+                "TENSORPOOL_STATISTICS_DIR is '%.200s', where no file of %zu MiB named after this "
                 "process could be created; expected a folder that it may write to; used instead: "
-                "statistics for other processes of this machine only",
+                "statistics that only processes of this machine can read",
                 folder_, segment_bytes >> 20);
             sharing_ = Sharing::memfd;
         }
@@ -64,15 +64,15 @@ void SegmentMemory::look() noexcept {
     if (std::strlen(folder) >= sizeof folder_) {
         platform::say(
             "TENSORPOOL_STATISTICS_DIR has %zu characters; expected less than %zu; used instead: "
-            "statistics for other processes of this machine only",
+            "statistics that only processes of this machine can read",
             std::strlen(folder), sizeof folder_);
         return;
     }
     // A program may change its working folder before it forks or ends.
     if (*folder != '/') {
         platform::say(
-            "TENSORPOOL_STATISTICS_DIR is '%.200s'; expected an absolute path; used "
-            "instead: statistics for other processes of this machine only",
+            "TENSORPOOL_STATISTICS_DIR is '%.200s'; expected an absolute path; used instead: "
+            "statistics that only processes of this machine can read",
             folder);
         return;
     }
