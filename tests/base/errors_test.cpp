@@ -15,7 +15,7 @@ constexpr std::size_t mib = std::size_t{1} << 20;
 TEST(AllocationError, NamesOwnerSizeAndLimit) {
     const AllocationError error("images", 3 * mib, 10 * mib, 12 * mib, "max_capacity", 16 * mib);
     EXPECT_STREQ(error.what(),
-                 "tensorpool: images: allocate: 3145728 B (3 MiB) asked with 10 MiB in use and "
+                 "tensorpool: images: allocate: 3145728 B (3 MiB) requested with 10 MiB in use and "
                  "12 MiB committed; limit met: max_capacity (16 MiB)");
     EXPECT_EQ(error.asked(), 3 * mib);
     EXPECT_EQ(error.in_use(), 10 * mib);
@@ -39,11 +39,11 @@ AllocationFailure full() {
 TEST(AllocationError, ReportsFreeMemoryAndRemedy) {
     const AllocationError error("images", full());
     EXPECT_STREQ(error.what(),
-                 "tensorpool: images: allocate: 3145728 B (3 MiB) asked with 10 MiB in use and "
+                 "tensorpool: images: allocate: 3145728 B (3 MiB) requested with 10 MiB in use and "
                  "15 MiB committed; limit met: max_capacity (16 MiB)\n"
                  "  free: 2 MiB in whole pages, the longest run 1 MiB; 2 MiB between blocks in "
                  "use; 1 MiB kept by other threads\n"
-                 "  fragmentation alone refuses it: enough is free, but in pieces\n"
+                 "  fragmentation is the only cause: enough is free, but in pieces\n"
                  "  it would fit if max_capacity were at least 18874368 B (18 MiB), or after "
                  "2097152 B (2 MiB) in use were freed in whole pages");
     EXPECT_EQ(error.capacity(), 15 * mib);
