@@ -93,8 +93,7 @@ bool can_move_memory() noexcept;
 struct SharedMemory {
     void* address = nullptr;  // nullptr on failure
     int file = -1;
-    // Identify the file, so that it can be told from another file that reuses the descriptor
-    // number.
+    // Identify the file, to distinguish it from another one that reuses the descriptor number.
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
 };

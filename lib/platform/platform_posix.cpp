@@ -58,14 +58,14 @@ void* reserve(std::size_t bytes, std::size_t alignment) noexcept {
     // ends.
     const std::size_t unit = page_bytes();
     const std::size_t whole = base::align_up(bytes, unit);
-    const std::size_t asked = whole + (std::max(alignment, unit) - unit);
-    if (bytes == 0 || whole < bytes || asked < whole) return nullptr;
+    const std::size_t requested = whole + (std::max(alignment, unit) - unit);
+    if (bytes == 0 || whole < bytes || requested < whole) return nullptr;
     // Memory that is not writable is not counted, even if the system never overcommits. On other
     // systems MAP_NORESERVE keeps it uncounted after it is committed: only touched pages count.
     void* const begin =
-        mmap(nullptr, asked, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        mmap(nullptr, requested, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED) return nullptr;
-    return trim_to_aligned(static_cast<char*>(begin), asked, whole, alignment);
+    return trim_to_aligned(static_cast<char*>(begin), requested, whole, alignment);
 }
 
 // The system takes the address as a hint and follows it if nothing is mapped there.

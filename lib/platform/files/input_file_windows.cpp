@@ -52,7 +52,8 @@ InputFile::~InputFile() {
 }
 
 InputFile InputFile::open(const std::string& path, std::error_code& error) {
-    // Without backup semantics, a folder could not be told from a file without read permission.
+    // Without backup semantics, a folder could not be distinguished from a file without read
+    // permission.
     const HANDLE file = CreateFileW(wide(path).c_str(), GENERIC_READ,
                                     FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
                                     OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, nullptr);
