@@ -221,7 +221,8 @@ TEST(ArenaAllocate, FailedConstructionLeavesNothing) {
     {
         const Failing failing(SystemCall::commit_pages);
         EXPECT_EQ(message_of<AllocationError>([&] { const Arena arena(options); })
-                      .find("tensorpool: mine: allocate: 1048576 B (1 MiB) asked with 0 B in use "
+                      .find("tensorpool: mine: allocate: 1048576 B (1 MiB) "
+                            "requested with 0 B in use "
                             "and 0 B committed; limit met: what the system commits ("),
                   0U);
     }

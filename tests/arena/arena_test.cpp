@@ -160,7 +160,7 @@ TEST_P(ArenaOfEachKind, RequestAboveMaxAllocationIsRefused) {
     const ArenaUsage before(arena);
     const std::string one_page = std::to_string(platform::page_bytes() / 1024) + " KiB";
     EXPECT_EQ(message_of<AllocationError>([&] { arena.allocate(1001); }),
-              "tensorpool: mine: allocate: 1001 B (1001 B) asked with 1 KiB in use and " +
+              "tensorpool: mine: allocate: 1001 B (1001 B) requested with 1 KiB in use and " +
                   std::string(GetParam().over ? "32 MiB" : one_page) +
                   " committed; limit met: max_allocation (1000 B)\n"
                   "  it would fit if max_allocation were at least 1001 B (1001 B)");
@@ -289,7 +289,7 @@ TEST(ArenaOverABuffer, NamesTheBufferAsTheLimit) {
     alignas(64) std::array<std::byte, 128> buffer = {};
     Arena arena = Arena::over(buffer);
     EXPECT_EQ(message_of<AllocationError>([&] { arena.allocate(129); }),
-              "tensorpool: buffer: allocate: 129 B (129 B) asked with 0 B in use and 128 B "
+              "tensorpool: buffer: allocate: 129 B (129 B) requested with 0 B in use and 128 B "
               "committed; limit met: the buffer (128 B)\n"
               "  it would fit if the buffer were at least 192 B (192 B)");
 }

@@ -1,4 +1,4 @@
-// Memory that moves from one range of addresses to another, by mremap(2).
+// Moves memory between address ranges with mremap(2).
 
 #include <sys/mman.h>
 
@@ -13,8 +13,9 @@
 namespace tensorpool::platform {
 namespace {
 
-// Of Linux 5.7, from the kernel's uapi headers, which may be older than the kernel that runs:
-// mman.h. The range that is left stays ours; otherwise another thread could map something there.
+// MREMAP_DONTUNMAP of Linux 5.7, from the kernel's mman.h; the system's headers may be older than
+// the running kernel. It keeps the old range mapped, so that no other thread can map something
+// there.
 constexpr int keep_old_range = 4;
 
 /// Whether something is mapped in each of these pages, which are at most a huge page.
@@ -73,8 +74,7 @@ bool move_memory(void* to, void* from, std::size_t bytes) noexcept {
         if (!commit_anew(to, bytes) && mapped != bytes) abort_process();
         return false;
     }
-    // Where the system has no room to note this, the old range is a mapping of its own, which is
-    // right too.
+    // If this fails, the old range stays a mapping of its own, which is also correct.
     (void)commit_anew(from, bytes);
     return true;
 }

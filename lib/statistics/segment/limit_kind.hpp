@@ -8,7 +8,7 @@
 
 namespace tensorpool::statistics {
 
-/// Which kind of limit a refusal names in words.
+/// Returns the kind of the limit that a refusal names.
 inline LimitKind limit_kind(const base::Refusal& refusal) noexcept {
     struct Known {
         std::string_view limit;
@@ -33,7 +33,7 @@ inline LimitKind limit_kind(const base::Refusal& refusal) noexcept {
     return LimitKind::none;
 }
 
-/// What a request that was refused for it is on the timeline.
+/// Returns the kind of timeline entry for a request that was refused because of this limit.
 inline EntryKind refusal_kind(LimitKind limit) noexcept {
     const bool own = limit == LimitKind::request || limit == LimitKind::capacity;
     return own ? EntryKind::limit : EntryKind::failure;

@@ -30,8 +30,8 @@ struct Pages {
     char* begin;
 };
 
-TEST(MoveMemory, TakesTheContentAlong) {
-    if (!can_move_memory()) GTEST_SKIP() << "this kernel moves none";
+TEST(MoveMemory, MovesContent) {
+    if (!can_move_memory()) GTEST_SKIP() << "this kernel cannot move memory";
     const Pages pages;
     std::fill_n(pages.begin, pages.page, 'x');
     char* const to = pages.begin + 2 * pages.page;
@@ -42,8 +42,8 @@ TEST(MoveMemory, TakesTheContentAlong) {
     EXPECT_EQ(pages.begin[1], 'y');
 }
 
-TEST(MoveMemory, LeavesZerosThatMayBeWritten) {
-    if (!can_move_memory()) GTEST_SKIP() << "this kernel moves none";
+TEST(MoveMemory, LeavesWritableZeros) {
+    if (!can_move_memory()) GTEST_SKIP() << "this kernel cannot move memory";
     const Pages pages;
     *pages.begin = 'x';
     ASSERT_TRUE(move_memory(pages.begin + pages.page, pages.begin, pages.page));
@@ -52,7 +52,7 @@ TEST(MoveMemory, LeavesZerosThatMayBeWritten) {
     EXPECT_EQ(pages.begin[pages.page], 'x');
 }
 
-TEST(MoveMemory, ThatFailsLeavesZerosWhereItWasToGo) {
+TEST(MoveMemory, FailureLeavesZerosAtTarget) {
     const Pages pages;
     *pages.begin = 'x';
     char* const gone = static_cast<char*>(map(pages.page, pages.page));
