@@ -25,7 +25,7 @@ std::uintptr_t number(const void* address) noexcept {
 }
 
 [[noreturn]] void run_out(const Simulation& s, int device, std::size_t bytes) {
-    run_out(std::to_string(bytes) + " bytes asked, " +
+    run_out(std::to_string(bytes) + " bytes requested, " +
             std::to_string(s.memory.share(device).info().free_bytes) + " free");
 }
 
@@ -43,21 +43,21 @@ bool knows(const SimulationOptions& options, StorageKind kind) noexcept {
     return kind == StorageKind::private_storage || options.managed_storage;
 }
 
-// What begins at this address and has this origin, or nullptr.
+// Returns the allocation that begins at the address and has this origin, or nullptr.
 const Allocation* find(const Simulation& s, const void* memory, Allocation::Origin origin) {
     const Allocation* const found = s.memory.find_exact(number(memory));
     return found != nullptr && found->origin == origin ? found : nullptr;
 }
 
-// What `deallocate` may end at this address, or nullptr.
+// Returns the allocation that `deallocate` may free at the address, or nullptr.
 const Allocation* ending(const Simulation& s, int device, void* memory, std::size_t bytes) {
     const Allocation* const found = find(s, memory, Allocation::Origin::device);
     const bool right = found != nullptr && found->device == device && found->bytes == bytes;
     return right && !found->ending ? found : nullptr;
 }
 
-// Nothing can be ended at the address. That is a hazard, unless only the call's other arguments are
-// wrong.
+// Rejects a call that cannot free anything at the address. It is a hazard too, unless memory exists
+// there and only another argument is wrong.
 [[noreturn]] void refuse_end(Simulation& s, const char* call, const void* memory,
                              const char* text) {
     const Allocation* const there = s.memory.find(number(memory));
@@ -67,7 +67,7 @@ const Allocation* ending(const Simulation& s, int device, void* memory, std::siz
     refuse(text);
 }
 
-// All devices do their work if some of it may use the memory, which goes.
+// Runs the pending work of all devices first if some of it may still use the memory.
 void end_life(Simulation& s, SimulationLock& lock, std::uintptr_t address, const char* call,
               LifeKeeper::Gone gone = LifeKeeper::Gone::no) {
     const device::Operation operation = s.watch.host_operation(call);
@@ -245,7 +245,7 @@ DeviceStatus SimulatedBackend::create_memory(int device, std::size_t bytes,
         MemoryHandle found = nullptr;
         if (!exceeds(bytes, s.book.faults().largest_request))
             found = s.memory.create(device, bytes);
-        if (found == nullptr) run_out(std::to_string(bytes) + " bytes asked");
+        if (found == nullptr) run_out(std::to_string(bytes) + " bytes requested");
         *memory = found;
     });
 }

@@ -9,8 +9,8 @@ std::uintptr_t begin_of(const MemoryRange& range) noexcept {
     return reinterpret_cast<std::uintptr_t>(range.address);
 }
 
-// Work of a graph may touch what was freed within its capture: that memory stays its own. What
-// others got since then is not.
+// A graph may touch memory that was freed within its own capture, because that memory stays
+// reserved for the graph. It may not touch what was handed out for other purposes since.
 bool of_its_capture(const Toucher& by, const Life& life) noexcept {
     return by.capture != 0 && life.capture == by.capture;
 }
@@ -70,7 +70,7 @@ void AccessChecker::read(const Toucher& by, const MemoryRange& range) {
         if (cell.content == Content::uninitialised) {
             watch_.log.add(HazardKind::read_of_uninitialised, by.operation, cell.life->born,
                            address, cell.end - address);
-            cell.content = Content::written;  // once is enough
+            cell.content = Content::written;  // reported once
         }
         order(by, address, cell, cell.writer);
         if (by.host()) return;
@@ -87,7 +87,7 @@ void AccessChecker::write(const Toucher& by, const MemoryRange& range) {
         if (!usable(by, address, cell) || by.kind == Toucher::Kind::captured) return;
         order(by, address, cell, cell.writer);
         for (const Operation& reader : cell.readers) order(by, address, cell, reader);
-        // What was freed stays so, also where a graph writes to what is its own.
+        // Freed content stays freed, even if a graph writes to memory of its own capture.
         if (cell.content == Content::uninitialised) cell.content = Content::written;
         if (by.host()) return;
         cell.readers.clear();

@@ -17,7 +17,8 @@ std::uintptr_t begin_of(const BlockNote& note) noexcept {
     return reinterpret_cast<std::uintptr_t>(note.address);
 }
 
-// What the host wrote into memory that it reaches was not seen.
+// Writes by the host to memory that it can reach are not observed, so that memory counts as
+// written.
 Content fresh(const Life& life) noexcept {
     return life.host_reaches ? Content::written : Content::uninitialised;
 }
@@ -28,7 +29,7 @@ bool contains(const std::vector<StreamName>& streams, StreamName stream) noexcep
 
 }  // namespace
 
-// The backend's own ------------------------------------------------------------------------------
+// Allocations of the backend ---------------------------------------------------------------------
 
 void LifeKeeper::begin(const Operation& operation, std::uintptr_t address, std::size_t bytes,
                        bool host_reaches) {
@@ -122,8 +123,8 @@ void LifeKeeper::restore(MemoryHandle memory, std::uintptr_t address) {
 
 // Blocks of allocators ---------------------------------------------------------------------------
 
-// From the first block on, what of an allocation is no block may not be touched. A block may lie in
-// several: those that are mapped side by side.
+// Once an allocation holds a block, the rest of it may not be touched. A block may span several
+// allocations that are mapped side by side.
 void LifeKeeper::make_slabs(std::uintptr_t address, std::size_t bytes) {
     auto home = homes_.upper_bound(address);
     if (home != homes_.begin()) --home;
@@ -223,7 +224,7 @@ void LifeKeeper::block_reusable(const Operation& operation, const BlockNote& not
                         [&](std::uintptr_t at, Cell& cell) {
                             if (cell.life != life) return;
                             for_each_use(cell, [&](const Operation& use) {
-                                // Later ones are a graph's, whose own this memory is.
+                                // Later uses are by a graph that owns this memory.
                                 const bool later = use.number > life->freed.number;
                                 if (later || ordered(use, clock)) return;
                                 watch_.log.add(HazardKind::reuse_before_last_use, operation, use,

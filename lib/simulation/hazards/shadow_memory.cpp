@@ -11,7 +11,7 @@ bool known(const VectorClock& host, const Operation& operation) noexcept {
     return host[operation.timeline] >= operation.tick;
 }
 
-// The host's own memory, of which nothing is under way.
+// Memory of the host itself with no pending work.
 bool tells_nothing(const Cell& cell) noexcept {
     return cell.life == nullptr && cell.idle();
 }
@@ -23,7 +23,7 @@ void Cell::forget(const VectorClock& host) {
     std::erase_if(readers, [&](const Operation& reader) { return known(host, reader); });
 }
 
-// The cell that begins here and ends at `end` at most.
+// Returns the cell that begins at `begin` and ends no later than `end`.
 ShadowMemory::Cells::iterator ShadowMemory::cut(std::uintptr_t begin, std::uintptr_t end) {
     split(begin);
     const auto found = cells_.lower_bound(begin);

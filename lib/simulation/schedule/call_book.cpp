@@ -21,7 +21,7 @@ void CallBook::set_faults(const SimulationFaults& faults) {
 DeviceStatus CallBook::admit(SimulatedCall call) {
     const auto index = static_cast<std::size_t>(call);
     ++calls_.counts[index];
-    if (call == SimulatedCall::note_block) return DeviceStatus::ok;  // asks nothing of a device
+    if (call == SimulatedCall::note_block) return DeviceStatus::ok;  // requests nothing of a device
     ++since_faults_.counts[index];
     ++all_since_faults_;
     if (faults_.lost_from != 0 && all_since_faults_ >= faults_.lost_from) {
