@@ -36,7 +36,8 @@ std::uint64_t AllocatorWatch::add(AllocatorCallback callback) {
 }
 
 bool AllocatorWatch::remove(std::uint64_t number) noexcept try {
-    std::shared_ptr<const Callbacks> former;  // goes after the lock, as may what it calls
+    std::shared_ptr<const Callbacks> former;  // destroyed after the lock is released: its
+                                              // destructor may call this allocator
     const std::lock_guard guard(mutex_);
     if (!callbacks_) return false;
     auto next = std::make_shared<Callbacks>(*callbacks_);
@@ -46,7 +47,7 @@ bool AllocatorWatch::remove(std::uint64_t number) noexcept try {
     if (!next->empty()) callbacks_ = std::move(next);
     return true;
 } catch (...) {
-    return false;  // no memory for the list without it
+    return false;  // no memory for the new list
 }
 
 bool AllocatorWatch::wants_all() const noexcept {
@@ -86,7 +87,7 @@ void AllocatorWatch::keep(TimelineSet part, EntryKind kind, std::size_t bytes) n
 void AllocatorWatch::keep_profile() noexcept {
     if (!contains(timeline_, TimelineSet::profile)) return;
     const std::uint64_t in_use = place_.figures().in_use_bytes;
-    // Relaxed: whoever raises it writes the entry.
+    // Relaxed: the thread that raises the value writes the entry; no other data depends on it.
     std::uint64_t last = profiled_.load(std::memory_order_relaxed);
     while (in_use > last + last / 16) {
         if (profiled_.compare_exchange_weak(last, in_use, std::memory_order_relaxed)) {

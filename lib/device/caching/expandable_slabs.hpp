@@ -7,16 +7,16 @@
 
 namespace tensorpool::device {
 
-/// More memory where the device has virtual memory: granules are mapped where a request finds room
-/// between blocks, lowest addresses first. They come from free blocks whose work is done, as far as
-/// more would be held than is good, and otherwise from the device.
+/// Growth on devices with virtual memory: maps granules where a request finds room between blocks,
+/// lowest addresses first. Granules come from free blocks with no pending work if new ones would
+/// exceed the goal or the limit, and otherwise from the device.
 class ExpandableSlabs {
 public:
     ExpandableSlabs(AllocatorState& state, Reclaim& reclaim) noexcept
         : state_(state), reclaim_(reclaim) {}
 
     Outcome grow(StreamCache& cache, const Request& request);
-    /// Unmaps a slab and gives its addresses back, whatever lies in it.
+    /// Unmaps a slab and releases its addresses, whatever is in it.
     void end(Slab& slab) noexcept;
 
 private:

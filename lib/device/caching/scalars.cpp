@@ -64,7 +64,7 @@ void Scalars::free(Block& block, void* address) noexcept {
     const bool was_full = page.is_full();
     page.used &= ~bit(place);
     if (page.closed) {
-        // No place is used again: `used` counts down to the end of the page.
+        // A closed page reuses no position; `used` counts down to the end of the page.
         if (page.used == 0) end(block);
     } else if (was_full) {
         page.next = home.memory.pages;
@@ -78,7 +78,8 @@ void Scalars::close(Block& block) noexcept {
     unlink(*block.home.load(std::memory_order_relaxed), *block.page);
 }
 
-/// The block goes like any other. REQUIRES: no scalar of it is in use, and it is in no list.
+/// Frees the page's block like any other. REQUIRES: no scalar of it is in use, and it is in no
+/// list.
 void Scalars::end(Block& block) noexcept {
     records_.give(*block.page);
     block.page = nullptr;

@@ -175,12 +175,12 @@ TEST_P(CachingAllocatorOn, AnAddressThatIsNoBlockEndsTheProcessByName) {
     void* const block = allocator.allocate(4096);
     int local = 0;
     EXPECT_DEATH(allocator.deallocate(&local), "caching on simulated:0: deallocate: 0x.* is no");
-    EXPECT_DEATH(allocator.deallocate(static_cast<char*>(block) + 512), "is no block");
+    EXPECT_DEATH(allocator.deallocate(static_cast<char*>(block) + 512), "is not a block");
     EXPECT_DEATH(allocator.deallocate(static_cast<char*>(block) + 8), "begins elsewhere");
     allocator.deallocate(block);
     EXPECT_DEATH(allocator.deallocate(block), "block of 4096 B at 0x.* is free already");
     (void)allocator.allocate(100);  // the free block joins its neighbours
-    EXPECT_DEATH(allocator.deallocate(static_cast<char*>(block) + 512), "is no block");
+    EXPECT_DEATH(allocator.deallocate(static_cast<char*>(block) + 512), "is not a block");
 }
 
 INSTANTIATE_TEST_SUITE_P(Slabs, CachingAllocatorOn,
@@ -201,7 +201,7 @@ TEST(CachingAllocator, OptionsThatMakeNoSenseAreRefusedByName) {
         return "";
     };
     const auto nothing = [](CachingOptions&) {};
-    EXPECT_NE(refusal(nothing, 1).find("device is 1; of type simulated there are 1"),
+    EXPECT_NE(refusal(nothing, 1).find("device is 1; there are 1 of type simulated"),
               std::string::npos);
     EXPECT_NE(refusal([](CachingOptions& o) { o.hard_limit = -1; }).find("hard_limit is -1"),
               std::string::npos);

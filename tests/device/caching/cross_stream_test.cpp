@@ -135,7 +135,7 @@ TEST_F(CrossStream, AUseOfWhatIsNoBlockIsRefused) {
         allocator.record_use(block, user);
         ADD_FAILURE();
     } catch (const DeviceError& error) {
-        EXPECT_NE(std::string(error.what()).find("is no block in use"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("is not a block in use"), std::string::npos);
     }
 }
 

@@ -330,7 +330,7 @@ TEST(PinnedAllocator, RefusesOptionsThatMakeNoSense) {
         return "";
     };
     EXPECT_EQ(text_of(1, {}),
-              "tensorpool: pinned allocator 'pinned': device is 1; of type simulated there are 1");
+              "tensorpool: pinned allocator 'pinned': device is 1; there are 1 of type simulated");
     EXPECT_EQ(text_of(0, {.name = "mine", .largest_slab = 3 * mib}),
               "tensorpool: pinned allocator 'mine': largest_slab is 3145728; expected a multiple "
               "of 2 MiB");
@@ -341,7 +341,7 @@ TEST(PinnedAllocatorDeathTest, FreeOfWhatIsNoBlockInUseEndsTheProcessByName) {
     PinnedAllocator allocator(backend, 0);
     int mine = 0;
     EXPECT_DEATH(allocator.deallocate(&mine),
-                 "tensorpool: pinned on simulated:0: deallocate: 0x.* is no block of this");
+                 "tensorpool: pinned on simulated:0: deallocate: 0x.* is not a block of this");
     char* const large = static_cast<char*>(allocator.allocate(2 * mib));
     EXPECT_DEATH(allocator.deallocate(large + 512), "begins elsewhere");
     void* const block = allocator.allocate(kib);
@@ -350,7 +350,7 @@ TEST(PinnedAllocatorDeathTest, FreeOfWhatIsNoBlockInUseEndsTheProcessByName) {
     void* const used = allocator.allocate(2 * kib);
     allocator.record_use(used, nullptr);
     allocator.deallocate(used);
-    EXPECT_DEATH(allocator.deallocate(used), "was freed already, and waits for streams");
+    EXPECT_DEATH(allocator.deallocate(used), "was freed already and waits for streams");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include "device/caching/blocks/block_heap.hpp"
 
-// Parts of expandable slabs: where memory is to be mapped, and what can be unmapped.
+// Ranges of expandable slabs: where memory can be mapped, and what can be unmapped.
 
 namespace tensorpool::device {
 namespace {
@@ -11,7 +11,7 @@ bool is_open(const Block* block) noexcept {
     return block != nullptr && (block->is(BlockState::free) || block->is(BlockState::hole));
 }
 
-/// The free block in front of a hole, or the hole.
+/// Returns the free block in front of a hole, or the hole.
 Block* begin_of_run(Block& hole) noexcept {
     return is_open(hole.previous) ? hole.previous : &hole;
 }
@@ -23,7 +23,7 @@ BlockHeap::Place BlockHeap::take_place(Slab& slab, std::size_t bytes) {
     std::size_t room = 0;
     for (auto hole = slab.holes.begin(); hole != slab.holes.end() && room < bytes; ++hole) {
         Block* const first = begin_of_run(*hole);
-        // A run with several holes is looked at from its first one, then from the later ones.
+        // A run with several holes is searched from its first hole, then from the later ones.
         room = 0;
         place.first = first;
         for (Block* block = first; is_open(block) && room < bytes; block = block->next) {
@@ -75,7 +75,7 @@ Block* BlockHeap::merge_place(const Place& place, std::size_t bytes) noexcept {
 
 void BlockHeap::untake_place(const Place& place) noexcept {
     records_.give(*place.spare);
-    // From the end: what comes before a part is still taken when it is put back.
+    // From the end, so that the part before each one is still taken when it is put back.
     for (Block* block = place.last;;) {
         Block* const before = block == place.first ? nullptr : block->previous;
         if (block->is(BlockState::mapping)) {
