@@ -24,9 +24,9 @@ using statistics::words_of;
 
 namespace {
 
-/// The counters of one stream after another.
+/// A record of counters, used by one stream after another.
 struct Stream {
-    DeviceStreamRecord* place = nullptr;  // null: `own` counts
+    DeviceStreamRecord* place = nullptr;  // nullptr: `own` is used
     DeviceStreamRecord own = {};
     FoldedWords<words_of<DeviceStreamCounters>> folded;
     bool is_taken = true;
@@ -37,7 +37,7 @@ struct Stream {
 
 }  // namespace
 
-/// Streams stand in a list that only grows, so that figures are read without a lock.
+/// Streams are in a list that only grows, so that statistics are read without a lock.
 struct OwnedDeviceRecord::State final : statistics::SnapshotSource {
     State(std::string_view name, DeviceStatistics::Kind kind, Device device);
     ~State();
@@ -53,7 +53,7 @@ struct OwnedDeviceRecord::State final : statistics::SnapshotSource {
     Stream& make_stream(std::uint64_t number);
     void fold() noexcept;
 
-    /// Calls `function` with each stream. Acquire pairs with the release of `make_stream`.
+    /// Calls `function` with each stream. Acquire: pairs with the release in `make_stream`.
     template <class Function>
     void for_each_stream(Function function) const {
         auto* stream = streams.load(std::memory_order_acquire);
@@ -64,7 +64,7 @@ struct OwnedDeviceRecord::State final : statistics::SnapshotSource {
     OwnedRecord<DeviceRecord> record;
     std::uint64_t id;
     std::atomic<Stream*> streams = nullptr;
-    std::uint64_t last_number = 0;  // of a stream
+    std::uint64_t last_number = 0;  // of the stream added last
 };
 
 OwnedDeviceRecord::State::State(std::string_view wanted, DeviceStatistics::Kind kind, Device device)
@@ -78,7 +78,7 @@ OwnedDeviceRecord::State::State(std::string_view wanted, DeviceStatistics::Kind 
                  .or_throw()),
       id(record->id.load(std::memory_order_relaxed)) {}
 
-// Streams of an allocator without a record in the segment are not looked for there, nor counted.
+// If the allocator has no record in the segment, its streams have none either and are not counted.
 OwnedDeviceRecord::State::~State() {
     for (Stream* stream = streams.load(std::memory_order_relaxed); stream != nullptr;) {
         if (stream->place != nullptr) {
@@ -119,8 +119,8 @@ Stream& OwnedDeviceRecord::State::make_stream(std::uint64_t number) {
     return *stream;
 }
 
-// Streams without a record in the segment into the allocator's, and that, if it has none there
-// either, into `other`.
+// Adds the counters of streams without a record in the segment to the allocator's record. If the
+// allocator has no record there either, adds all of it to `other`.
 void OwnedDeviceRecord::State::fold() noexcept {
     for_each_stream([&](Stream& stream) {
         if (stream.place != nullptr) return;
@@ -132,7 +132,7 @@ void OwnedDeviceRecord::State::fold() noexcept {
 OwnedDeviceRecord::OwnedDeviceRecord(std::string_view name, DeviceStatistics::Kind kind,
                                      Device device)
     : state_(std::make_unique<State>(name, kind, device)) {
-    statistics::look_for_recorder();  // the first allocations may take no slow path
+    statistics::look_for_recorder();  // because the first allocations may take only the fast path
     statistics::snapshot_sources().enter(*state_);
 }
 

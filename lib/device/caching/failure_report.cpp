@@ -131,7 +131,8 @@ void fail_free(const std::string& allocator, Device device, const void* address,
                const Block* block) noexcept {
     const std::string owner = allocator + " on " + to_string(device);
     if (block == nullptr) {
-        platform::fail("%s: deallocate: %p is not a block of this allocator", owner.c_str(), address);
+        platform::fail("%s: deallocate: %p is not a block of this allocator", owner.c_str(),
+                       address);
     }
     platform::fail("%s: deallocate: %p: the block of %zu B at %p %s", owner.c_str(), address,
                    block->bytes, static_cast<const void*>(block->address),

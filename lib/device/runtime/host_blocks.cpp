@@ -37,7 +37,7 @@ HostBlocks::~HostBlocks() {
     }
 }
 
-// Handed out -------------------------------------------------------------------------------------
+// Allocation -------------------------------------------------------------------------------------
 
 void* HostBlocks::allocate(std::size_t bytes, StreamHandle stream) {
     statistics::look_for_recorder();
@@ -102,7 +102,7 @@ void HostBlocks::record_use(void* memory, StreamHandle stream) {
     if (place == blocks_.end()) {
         throw DeviceError(DeviceStatus::invalid_argument,
                           "tensorpool: record_use: no block in use of the host allocator of " +
-                              to_string(device_) + " begins at the address given");
+                              to_string(device_) + " begins at the given address");
     }
     Block& block = *place->second;
     if (stream == block.home->queue.stream) return;
@@ -125,7 +125,7 @@ bool HostBlocks::is_used_on(const void* memory, StreamHandle stream) const noexc
     return block.home->queue.stream == stream || DeferredFrees::has_use(block, stream);
 }
 
-// Given back -------------------------------------------------------------------------------------
+// Deallocation -----------------------------------------------------------------------------------
 
 void HostBlocks::deallocate(void* memory) noexcept {
     if (!deferred_.is_empty()) complete_and_give();
@@ -190,7 +190,8 @@ void HostBlocks::complete_up_to(Stream& stream, std::uint64_t added, Block*& pas
     }
 }
 
-/// The bytes of the list, whose records may be used again.
+/// Returns the blocks of the list to the source, and their records to the pool. Returns their
+/// bytes.
 std::size_t HostBlocks::give(Block* passed) noexcept {
     if (passed == nullptr) return 0;
     std::size_t bytes = 0;
@@ -212,8 +213,8 @@ std::size_t HostBlocks::complete_and_give() noexcept {
     return give(passed);
 }
 
-/// Waits for the streams that hold something back; for the whole device where one cannot be waited
-/// for, as it may have been destroyed before its end was told.
+/// Waits for the streams that hold back blocks. If one of them cannot be waited for, it may have
+/// been destroyed before end_stream was called, so this waits for the whole device instead.
 void HostBlocks::wait_and_give() noexcept {
     const std::lock_guard only_one(waiting_);
     Block* passed = nullptr;
@@ -221,7 +222,7 @@ void HostBlocks::wait_and_give() noexcept {
         const std::lock_guard guard(mutex_);
         add(place_.totals().pressures, 1);
         bool have_ended = true;
-        // Others may add streams meanwhile, which moves none.
+        // Other threads may add streams during the waits; the map keeps its nodes in place.
         for (auto& [handle, stream] : streams_) {
             if (stream.queue.first == nullptr) continue;
             stream.awaited = stream.queue.added;

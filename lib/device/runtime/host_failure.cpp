@@ -12,7 +12,7 @@ using Cause = DeviceAllocationFailure::Cause;
 
 Cause cause_of(const DeviceAllocationFailure& failure) {
     if (failure.asked > failure.device_total) return Cause::request;
-    // The system has it, so the source has a limit of its own.
+    // The system has the memory, so the source must have a limit of its own.
     if (failure.asked <= failure.device_free) return Cause::limit;
     return failure.capacity >= failure.other_processes ? Cause::own_use : Cause::other_processes;
 }

@@ -98,8 +98,8 @@ TEST_F(DeviceEventTest, OfAnotherBackendTellsNoTime) {
     } catch (const DeviceError& error) {
         EXPECT_EQ(error.status(), DeviceStatus::invalid_argument);
         EXPECT_STREQ(error.what(),
-                     "tensorpool: elapsed_ms_since on simulated:0: the other event is one of "
-                     "simulated:0 of another backend: expected two of one backend");
+                     "tensorpool: elapsed_ms_since on simulated:0: the other event belongs to "
+                     "simulated:0 of another backend; expected two events of one backend");
     }
 }
 

@@ -115,8 +115,7 @@ TEST_F(DeviceMemoryTest, RefusesWhatDoesNotLieInIt) {
         ADD_FAILURE();
     } catch (const std::out_of_range& error) {
         EXPECT_STREQ(error.what(),
-                     "tensorpool: set: 60 bytes from 41 on do not lie in the 100 bytes on "
-                     "simulated:0");
+                     "tensorpool: set: 60 bytes at offset 41 exceed the 100 bytes on simulated:0");
     }
     EXPECT_THROW(memory.get(SIZE_MAX, bytes), std::out_of_range);
     EXPECT_THROW(memory.get(101, {}), std::out_of_range);

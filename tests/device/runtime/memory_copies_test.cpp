@@ -156,7 +156,7 @@ TEST_F(MemoryCopies, OfAnotherSizeAreRefused) {
     } catch (const std::invalid_argument& error) {
         EXPECT_STREQ(
             error.what(),
-            "tensorpool: copy_from: the other has 100 bytes, expected the 101 of this one");
+            "tensorpool: copy_from: the source has 100 bytes, expected the 101 of the destination");
     }
 }
 

@@ -47,7 +47,7 @@ TEST(MemoryShape, IsCheckedAgainstTheMemory) {
         ADD_FAILURE();
     } catch (const std::invalid_argument& error) {
         EXPECT_STREQ(error.what(),
-                     "tensorpool: a shape takes 80 bytes, expected at most the 64 of the memory");
+                     "tensorpool: a shape needs 80 bytes, expected at most the 64 of the memory");
     }
 }
 

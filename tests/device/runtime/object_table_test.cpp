@@ -122,7 +122,7 @@ TEST_F(RuntimeObjects, ThatAskForThemselvesAreRefused) {
         ADD_FAILURE();
     } catch (const std::logic_error& error) {
         EXPECT_NE(std::string(error.what()).find("AsksForItself"), std::string::npos);
-        EXPECT_NE(std::string(error.what()).find("asks for itself"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("requests itself"), std::string::npos);
     }
     // And nothing is left in the way of others.
     EXPECT_EQ(runtime_->object<Plain>().number, 7);
