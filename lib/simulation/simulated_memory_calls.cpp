@@ -278,7 +278,7 @@ DeviceStatus SimulatedBackend::unmap_memory(int device, void* address, std::size
         check_range(s, address, bytes);
         const auto begin = number(address);
         if (!s.memory.can_unmap(device, begin, bytes)) {
-            constexpr const char* text = "not one whole mapping or several";
+            constexpr const char* text = "not one or more whole mappings";
             if (s.memory.find(begin) != nullptr) refuse(text);
             refuse_end(s, "unmap_memory", address, text);
         }

@@ -50,7 +50,7 @@ TEST_F(CudaBackendWithFakeDriver, HasNoDevicesWhereTheDriverCountsNone) {
     CudaBackend backend(path);
     set_device_count(fake_cuda::first_devices);
     EXPECT_EQ(backend.device_count(), 0);
-    EXPECT_EQ(backend.last_error(), "the CUDA driver knows no device");
+    EXPECT_EQ(backend.last_error(), "the CUDA driver found no device");
 }
 
 TEST_F(CudaBackendWithFakeDriver, MakesAContextOnlyWhenOneIsNeeded) {
@@ -160,7 +160,7 @@ TEST_F(CudaBackendWithFakeDriver, SaysOfTheToolkitsStubThatItIsNoDriver) {
     CudaBackend backend(path);
     EXPECT_EQ(backend.device_count(), 0);
     EXPECT_TRUE(has(backend.last_error(),
-                    "cuInit: it is the toolkit's stub, made to link with; "
+                    "cuInit: it is the toolkit's stub for linking; "
                     "expected the driver's own library (CUresult 34)"))
         << backend.last_error();
     set_init_result(0);
@@ -254,7 +254,7 @@ TEST_F(CudaVirtualMemory, RefusesToUnmapAPartOfAMappingOrMoreThanIsMapped) {
     EXPECT_EQ(backend_.unmap_memory(0, address_, bytes / 2), DeviceStatus::invalid_argument);
     EXPECT_EQ(backend_.unmap_memory(0, address_, 2 * bytes), DeviceStatus::invalid_argument);
     EXPECT_EQ(backend_.unmap_memory(0, part_at(1), bytes), DeviceStatus::invalid_argument);
-    EXPECT_TRUE(has(backend_.last_error(), "are not one or several whole mappings"));
+    EXPECT_TRUE(has(backend_.last_error(), "are not one or more whole mappings"));
     EXPECT_EQ(backend_.unmap_memory(0, address_, bytes), DeviceStatus::ok);
     release();
 }
