@@ -26,13 +26,13 @@ namespace {
 
 /// A record of counters, used by one stream after another.
 struct Stream {
-    DeviceStreamRecord* place = nullptr;  // nullptr: `own` is used
+    DeviceStreamRecord* in_segment = nullptr;  // nullptr: `own` is used
     DeviceStreamRecord own = {};
     FoldedWords<words_of<DeviceStreamCounters>> folded;
     bool is_taken = true;
     Stream* next = nullptr;
 
-    DeviceStreamRecord& record() noexcept { return place != nullptr ? *place : own; }
+    DeviceStreamRecord& record() noexcept { return in_segment != nullptr ? *in_segment : own; }
 };
 
 }  // namespace
@@ -42,12 +42,12 @@ struct OwnedDeviceRecord::State final : statistics::SnapshotSource {
     State(std::string_view name, DeviceStatistics::Kind kind, Device device);
     ~State();
 
-    void add_to(Snapshot& snapshot) const override { snapshot.devices.push_back(figures()); }
+    void add_to(Snapshot& snapshot) const override { snapshot.devices.push_back(statistics()); }
     Identity identify() const noexcept override { return {TraceSource::device, id, name}; }
     std::size_t capacity() const noexcept override {
         return record->totals.capacity_bytes.load(std::memory_order_relaxed);
     }
-    DeviceStatistics figures() const noexcept;
+    DeviceStatistics statistics() const noexcept;
 
     Stream* find_ended() const noexcept;
     Stream& make_stream(std::uint64_t number);
@@ -81,8 +81,8 @@ OwnedDeviceRecord::State::State(std::string_view wanted, DeviceStatistics::Kind 
 // If the allocator has no record in the segment, its streams have none either and are not counted.
 OwnedDeviceRecord::State::~State() {
     for (Stream* stream = streams.load(std::memory_order_relaxed); stream != nullptr;) {
-        if (stream->place != nullptr) {
-            segment().remove(*stream->place);
+        if (stream->in_segment != nullptr) {
+            segment().remove(*stream->in_segment);
         } else if (record.is_in_segment()) {
             segment().count_left_out<DeviceStreamRecord>(false);
         }
@@ -90,7 +90,7 @@ OwnedDeviceRecord::State::~State() {
     }
 }
 
-DeviceStatistics OwnedDeviceRecord::State::figures() const noexcept {
+DeviceStatistics OwnedDeviceRecord::State::statistics() const noexcept {
     DeviceSums sums;
     for_each_stream([&](Stream& stream) { sums.add_frees(stream.record().counters); });
     for_each_stream([&](Stream& stream) { sums.add_allocations(stream.record().counters); });
@@ -108,11 +108,11 @@ Stream* OwnedDeviceRecord::State::find_ended() const noexcept {
 Stream& OwnedDeviceRecord::State::make_stream(std::uint64_t number) {
     auto* const stream = new Stream;
     if (record.is_in_segment()) {
-        stream->place = segment().add<DeviceStreamRecord>("", [&](DeviceStreamRecord& made) {
+        stream->in_segment = segment().add<DeviceStreamRecord>("", [&](DeviceStreamRecord& made) {
             made.device.store(id, std::memory_order_relaxed);
             made.stream.store(number, std::memory_order_relaxed);
         });
-        if (stream->place == nullptr) segment().count_left_out<DeviceStreamRecord>(true);
+        if (stream->in_segment == nullptr) segment().count_left_out<DeviceStreamRecord>(true);
     }
     stream->next = streams.load(std::memory_order_relaxed);
     streams.store(stream, std::memory_order_release);
@@ -123,7 +123,7 @@ Stream& OwnedDeviceRecord::State::make_stream(std::uint64_t number) {
 // allocator has no record there either, adds all of it to `other`.
 void OwnedDeviceRecord::State::fold() noexcept {
     for_each_stream([&](Stream& stream) {
-        if (stream.place != nullptr) return;
+        if (stream.in_segment != nullptr) return;
         stream.folded.fold(as_words(stream.own.counters), as_words(record->left_out));
     });
     record.fold();
@@ -170,8 +170,8 @@ void OwnedDeviceRecord::note_capacity() noexcept {
     state_->record_capacity();
 }
 
-DeviceStatistics OwnedDeviceRecord::figures() const noexcept {
-    return state_->figures();
+DeviceStatistics OwnedDeviceRecord::statistics() const noexcept {
+    return state_->statistics();
 }
 
 }  // namespace tensorpool::device

@@ -16,7 +16,7 @@ namespace tensorpool::device {
 /// processes read the same words that the owner writes. If the segment is full, they are in memory
 /// of this object and are added to `other` from time to time. During its lifetime, snapshots
 /// include the allocator, and recorders refer to it by its id. REQUIRES, for all functions but `id`
-/// and `figures`: one thread at a time.
+/// and `statistics`: one thread at a time.
 class OwnedDeviceRecord {
 public:
     /// Throws std::bad_alloc. `name` is cut to 47 bytes.
@@ -40,7 +40,7 @@ public:
     void note_capacity() noexcept;
 
     /// Returns the sums of all streams. Takes no lock.
-    DeviceStatistics figures() const noexcept;
+    DeviceStatistics statistics() const noexcept;
 
 private:
     struct State;

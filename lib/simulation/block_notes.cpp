@@ -32,15 +32,15 @@ bool follow(Simulation& s, const BlockNote& note) {
     const Capture* const capture = found == nullptr ? nullptr : found->capture.get();
     switch (note.kind) {
         case BlockNote::Kind::allocated:
-            return s.lives.block_allocated(s.watch.operation("allocate block", name), note, name,
-                                           clock, capture == nullptr ? 0 : capture->id());
+            return s.lifetimes.block_allocated(s.watch.operation("allocate block", name), note,
+                                               name, clock, capture == nullptr ? 0 : capture->id());
         case BlockNote::Kind::used:
-            s.lives.block_used(s.watch.operation("record_use", name), note, name);
+            s.lifetimes.block_used(s.watch.operation("record_use", name), note, name);
             break;
         case BlockNote::Kind::freed:
-            return s.lives.block_freed(s.watch.operation("free block", name), note, clock);
+            return s.lifetimes.block_freed(s.watch.operation("free block", name), note, clock);
         case BlockNote::Kind::reusable:
-            s.lives.block_reusable(s.watch.operation("block reusable", name), note, clock);
+            s.lifetimes.block_reusable(s.watch.operation("block reusable", name), note, clock);
             break;
     }
     return false;

@@ -52,7 +52,8 @@ bool forbidden_in_capture(SimulatedCall call) noexcept {
 Simulation::Simulation(const SimulationOptions& given, ScheduleDriver* driver)
     : options(validated(given)),
       watch(options),
-      memory(options, [this](std::uintptr_t at, std::size_t bytes) { lives.forget(at, bytes); }),
+      memory(options,
+             [this](std::uintptr_t at, std::size_t bytes) { lifetimes.forget(at, bytes); }),
       checker(watch, memory, [this](int device, int other) { return reaches(device, other); }),
       replay_driver(replays(options, driver) ? std::make_unique<ReplayDriver>(options.choices)
                                              : nullptr),

@@ -13,7 +13,7 @@
 #include "device/call_errors.hpp"
 #include "simulation/capture.hpp"
 #include "simulation/hazards/access_checker.hpp"
-#include "simulation/hazards/life_keeper.hpp"
+#include "simulation/hazards/lifetime_tracker.hpp"
 #include "simulation/hazards/watch.hpp"
 #include "simulation/ordering.hpp"
 #include "simulation/schedule/call_book.hpp"
@@ -66,7 +66,7 @@ public:
     const SimulationOptions options;
     mutable std::mutex mutex;
     Watch watch;
-    LifeKeeper lives{watch};
+    LifetimeTracker lifetimes{watch};
     SimulatedMemory memory;
     AccessChecker checker;
     CallBook book;

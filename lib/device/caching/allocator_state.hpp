@@ -104,7 +104,7 @@ struct AllocatorState {
 
     alignas(64) mutable std::mutex mutex;  // guards everything below
     std::condition_variable grown;         // a growth ended, or memory returned to the device
-    OwnedDeviceRecord place;
+    OwnedDeviceRecord record;
     statistics::DeviceTotals& totals;
     AllocatorWatch watch;
     BlockHeap heap;

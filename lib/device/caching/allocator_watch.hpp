@@ -22,7 +22,7 @@ namespace tensorpool::device {
 class AllocatorWatch {
 public:
     AllocatorWatch(Backend& backend, Device device, const CachingOptions& options,
-                   OwnedDeviceRecord& place);
+                   OwnedDeviceRecord& record);
 
     std::uint64_t add(AllocatorCallback callback);
     bool remove(std::uint64_t number) noexcept;
@@ -58,13 +58,13 @@ public:
     bool watches_blocks() const noexcept { return watches_blocks_; }
     /// Whether this thread is in a callback of any allocator. It must then not wait for another
     /// thread, which may be waiting for work that this thread does after the callback.
-    static bool is_telling() noexcept;
+    static bool is_in_callback() noexcept;
 
 private:
     using Callbacks = std::vector<std::pair<std::uint64_t, AllocatorCallback>>;
 
     std::shared_ptr<const Callbacks> callbacks() const noexcept;
-    void tell(AllocatorEvent::Kind kind, const Seen& block) noexcept;
+    void notify(AllocatorEvent::Kind kind, const Seen& block) noexcept;
     void note(BlockNote::Kind kind, const Seen& block) noexcept;
     void keep(TimelineSet part, EntryKind kind, std::size_t bytes) noexcept;
     void keep_profile() noexcept;
@@ -74,7 +74,7 @@ private:
     const TimelineSet timeline_;
     const bool watches_blocks_;
     const std::string name_;
-    OwnedDeviceRecord& place_;
+    OwnedDeviceRecord& record_;
     std::atomic<std::uint64_t> profiled_ = 0;  // bytes in use, as of the last entry
     mutable std::mutex mutex_;                 // guards what follows
     std::shared_ptr<const Callbacks> callbacks_;

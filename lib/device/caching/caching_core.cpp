@@ -100,7 +100,7 @@ Outcome CachingCore::obtain(StreamCache& cache, const Request& request) {
         outcome.block = free_.take(cache, request);
         if (outcome.block != nullptr) return outcome;
         // A callback may run during that very growth, so it must not wait for it.
-        if (!cache.memory.growing[pool] || AllocatorWatch::is_telling()) break;
+        if (!cache.memory.growing[pool] || AllocatorWatch::is_in_callback()) break;
         // The slab that another thread is allocating may serve both.
         wait_unlocked(state_.grown, state_.mutex);
     }
@@ -128,7 +128,7 @@ void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream,
     void* const address = scalars_.take(cache, bytes);
     lock.unlock();
     if (state_.is_watched()) {
-        state_.watch.handed_out({address, ScalarPage::place_bytes, bytes, stream},
+        state_.watch.handed_out({address, ScalarPage::scalar_bytes, bytes, stream},
                                 AllocatorWatch::Memory::recycled);
     }
     return address;
@@ -149,7 +149,7 @@ void CachingCore::open_page(StreamCache& cache, Outcome& outcome, const Request&
 /// Fills in the failure. Memory counts as free if it is in the sets or parked by a stream.
 void CachingCore::explain(const Outcome& outcome, const Request& request,
                           DeviceAllocationFailure& failure) {
-    FailureReport report(failure, state_.options.name, device(), state_.place.figures(),
+    FailureReport report(failure, state_.options.name, device(), state_.record.statistics(),
                          state_.hard_limit);
     for (const auto& cache : state_.caches) {
         report.add_free(*cache);
@@ -223,7 +223,7 @@ void CachingCore::free_scalar(Block& block, void* address) noexcept {
     if (state_.is_watched()) {
         const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
         const Unlocked unlocked(state_.mutex);
-        state_.watch.freed({address, ScalarPage::place_bytes, ScalarPage::place_bytes, stream});
+        state_.watch.freed({address, ScalarPage::scalar_bytes, ScalarPage::scalar_bytes, stream});
     }
     scalars_.free(block, address);
 }
@@ -251,7 +251,7 @@ void CachingCore::record_use(void* address, StreamHandle stream) {
         scalars_.close(block);
         lock.unlock();
         return state_.watch.used(
-            {address, ScalarPage::place_bytes, ScalarPage::place_bytes, stream});
+            {address, ScalarPage::scalar_bytes, ScalarPage::scalar_bytes, stream});
     }
     {
         const std::lock_guard guard(home);
@@ -267,7 +267,7 @@ std::size_t CachingCore::usable_size(const void* address) const noexcept {
     if (block == nullptr) return 0;
     if (block->is(BlockState::scalars)) {
         const Lock lock(state_.mutex);
-        return Scalars::has(*block, address) ? ScalarPage::place_bytes : 0;
+        return Scalars::has(*block, address) ? ScalarPage::scalar_bytes : 0;
     }
     const bool in_use = block->address == address &&
                         (block->is(BlockState::in_use) || block->is(BlockState::shared));

@@ -58,7 +58,7 @@ public:
     void record_use(void* address, StreamHandle stream);
     std::size_t usable_size(const void* address) const noexcept;
     bool is_used_on(const void* address, StreamHandle stream) const noexcept;
-    DeviceStatistics statistics() const noexcept { return state_.place.figures(); }
+    DeviceStatistics statistics() const noexcept { return state_.record.statistics(); }
     std::size_t trim() noexcept;
     void end_stream(StreamHandle stream);
 

@@ -21,10 +21,10 @@ std::size_t range_bytes(std::size_t total, Pool pool) noexcept {
 /// The granules that one request moves, maps and creates. The elements of granule tables under them
 /// belong to the request's thread.
 struct ExpandableSlabs::Granules {
-    BlockHeap::Place place;
+    BlockHeap::Run run;
     std::vector<Block*> moved;              // blocks to take them from; kept ones stay mapped
     std::vector<MemoryHandle> handles;      // unmapped, not yet mapped again
-    const std::byte* mapped_end = nullptr;  // end of the part of the range mapped so far
+    const std::byte* mapped_end = nullptr;  // end of the part of the run mapped so far
     std::size_t fresh_bytes = 0;            // bytes that may be created
     std::size_t created_bytes = 0;
     std::size_t destroyed_bytes = 0;
@@ -35,24 +35,24 @@ Outcome ExpandableSlabs::grow(StreamCache& cache, const Request& request) {
     Outcome outcome;
     for (const bool all : {false, true}) {
         DeviceStatus status = DeviceStatus::ok;
-        const BlockHeap::Place place = find_place(cache, request, status);
-        if (place.first == nullptr) return Outcome::failed(status, Outcome::Cause::own_use);
-        outcome = map_place(place, request, all);
+        const BlockHeap::Run run = find_run(cache, request, status);
+        if (run.first == nullptr) return Outcome::failed(status, Outcome::Cause::own_use);
+        outcome = map_run(run, request, all);
         if (!outcome.lacks_memory()) break;
     }
     return outcome;
 }
 
-BlockHeap::Place ExpandableSlabs::find_place(StreamCache& cache, const Request& request,
-                                             DeviceStatus& status) {
+BlockHeap::Run ExpandableSlabs::find_run(StreamCache& cache, const Request& request,
+                                         DeviceStatus& status) {
     for (Slab& slab : cache.memory.slabs) {
         if (!slab.is_expandable() || slab.pool != request.pool) continue;
-        const BlockHeap::Place place = state_.heap.take_place(slab, request.rounded);
-        if (place.first != nullptr) return place;
+        const BlockHeap::Run run = state_.heap.take_run(slab, request.rounded);
+        if (run.first != nullptr) return run;
     }
     Slab* slab = take_empty_range(cache, request);
     if (slab == nullptr) slab = add_range(cache, request, status);
-    return slab != nullptr ? state_.heap.take_place(*slab, request.rounded) : BlockHeap::Place{};
+    return slab != nullptr ? state_.heap.take_run(*slab, request.rounded) : BlockHeap::Run{};
 }
 
 /// Takes over another stream's range in which nothing is mapped. Otherwise streams that are created
@@ -99,24 +99,23 @@ DeviceStatus ExpandableSlabs::reserve_addresses(std::size_t least, std::size_t& 
     }
 }
 
-Outcome ExpandableSlabs::map_place(const BlockHeap::Place& place, const Request& request,
-                                   bool all) {
+Outcome ExpandableSlabs::map_run(const BlockHeap::Run& run, const Request& request, bool all) {
     Granules granules;
-    granules.place = place;
-    const std::size_t wanted = bytes_to_move(place.missing, request, all);
+    granules.run = run;
+    const std::size_t wanted = bytes_to_move(run.missing, request, all);
     try {
-        granules.handles.reserve(place.missing / state_.granule);
-        granules.moved = reclaim_.take_idle_granules(*place.slab->home, wanted);
+        granules.handles.reserve(run.missing / state_.granule);
+        granules.moved = reclaim_.take_idle_granules(*run.slab->home, wanted);
     } catch (...) {
-        state_.heap.untake_place(place);  // no granule was moved
+        state_.heap.untake_run(run);  // no granule was moved
         throw;
     }
     std::size_t moved = 0;
     for (const Block* block : granules.moved) moved += block->bytes;
-    granules.fresh_bytes = place.missing - moved;
+    granules.fresh_bytes = run.missing - moved;
     if (!state_.may_grow(granules.fresh_bytes)) {
         for (Block* block : granules.moved) state_.heap.put_back(*block, block->stamp);
-        state_.heap.untake_place(place);
+        state_.heap.untake_run(run);
         return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::limit);
     }
     state_.growing_bytes += granules.fresh_bytes;
@@ -128,11 +127,11 @@ Outcome ExpandableSlabs::map_place(const BlockHeap::Place& place, const Request&
     state_.growing_bytes -= granules.fresh_bytes;
     settle(granules);
     if (status != DeviceStatus::ok) {
-        state_.heap.untake_place(place);
+        state_.heap.untake_run(run);
         return Outcome::failed(status, Outcome::cause_of(status));
     }
     Outcome outcome;
-    outcome.block = state_.heap.merge_place(place, request.rounded);
+    outcome.block = state_.heap.merge_run(run, request.rounded);
     outcome.memory = AllocatorWatch::Memory::fresh;
     return outcome;
 }
@@ -176,7 +175,7 @@ void ExpandableSlabs::unmap(Granules& granules) noexcept {
 }
 
 DeviceStatus ExpandableSlabs::create_missing(Granules& granules) noexcept {
-    const std::size_t needed = granules.place.missing / state_.granule;
+    const std::size_t needed = granules.run.missing / state_.granule;
     while (granules.handles.size() < needed) {
         // Granules that could not be unmapped are not replaced by new ones, to keep the limit.
         if (granules.created_bytes == granules.fresh_bytes) return DeviceStatus::out_of_memory;
@@ -191,9 +190,9 @@ DeviceStatus ExpandableSlabs::create_missing(Granules& granules) noexcept {
 }
 
 DeviceStatus ExpandableSlabs::map_missing(Granules& granules) noexcept {
-    const BlockHeap::Place& place = granules.place;
-    const std::byte* const end = place.last->end();
-    for (Block* block = place.first; block->address < end; block = block->next) {
+    const BlockHeap::Run& run = granules.run;
+    const std::byte* const end = run.last->end();
+    for (Block* block = run.first; block->address < end; block = block->next) {
         if (!block->is(BlockState::mapping)) continue;  // a free block, already mapped
         for (std::byte* at = block->address; at != block->end(); at += state_.granule) {
             const MemoryHandle handle = granules.handles.back();
@@ -201,27 +200,27 @@ DeviceStatus ExpandableSlabs::map_missing(Granules& granules) noexcept {
                 state_.backend.map_memory(state_.device, at, state_.granule, handle);
             if (status != DeviceStatus::ok) return status;
             state_.watch.gained(at, state_.granule);
-            place.slab->granule_at(at) = handle;
+            run.slab->granule_at(at) = handle;
             granules.handles.pop_back();
             granules.mapped_end = at + state_.granule;
         }
-        if (block == place.last) break;
+        if (block == run.last) break;
     }
     return DeviceStatus::ok;
 }
 
 void ExpandableSlabs::undo(Granules& granules) noexcept {
-    const BlockHeap::Place& place = granules.place;
-    for (Block* block = place.first;; block = block->next) {
+    const BlockHeap::Run& run = granules.run;
+    for (Block* block = run.first;; block = block->next) {
         for (std::byte* at = block->address; block->is(BlockState::mapping) && at != block->end();
              at += state_.granule) {
             if (at >= granules.mapped_end) break;
             state_.watch.losing(at, state_.granule);
             (void)state_.backend.unmap_memory(state_.device, at, state_.granule);
-            granules.handles.push_back(place.slab->granule_at(at));
-            place.slab->granule_at(at) = nullptr;
+            granules.handles.push_back(run.slab->granule_at(at));
+            run.slab->granule_at(at) = nullptr;
         }
-        if (block == place.last) break;
+        if (block == run.last) break;
     }
     for (const MemoryHandle handle : granules.handles) {
         (void)state_.backend.destroy_memory(state_.device, handle);
@@ -248,7 +247,7 @@ void ExpandableSlabs::settle(const Granules& granules) noexcept {
         state_.totals.count_give_back(granules.destroyed_bytes);
         state_.watch.write(EntryKind::give_back, granules.destroyed_bytes);
     }
-    state_.place.note_capacity();
+    state_.record.note_capacity();
 }
 
 void ExpandableSlabs::end(Slab& slab) noexcept {

@@ -81,16 +81,16 @@ void FailureReport::add_holder(const StreamCache& cache) noexcept {
     }
 }
 
-void FailureReport::judge(std::size_t asked, DeviceStatus status, Cause cause,
+void FailureReport::judge(std::size_t requested, DeviceStatus status, Cause cause,
                           Room certainty) noexcept {
-    failure_.asked = asked;
+    failure_.asked = requested;
     failure_.status = status;
     failure_.cause = cause;
     std::size_t room = failure_.device_free;
     if (failure_.limit != 0) {
         room = std::min(room, failure_.limit - std::min(failure_.limit, failure_.capacity));
     }
-    failure_.missing = asked - std::min(asked, std::max(room, failure_.largest_free));
+    failure_.missing = requested - std::min(requested, std::max(room, failure_.largest_free));
     if (cause == Cause::limit) {
         const Cause shortage = cause_of_shortage(failure_, room);
         const bool is_held_back = shortage == Cause::held_back && certainty == Room::unknown;

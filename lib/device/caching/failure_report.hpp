@@ -29,7 +29,7 @@ public:
     void add_holder(const StreamCache& cache) noexcept;
     /// Whether the allocator can obtain all memory that the device reports as free.
     enum class Room { certain, unknown };
-    void judge(std::size_t asked, DeviceStatus status, Cause cause, Room room) noexcept;
+    void judge(std::size_t requested, DeviceStatus status, Cause cause, Room room) noexcept;
 
     /// The entry for the timeline.
     EntryKind entry() const noexcept;

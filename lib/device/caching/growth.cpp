@@ -100,7 +100,7 @@ void Growth::keep_slab(StreamCache& cache, Pool pool, void* memory, std::size_t 
         throw;
     }
     state_.totals.count_growth(bytes);
-    state_.place.note_capacity();
+    state_.record.note_capacity();
     state_.watch.gained(memory, bytes);
     if (captures_.has_slabs_of(cache)) detail::add(state_.totals.captured_bytes, bytes);
     state_.watch.write(EntryKind::growth, bytes);

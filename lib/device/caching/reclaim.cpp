@@ -141,7 +141,7 @@ std::size_t Reclaim::give_back(std::vector<Block*>& blocks) noexcept {
     const std::size_t bytes = settle(blocks);
     if (bytes == 0) return 0;
     state_.totals.count_give_back(bytes);
-    state_.place.note_capacity();
+    state_.record.note_capacity();
     state_.watch.write(EntryKind::give_back, bytes);
     return bytes;
 }
@@ -227,7 +227,7 @@ std::size_t Reclaim::synchronize() noexcept try {
 }
 
 void Reclaim::wait_for_returns() {
-    if (AllocatorWatch::is_telling()) return;
+    if (AllocatorWatch::is_in_callback()) return;
     wait_unlocked(state_.grown, state_.mutex, [this] { return state_.returns == 0; });
 }
 

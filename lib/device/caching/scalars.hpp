@@ -11,9 +11,9 @@ namespace tensorpool::device {
 
 /// One small block cut into 64 positions of 8 bytes.
 struct ScalarPage {
-    static constexpr std::size_t place_bytes = 8;
-    static constexpr std::size_t places = 64;
-    static_assert(places * place_bytes == small_grain);
+    static constexpr std::size_t scalar_bytes = 8;
+    static constexpr std::size_t scalar_count = 64;
+    static_assert(scalar_count * scalar_bytes == small_grain);
 
     Block* block = nullptr;
     std::uint64_t used = 0;  // one bit for each position
@@ -21,12 +21,12 @@ struct ScalarPage {
     // last scalar is freed, the block is deferred like any block that other streams use.
     bool closed = false;
     ScalarPage* next = nullptr;  // in its stream's list of open pages with a free position
-    std::uint8_t bytes[places] = {};
+    std::uint8_t bytes[scalar_count] = {};
 
     bool is_full() const noexcept { return ~used == 0; }
     /// REQUIRES: the page is not full.
     std::size_t lowest_free() const noexcept {
-        return static_cast<std::size_t>(std::countr_one(used)) % places;
+        return static_cast<std::size_t>(std::countr_one(used)) % scalar_count;
     }
 };
 

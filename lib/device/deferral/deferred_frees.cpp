@@ -149,13 +149,13 @@ bool DeferredFrees::has_passed(const StreamUse& use) const noexcept {
 
 template <class Condition>
 void DeferredFrees::forget_uses_if(DeferrableBlock& block, Condition is_over) noexcept {
-    for (StreamUse** place = &block.uses; *place != nullptr;) {
-        StreamUse& use = **place;
+    for (StreamUse** link = &block.uses; *link != nullptr;) {
+        StreamUse& use = **link;
         if (is_over(use)) {
-            *place = use.next_of_block;
+            *link = use.next_of_block;
             give(use);
         } else {
-            place = &use.next_of_block;
+            link = &use.next_of_block;
         }
     }
 }

@@ -34,9 +34,9 @@ DeviceStatus HostBackend::synchronize_stream(int device, StreamHandle stream) no
 
 DeviceStatus HostBackend::query_stream(int device, StreamHandle stream) noexcept {
     return state_->call("query_stream", device, [&] {
-        const HostStream& asked = state_->streams.find(stream);
-        state_->captures.check_stream(asked);
-        return asked.is_idle() ? DeviceStatus::ok : DeviceStatus::not_ready;
+        const HostStream& queried = state_->streams.find(stream);
+        state_->captures.check_stream(queried);
+        return queried.is_idle() ? DeviceStatus::ok : DeviceStatus::not_ready;
     });
 }
 

@@ -16,15 +16,15 @@ namespace {
 constexpr unsigned max_lanes = 16;
 
 int validated(Backend& backend, int device, const PinnedOptions& options) {
-    const std::string who = "tensorpool: pinned allocator '" + options.name + "': ";
+    const std::string prefix = "tensorpool: pinned allocator '" + options.name + "': ";
     const int count = backend.device_count();
     if (device < 0 || device >= count) {
-        throw std::invalid_argument(who + "device is " + std::to_string(device) + "; there are " +
-                                    std::to_string(count) + " of type " +
+        throw std::invalid_argument(prefix + "device is " + std::to_string(device) +
+                                    "; there are " + std::to_string(count) + " of type " +
                                     to_string(backend.type()));
     }
     if (options.largest_slab < slab_step || options.largest_slab % slab_step != 0) {
-        throw std::invalid_argument(who + "largest_slab is " +
+        throw std::invalid_argument(prefix + "largest_slab is " +
                                     std::to_string(options.largest_slab) +
                                     "; expected a multiple of 2 MiB");
     }
@@ -52,8 +52,8 @@ PinnedCore::PinnedCore(Backend& backend, int device, const PinnedOptions& option
     : backend_(backend),
       device_(validated(backend, device, options)),
       options_(options),
-      place_(options.name, DeviceStatistics::Kind::pinned, {backend.type(), device}),
-      totals_(place_.totals()),
+      record_(options.name, DeviceStatistics::Kind::pinned, {backend.type(), device}),
+      totals_(record_.totals()),
       heap_(totals_),
       events_(backend, device),
       deferred_(backend, device, events_, totals_),
@@ -63,7 +63,7 @@ PinnedCore::PinnedCore(Backend& backend, int device, const PinnedOptions& option
         std::clamp(std::bit_ceil(std::thread::hardware_concurrency()), 1U, max_lanes);
     for (unsigned i = 0; i < count; ++i) {
         lanes_.push_back(std::make_unique<StreamCache>(nullptr, 0));
-        lanes_.back()->set_counters(&place_.add_stream(nullptr));
+        lanes_.back()->set_counters(&record_.add_stream(nullptr));
     }
     detail::add(totals_.streams, 0 - std::uint64_t{count});  // lanes are not streams
 }
@@ -108,7 +108,7 @@ void* PinnedCore::allocate(std::size_t bytes, StreamHandle stream,
         if (block == nullptr) return nullptr;
         address = block->address;
     }
-    statistics::record(TraceAction::allocate, place_.id(), address, bytes);
+    statistics::record(TraceAction::allocate, record_.id(), address, bytes);
     return address;
 }
 
@@ -172,7 +172,7 @@ void PinnedCore::deallocate(void* address) noexcept {
     Block* const block = heap_.find(address);
     if (block == nullptr || block->address != address)
         fail_free(options_.name, device(), address, block);
-    statistics::record(TraceAction::deallocate, place_.id(), address, block->bytes);
+    statistics::record(TraceAction::deallocate, record_.id(), address, block->bytes);
     const std::lock_guard guard(mutex_);
     StreamCache& home = *block->home.load(std::memory_order_relaxed);
     {

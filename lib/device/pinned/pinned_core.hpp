@@ -64,7 +64,7 @@ public:
     void record_use(void* address, StreamHandle stream);
     std::size_t usable_size(const void* address) const noexcept;
     bool is_used_on(const void* address, StreamHandle stream) const noexcept;
-    DeviceStatistics statistics() const noexcept { return place_.figures(); }
+    DeviceStatistics statistics() const noexcept { return record_.statistics(); }
     std::size_t trim() noexcept;
     void end_stream(StreamHandle stream);
     /// Throws the exception for a failure.
@@ -115,7 +115,7 @@ private:
 
     alignas(64) mutable std::mutex mutex_;  // guards everything below
     std::condition_variable grown_;
-    OwnedDeviceRecord place_;
+    OwnedDeviceRecord record_;
     statistics::DeviceTotals& totals_;
     BlockHeap heap_;
     EventPool events_;

@@ -82,8 +82,8 @@ PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t byte
         throw;
     }
     totals_.count_growth(bytes);
-    place_.note_capacity();
-    statistics::record(TraceAction::slab, place_.id(), memory, bytes);
+    record_.note_capacity();
+    statistics::record(TraceAction::slab, record_.id(), memory, bytes);
     statistics::write_entry(EntryKind::growth, LimitKind::none, bytes, options_.name);
     return {heap_.take_best(slabs_, request), DeviceStatus::ok};
 }
@@ -134,11 +134,11 @@ std::size_t PinnedCore::give_back() noexcept {
         DeviceStatus status = DeviceStatus::ok;
         {
             const Unlocked unlocked(mutex_);
-            statistics::record(TraceAction::slab_end, place_.id(), slab->base, slab->bytes);
+            statistics::record(TraceAction::slab_end, record_.id(), slab->base, slab->bytes);
             status = backend_.deallocate_pinned(device_, slab->base, slab->bytes);
         }
         if (status != DeviceStatus::ok) {
-            statistics::record(TraceAction::slab, place_.id(), slab->base, slab->bytes);
+            statistics::record(TraceAction::slab, record_.id(), slab->base, slab->bytes);
             heap_.put_back(*slab->first, idle_stamp);
             break;
         }
@@ -147,7 +147,7 @@ std::size_t PinnedCore::give_back() noexcept {
         heap_.remove_slab(*slab);
     }
     if (given == 0) return 0;
-    place_.note_capacity();
+    record_.note_capacity();
     statistics::write_entry(EntryKind::give_back, LimitKind::none, given, options_.name);
     return given;
 }
@@ -158,7 +158,8 @@ std::size_t PinnedCore::give_back() noexcept {
 /// memory instead of the device's, because pinned memory is part of it.
 void PinnedCore::explain(const Outcome& outcome, const Request& request,
                          DeviceAllocationFailure& failure) noexcept {
-    FailureReport report(failure, options_.name, device(), place_.figures(), options_.max_bytes);
+    FailureReport report(failure, options_.name, device(), record_.statistics(),
+                         options_.max_bytes);
     report.add_free(slabs_);
     for (const auto& queue : queues_) report.add_holder(*queue);
     failure.device_total = platform::total_memory();

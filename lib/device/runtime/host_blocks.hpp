@@ -41,7 +41,7 @@ public:
     std::size_t size_of(const void* memory) const noexcept;
     bool is_used_on(const void* memory, StreamHandle stream) const noexcept;
     void end_stream(StreamHandle stream);
-    DeviceStatistics figures() const { return place_.figures(); }
+    DeviceStatistics statistics() const { return record_.statistics(); }
     std::size_t trim() noexcept;
 
 private:
@@ -78,7 +78,7 @@ private:
 
     std::mutex waiting_;        // held while waiting for streams or ending one, so that none ends
     mutable std::mutex mutex_;  // guards what follows
-    OwnedDeviceRecord place_;
+    OwnedDeviceRecord record_;
     EventPool events_;
     DeferredFrees deferred_;  // with a use reserved for each block in use
     RecordPool<Block> records_;

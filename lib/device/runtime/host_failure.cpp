@@ -22,9 +22,9 @@ Cause cause_of(const DeviceAllocationFailure& failure) {
 void HostBlocks::fail(std::size_t bytes) {
     {
         const std::lock_guard guard(mutex_);
-        detail::add(place_.totals().failures, 1);
+        detail::add(record_.totals().failures, 1);
     }
-    const DeviceStatistics now = figures();
+    const DeviceStatistics now = statistics();
     DeviceAllocationFailure failure;
     failure.device = device_;
     std::copy(std::begin(now.name), std::end(now.name), std::begin(failure.allocator));

@@ -31,9 +31,9 @@ void* ObjectTable::make(Runtime& runtime, const Recipe& recipe) {
     auto entry = std::make_unique<Entry>(Entry{recipe.type, nullptr, recipe.destroy, nullptr});
     const UnderWay here = {recipe.type, under_way_};
     struct Restore {
-        const UnderWay*& place;
+        const UnderWay*& current;
         const UnderWay* before;
-        ~Restore() { place = before; }
+        ~Restore() { current = before; }
     } const restore = {under_way_, std::exchange(under_way_, &here)};
     entry->object = recipe.make(runtime, recipe.factory);
     if (entry->object == nullptr) {

@@ -16,8 +16,9 @@ namespace tensorpool::device {
 /// labels of operations, which reports quote.
 class HazardLog {
 public:
-    /// Keeps the text of at most `most` hazards and counts the rest. Ignores all if `on` is false.
-    HazardLog(bool on, std::size_t most) : on_(on), most_(most) {}
+    /// Keeps the text of at most `max_kept` hazards and counts the rest. Ignores all if `on` is
+    /// false.
+    HazardLog(bool on, std::size_t max_kept) : on_(on), max_kept_(max_kept) {}
 
     /// Returns the number of a label; equal texts have the same number.
     std::uint32_t label(const std::string& text);
@@ -39,10 +40,10 @@ private:
         friend bool operator==(const Reported&, const Reported&) = default;
     };
 
-    HazardOperation told(const Operation& operation) const;
+    HazardOperation describe(const Operation& operation) const;
 
     bool on_;
-    std::size_t most_;
+    std::size_t max_kept_;
     std::uint64_t count_ = 0;
     std::vector<Hazard> kept_;
     std::vector<Reported> reported_;

@@ -12,8 +12,8 @@ bool known(const VectorClock& host, const Operation& operation) noexcept {
 }
 
 // Memory of the host itself with no pending work.
-bool tells_nothing(const Cell& cell) noexcept {
-    return cell.life == nullptr && cell.idle();
+bool is_blank(const Cell& cell) noexcept {
+    return cell.lifetime == nullptr && cell.idle();
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ void ShadowMemory::join(std::uintptr_t begin, std::uintptr_t end) {
     if (cell != cells_.begin()) --cell;
     while (cell != cells_.end() && cell->first <= end) {
         const auto next = std::next(cell);
-        if (tells_nothing(cell->second)) {
+        if (is_blank(cell->second)) {
             cell = cells_.erase(cell);
         } else if (next != cells_.end() && next->first == cell->second.end &&
                    next->second.like(cell->second)) {

@@ -12,7 +12,7 @@
 namespace tensorpool::device {
 
 /// One lifetime of a range of memory, from its allocation to its free.
-struct Life {
+struct Lifetime {
     std::uintptr_t address = 0;
     std::size_t bytes = 0;
     Operation born;
@@ -34,13 +34,13 @@ enum class Content : std::uint8_t { unallocated, uninitialised, written, freed }
 struct Cell {
     std::uintptr_t end = 0;
     Content content = Content::written;
-    std::shared_ptr<Life> life;  // nullptr: memory of the host itself
+    std::shared_ptr<Lifetime> lifetime;  // nullptr: memory of the host itself
     Operation writer;
     std::vector<Operation> readers;  // since the write; the last one of each timeline
 
     bool idle() const noexcept { return writer.number == 0 && readers.empty(); }
     bool like(const Cell& other) const noexcept {
-        return content == other.content && life == other.life && writer == other.writer &&
+        return content == other.content && lifetime == other.lifetime && writer == other.writer &&
                readers == other.readers;
     }
     /// Forgets accesses that the host has seen complete: all later work is ordered after them.

@@ -3,7 +3,7 @@
 namespace tensorpool::device {
 namespace {
 
-bool asks_for_memory(SimulatedCall call) noexcept {
+bool requests_memory(SimulatedCall call) noexcept {
     using enum SimulatedCall;
     return call == allocate || call == allocate_async || call == reserve_addresses ||
            call == create_memory || call == map_memory || call == allocate_pinned ||
@@ -28,7 +28,7 @@ DeviceStatus CallBook::admit(SimulatedCall call) {
         return DeviceStatus::device_lost;
     }
     if (!demanded(call)) return DeviceStatus::ok;
-    return asks_for_memory(call) ? DeviceStatus::out_of_memory : DeviceStatus::failed;
+    return requests_memory(call) ? DeviceStatus::out_of_memory : DeviceStatus::failed;
 }
 
 bool CallBook::demanded(SimulatedCall call) const noexcept {

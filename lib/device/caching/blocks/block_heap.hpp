@@ -68,23 +68,23 @@ public:
 
     // Parts of expandable slabs ------------------------------------------------------------------
 
-    /// A range for `bytes`: free blocks and holes from `first` to `last`, taken as they are.
+    /// A run for `bytes`: free blocks and holes from `first` to `last`, taken as they are.
     /// `missing` bytes of them are holes, in whole granules.
-    struct Place {
+    struct Run {
         Slab* slab = nullptr;
         Block* first = nullptr;
         Block* last = nullptr;
         std::size_t missing = 0;
         Block* spare = nullptr;  // a record for the part beyond `bytes`
     };
-    /// Takes the lowest such range of a slab; `first` is nullptr if there is none. Throws
+    /// Takes the lowest such run of a slab; `first` is nullptr if there is none. Throws
     /// std::bad_alloc and then changes nothing.
-    Place take_place(Slab& slab, std::size_t bytes);
-    /// Makes a range one taken block of `bytes`, counted as held, after all of it was mapped. The
+    Run take_run(Slab& slab, std::size_t bytes);
+    /// Makes a run one taken block of `bytes`, counted as held, after all of it was mapped. The
     /// rest becomes free.
-    Block* merge_place(const Place& place, std::size_t bytes) noexcept;
-    /// Restores the range after none of it was mapped.
-    void untake_place(const Place& place) noexcept;
+    Block* merge_run(const Run& run, std::size_t bytes) noexcept;
+    /// Restores the run after none of it was mapped.
+    void untake_run(const Run& run) noexcept;
 
     /// Takes whole granules, at most `bytes`, from the end of a free block; the rest stays free.
     /// Returns nullptr if there are none. Throws std::bad_alloc and then changes nothing.

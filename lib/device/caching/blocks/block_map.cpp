@@ -38,7 +38,7 @@ std::atomic<std::uintptr_t>& BlockMap::unit_of(std::uintptr_t bits) {
 
 std::uintptr_t BlockMap::make_table(bool fine) {
     const std::size_t count = std::size_t{1} << (unit_shift - (fine ? fine_shift : coarse_shift));
-    tables_.push_back(std::make_unique<Place[]>(count));
+    tables_.push_back(std::make_unique<Entry[]>(count));
     return reinterpret_cast<std::uintptr_t>(tables_.back().get()) | (fine ? 1 : 0);
 }
 
@@ -48,10 +48,10 @@ void BlockMap::refine(std::atomic<std::uintptr_t>& unit) {
     const std::uintptr_t coarse = unit.load(std::memory_order_relaxed);
     const std::uintptr_t fine = make_table(true);
     for (std::size_t i = 0; i < std::size_t{1} << (unit_shift - coarse_shift); ++i) {
-        Block* const block = places(coarse)[i].load(std::memory_order_relaxed);
+        Block* const block = entries(coarse)[i].load(std::memory_order_relaxed);
         if (block == nullptr) continue;
         const auto bits = reinterpret_cast<std::uintptr_t>(block->address);
-        places(fine)[place(bits, fine)].store(block, std::memory_order_relaxed);
+        entries(fine)[index(bits, fine)].store(block, std::memory_order_relaxed);
     }
     unit.store(fine, std::memory_order_release);
 }
@@ -69,7 +69,7 @@ void BlockMap::put(const std::byte* address, Block* block) noexcept {
     if (leaf == nullptr) return;  // a hole that was never a block
     const std::uintptr_t table =
         leaf->units[bits >> unit_shift & (leaf_units - 1)].load(std::memory_order_relaxed);
-    if (table != 0) places(table)[place(bits, table)].store(block, std::memory_order_release);
+    if (table != 0) entries(table)[index(bits, table)].store(block, std::memory_order_release);
 }
 
 Block* BlockMap::find_beyond(std::uintptr_t bits) const noexcept {

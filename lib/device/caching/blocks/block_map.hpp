@@ -38,7 +38,7 @@ public:
             leaf->units[bits >> unit_shift & (leaf_units - 1)].load(std::memory_order_acquire);
         if (table == 0) [[unlikely]]
             return nullptr;
-        return places(table)[place(bits, table)].load(std::memory_order_acquire);
+        return entries(table)[index(bits, table)].load(std::memory_order_acquire);
     }
 
     /// Makes the tables needed for blocks of this pool in [address, address + bytes). Throws
@@ -58,17 +58,17 @@ private:
     static constexpr unsigned coarse_shift = 14;  // large_grain
     static_assert(small_grain == 1 << fine_shift && large_grain == 1 << coarse_shift);
 
-    using Place = std::atomic<Block*>;
+    using Entry = std::atomic<Block*>;
     /// Each unit holds a table's address. The lowest bit is set for a fine table, which has an
     /// entry for each small grain.
     struct Leaf {
         std::atomic<std::uintptr_t> units[leaf_units] = {};
     };
 
-    static Place* places(std::uintptr_t table) noexcept {
-        return reinterpret_cast<Place*>(table & ~std::uintptr_t{1});
+    static Entry* entries(std::uintptr_t table) noexcept {
+        return reinterpret_cast<Entry*>(table & ~std::uintptr_t{1});
     }
-    static std::size_t place(std::uintptr_t bits, std::uintptr_t table) noexcept {
+    static std::size_t index(std::uintptr_t bits, std::uintptr_t table) noexcept {
         const unsigned shift = (table & 1) != 0 ? fine_shift : coarse_shift;
         return (bits & ((std::uintptr_t{1} << unit_shift) - 1)) >> shift;
     }
@@ -81,7 +81,7 @@ private:
 
     std::atomic<Leaf*> root_[std::size_t{1} << (address_bits - leaf_shift)] = {};
     std::vector<std::unique_ptr<Leaf>> leaves_;
-    std::vector<std::unique_ptr<Place[]>> tables_;  // including replaced ones
+    std::vector<std::unique_ptr<Entry[]>> tables_;  // including replaced ones
     mutable std::mutex mutex_;                      // guards what follows
     std::unordered_map<std::uintptr_t, Block*> beyond_;
 };

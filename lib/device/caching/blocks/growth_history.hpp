@@ -22,21 +22,21 @@ public:
         }
         last_.back() = bytes;
         hash = mixed(hash, bytes) | 1;  // never 0, which marks an empty entry
-        std::uint64_t& place = seen_[hash >> place_shift];
-        const bool was_seen = place == hash;
-        place = hash;
+        std::uint64_t& entry = seen_[hash >> entry_shift];
+        const bool was_seen = entry == hash;
+        entry = hash;
         return was_seen;
     }
 
 private:
-    static constexpr unsigned place_shift = 54;
+    static constexpr unsigned entry_shift = 54;
 
     static std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept {
         return std::rotl((hash ^ value) * 0x9e3779b97f4a7c15u, 23) * 0xbf58476d1ce4e5b9u;
     }
 
     std::array<std::size_t, 4> last_ = {};
-    std::array<std::uint64_t, std::size_t{1} << (64 - place_shift)> seen_ = {};
+    std::array<std::uint64_t, std::size_t{1} << (64 - entry_shift)> seen_ = {};
 };
 
 }  // namespace tensorpool::device

@@ -51,15 +51,15 @@ public:
     /// none near the top of its bin.
     Block* take(std::size_t rounded, std::size_t requested) noexcept {
         const std::lock_guard guard(lock_);
-        Block** place = &bins_[bin_of(rounded)];
-        for (unsigned looks = 0; *place != nullptr && looks < max_looks; ++looks) {
-            Block* const block = *place;
+        Block** at = &bins_[bin_of(rounded)];
+        for (unsigned looks = 0; *at != nullptr && looks < max_looks; ++looks) {
+            Block* const block = *at;
             if (block->key == rounded) {
-                *place = block->link;
+                *at = block->link;
                 count_hit(*block, requested);
                 return block;
             }
-            place = &block->link;
+            at = &block->link;
         }
         return nullptr;
     }

@@ -30,7 +30,7 @@ StreamCache& StreamCaches::of(StreamHandle stream, std::uint64_t capture) {
         return cache;
     }
     if (known->memory.ended) {  // the handle was reused for a new stream
-        statistics::DeviceStreamCounters& counters = state_.place.add_stream(stream);
+        statistics::DeviceStreamCounters& counters = state_.record.add_stream(stream);
         const std::lock_guard guard(*known);
         known->set_counters(&counters);
         known->memory.ended = false;
@@ -46,7 +46,7 @@ StreamCache& StreamCaches::make(StreamHandle stream, std::uint64_t capture) {
         spare_.push_back(state_.caches.back().get());
     }
     StreamCache& cache = *spare_.back();
-    statistics::DeviceStreamCounters& counters = state_.place.add_stream(stream);
+    statistics::DeviceStreamCounters& counters = state_.record.add_stream(stream);
     spare_.pop_back();
     const std::lock_guard guard(cache);
     cache.begin_again(stream, capture);
@@ -76,7 +76,7 @@ void StreamCaches::retire(StreamCache& cache) noexcept {
     if (cache.memory.marks.is_waiting()) state_.events.give(cache.memory.marks.reach());
     const std::lock_guard guard(cache);
     cache.memory.ended = true;
-    state_.place.end_stream(*cache.counters());
+    state_.record.end_stream(*cache.counters());
     cache.set_counters(nullptr);
 }
 

@@ -15,9 +15,9 @@ namespace tensorpool::device {
 
 /// Tracks lifetimes of memory: of the backend's own allocations and mappings, and of the blocks
 /// that allocators cut from them. Reports hazards at allocation and free.
-class LifeKeeper {
+class LifetimeTracker {
 public:
-    explicit LifeKeeper(Watch& watch) : watch_(watch) {}
+    explicit LifetimeTracker(Watch& watch) : watch_(watch) {}
 
     // Allocations of the backend -----------------------------------------------------------------
 
@@ -61,12 +61,12 @@ private:
         std::size_t bytes = 0;
     };
 
-    void start(std::shared_ptr<Life> life, const Operation& writer);
+    void start(std::shared_ptr<Lifetime> lifetime, const Operation& writer);
     void make_slabs(std::uintptr_t address, std::size_t bytes);
-    std::shared_ptr<Life> block_at(std::uintptr_t address) const;
+    std::shared_ptr<Lifetime> block_at(std::uintptr_t address) const;
 
     Watch& watch_;
-    std::map<std::uintptr_t, std::shared_ptr<Life>> homes_;  // alive, by address
+    std::map<std::uintptr_t, std::shared_ptr<Lifetime>> alive_;  // alive, by address
     std::unordered_map<MemoryHandle, std::vector<Written>> saved_;
 };
 
