@@ -23,7 +23,7 @@ pthread_key_t key() {
     return made;
 }
 
-// Half of the blocks in this round of destructors, the others in the next.
+// Frees half of the blocks in this round of destructors, and the others in the next.
 void speak(void* words) {
     std::unique_ptr<LastWords> last(static_cast<LastWords*>(words));
     Worker worker(last->round, last->worker_number, last->worker_number);

@@ -5,11 +5,11 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-void expect(const PoolUnderStress& under_stress, const char* what, std::uint64_t figure,
+void expect(const PoolUnderStress& under_stress, const char* what, std::uint64_t value,
             std::uint64_t expected) {
-    if (figure == expected) return;
+    if (value == expected) return;
     found("pool '%s': %s is %zu, not %zu", under_stress.options.name.c_str(), what,
-          std::size_t{figure}, std::size_t{expected});
+          std::size_t{value}, std::size_t{expected});
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-void look_at_figures(const PoolUnderStress& under_stress) {
+void check_statistics(const PoolUnderStress& under_stress) {
     const char* const name = under_stress.options.name.c_str();
     const PoolStatistics is = under_stress.pool.statistics();
     const std::size_t limit = under_stress.options.max_capacity;
@@ -21,8 +21,8 @@ void look_at_figures(const PoolUnderStress& under_stress) {
     if (under_stress.pool.get_utilization_ratio() < 0.0) found("pool '%s': negative use", name);
 }
 
-// Anything goes for an address that may be in use or not, but it must be answered.
-void ask(PoolUnderStress& under_stress, const void* p) {
+// Queries any address, in use or not. Any valid answer is accepted.
+void query(PoolUnderStress& under_stress, const void* p) {
     if (under_stress.pool.usable_size(p) > 8 * under_stress.largest_bytes) {
         found("pool '%s': usable size of %p", under_stress.options.name.c_str(), p);
     }
@@ -44,7 +44,7 @@ bool reserves(PoolUnderStress& under_stress, std::size_t capacity) {
 void watch(Round& round, std::uint64_t seed, const std::atomic<bool>& done) {
     std::mt19937_64 random(seed);
     std::uintptr_t somewhere = 0;
-    // Relaxed: the end is seen at last, and orders nothing; the thread is joined.
+    // Relaxed: the store becomes visible eventually and orders nothing; the thread is joined.
     while (!done.load(std::memory_order_relaxed)) {
         PoolUnderStress& under_stress = *round.pools[random() % pool_count];
         Totals totals;
@@ -66,10 +66,11 @@ void watch(Round& round, std::uint64_t seed, const std::atomic<bool>& done) {
                 break;
             case 3:
             case 4:
-                ask(under_stress, reinterpret_cast<const void*>(somewhere + random() % (32 * mib)));
+                query(under_stress,
+                      reinterpret_cast<const void*>(somewhere + random() % (32 * mib)));
                 break;
             default:
-                look_at_figures(under_stress);
+                check_statistics(under_stress);
         }
         under_stress.add(totals);
         std::this_thread::yield();
