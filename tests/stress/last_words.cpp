@@ -38,7 +38,7 @@ void speak(void* words) {
 
 pthread_key_t make_key() {
     pthread_key_t made{};
-    if (pthread_key_create(&made, speak) != 0) found("no pthread key can be had");
+    if (pthread_key_create(&made, speak) != 0) found("pthread_key_create failed");
     return made;
 }
 

@@ -25,7 +25,7 @@ public:
     void erase(const void* p) {
         const std::lock_guard guard(mutex_);
         if (ends_.erase(reinterpret_cast<std::uintptr_t>(p)) != 1)
-            found("block %p is in no map", p);
+            found("block %p is not in the map", p);
     }
 
 private:

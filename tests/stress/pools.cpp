@@ -49,7 +49,8 @@ void check_that_nothing_is_left(PoolUnderStress& under_stress) {
     expect(under_stress, "failures", is.failures, totals.failures);
     expect(under_stress, "get_total_allocated", under_stress.pool.get_total_allocated(), 0);
     if (is.requested_bytes > is.allocated_bytes) {
-        found("pool '%s': more requested than allocated", under_stress.options.name.c_str());
+        found("pool '%s': requested bytes exceed allocated bytes",
+              under_stress.options.name.c_str());
     }
     for (const BucketStatistics& bucket : is.buckets) {
         expect(under_stress, "a bucket's bytes in use", bucket.in_use_bytes, 0);

@@ -14,17 +14,20 @@ void check_statistics(const PoolUnderStress& under_stress) {
     const char* const name = under_stress.options.name.c_str();
     const PoolStatistics is = under_stress.pool.statistics();
     const std::size_t limit = under_stress.options.max_capacity;
-    if (is.deallocations > is.allocations) found("pool '%s': more freed than allocated", name);
-    if (is.peak_in_use_bytes < is.in_use_bytes) found("pool '%s': in use above its peak", name);
-    if (limit != 0 && is.capacity_bytes > limit) found("pool '%s': beyond its limit", name);
-    if (is.allocated_bytes < is.requested_bytes / 2) found("pool '%s': requested too much", name);
-    if (under_stress.pool.get_utilization_ratio() < 0.0) found("pool '%s': negative use", name);
+    if (is.deallocations > is.allocations) found("pool '%s': more frees than allocations", name);
+    if (is.peak_in_use_bytes < is.in_use_bytes) found("pool '%s': in use exceeds its peak", name);
+    if (limit != 0 && is.capacity_bytes > limit)
+        found("pool '%s': capacity exceeds its limit", name);
+    if (is.allocated_bytes < is.requested_bytes / 2)
+        found("pool '%s': requested bytes exceed allocated bytes", name);
+    if (under_stress.pool.get_utilization_ratio() < 0.0)
+        found("pool '%s': negative utilization", name);
 }
 
 // Queries any address, in use or not. Any valid answer is accepted.
 void query(PoolUnderStress& under_stress, const void* p) {
     if (under_stress.pool.usable_size(p) > 8 * under_stress.largest_bytes) {
-        found("pool '%s': usable size of %p", under_stress.options.name.c_str(), p);
+        found("pool '%s': too large usable size of %p", under_stress.options.name.c_str(), p);
     }
     (void)under_stress.pool.owns(p);
 }
@@ -34,7 +37,7 @@ bool reserves(PoolUnderStress& under_stress, std::size_t capacity) {
         under_stress.pool.reserve(capacity);
         return true;
     } catch (const AllocationError&) {
-        if (under_stress.options.max_capacity == 0) found("%zu B could not be reserved", capacity);
+        if (under_stress.options.max_capacity == 0) found("reserving %zu B failed", capacity);
         return false;
     }
 }

@@ -67,7 +67,8 @@ void Worker::allocate(std::vector<HoldingPointer>& held) {
     made->p = call(under_stress, *made);
     Totals& totals = totals_[made->pool];
     if (made->p == nullptr) {
-        if (under_stress.options.max_capacity == 0) found("%zu B were refused", made->requested);
+        if (under_stress.options.max_capacity == 0)
+            found("a request of %zu B failed", made->requested);
         ++totals.failures;
         return after_failure(made->pool, held);
     }
@@ -146,7 +147,7 @@ void Worker::reallocate(Holding& holding) {
     try {
         moved = under_stress.subject->reallocate(holding.p, holding.requested, bytes);
     } catch (const AllocationError&) {
-        if (under_stress.options.max_capacity == 0) found("%zu B were refused", bytes);
+        if (under_stress.options.max_capacity == 0) found("a request of %zu B failed", bytes);
         ++totals_[holding.pool].failures;
         return begin(holding);
     }
@@ -187,7 +188,8 @@ void Worker::begin(Holding& holding) {
     if (round_.map != nullptr || below(64) == 0) {
         holding.usable = round_.pools[holding.pool]->pool.usable_size(holding.p);
         if (holding.usable < holding.requested) {
-            found("%zu B gave a block of %zu", holding.requested, holding.usable);
+            found("a request of %zu B returned a block of %zu B", holding.requested,
+                  holding.usable);
         }
     }
     if (round_.map != nullptr) round_.map->insert(holding.p, holding.usable);

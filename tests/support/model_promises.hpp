@@ -35,8 +35,8 @@ public:
     }
 
 private:
-    static void require(bool kept, const std::string& promise) {
-        if (!kept) throw std::logic_error("a promise was broken: " + promise);
+    static void require(bool kept, const std::string& guarantee) {
+        if (!kept) throw std::logic_error("a guarantee is violated: " + guarantee);
     }
 
     void check_error(const ModelFileError& error) const {
@@ -59,10 +59,11 @@ private:
             const auto data = model.bytes(tensor);
             require(data.size() == tensor.bytes, "a tensor has its bytes");
             if (data.empty()) continue;
-            require(data.data() == bytes_.data() + tensor.offset, "they lie at its offset");
+            require(data.data() == bytes_.data() + tensor.offset, "a tensor lies at its offset");
             require(tensor.offset < bytes_.size() && data.size() <= bytes_.size() - tensor.offset,
-                    "within the file");
-            require(ends.emplace(tensor.offset, tensor.offset + tensor.bytes).second, "apart");
+                    "a tensor lies in the file");
+            require(ends.emplace(tensor.offset, tensor.offset + tensor.bytes).second,
+                    "tensors begin at different offsets");
         }
         std::uint64_t end = 0;
         for (const auto& [begin, own_end] : ends) {

@@ -52,10 +52,10 @@ TEST_P(Capture, BlocksComeFromAndReturnToThePoolOfTheCapture) {
     void* const block = allocator.allocate(4096, stream);
     EXPECT_NE(block, before);
     allocator.deallocate(block);
-    EXPECT_EQ(allocator.allocate(4096, stream), block) << "within the capture";
+    EXPECT_EQ(allocator.allocate(4096, stream), block) << "in the capture";
     allocator.deallocate(block);
     const GraphHandle graph = end();
-    EXPECT_EQ(allocator.allocate(4096, stream), before) << "outside of it";
+    EXPECT_EQ(allocator.allocate(4096, stream), before) << "outside the capture";
     EXPECT_EQ(allocator.statistics().captured_bytes, 8 * mib);
     allocator.deallocate(before);
     EXPECT_EQ(backend.destroy_graph(0, graph), DeviceStatus::ok);

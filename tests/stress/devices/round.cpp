@@ -85,12 +85,13 @@ void Round::finish() {
             const DeviceStatistics left = subject->statistics();
             const bool nothing = left.capacity_bytes == 0 && left.deferred_blocks == 0;
             if (nothing || !checks_statistics_) continue;
-            throw Violation(std::to_string(left.capacity_bytes) + " B are left of " + left.name +
-                            " on " + left.device + " at the end");
+            throw Violation(std::to_string(left.capacity_bytes) + " B of capacity are left in " +
+                            left.name + " on " + left.device + " at the end");
         }
     }
     stage_.check();
-    if (host_functions_called_ != host_functions_given_) throw Violation("a function is lost");
+    if (host_functions_called_ != host_functions_given_)
+        throw Violation("a host function was not called");
 }
 
 // Memory of devices ------------------------------------------------------------------------------

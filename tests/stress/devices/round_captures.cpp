@@ -53,7 +53,7 @@ void Round::capture_block(Site& site, Graph& graph) {
     const std::size_t bytes = random_.size(max_captured_bytes);
     Block* const block = add_block(site, site.memory->allocate(bytes, graph.stream.handle), bytes,
                                    graph.stream, false);
-    if (block == nullptr) throw Violation("a capture does not get what was reserved for it");
+    if (block == nullptr) throw Violation("a capture did not get its reserved memory");
     const std::uint64_t word = random_.word();
     stage_.give_write(*block, graph.stream, word);
     if (random_.one_in(3)) capture_fork(site, graph, *block, word);

@@ -77,7 +77,8 @@ void Round::download() {
         stage_.wait_for(on);
         stage_.backend().host_read(to->address, to->requested, "the host's read of a copy");
         if (!Samples(to->address, to->requested).hold(*from->word)) {
-            stage_.found("the host finds another copy of block " + std::to_string(from->number));
+            stage_.found("the host read wrong content in a copy of block " +
+                         std::to_string(from->number));
         }
     }
     deallocate_pinned(site, *to);
