@@ -35,7 +35,7 @@ struct RecordsOnTheDefaultStream : ForwardingBackend {
     }
 };
 
-struct BelievesEventsReached : ForwardingBackend {
+struct ReportsEventsReached : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus query_event(int, EventHandle) noexcept override { return DeviceStatus::ok; }
 };
@@ -85,7 +85,7 @@ private:
     std::map<EventHandle, unsigned> shared_;
 };
 
-struct BelievesStreamsIdle : ForwardingBackend {
+struct ReportsStreamsIdle : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus query_stream(int, StreamHandle) noexcept override { return DeviceStatus::ok; }
 };
@@ -141,7 +141,7 @@ private:
 };
 
 /// Releases an old slab although blocks in it may be in use.
-struct GivesBackASlabInUse : ForwardingBackend {
+struct ReleasesASlabInUse : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus allocate(int device, std::size_t bytes, StorageKind kind,
                           void** memory) noexcept override {
@@ -167,7 +167,7 @@ private:
     std::size_t last_bytes_ = 0;
 };
 
-struct GivesBackSlabsTwice : ForwardingBackend {
+struct ReleasesSlabsTwice : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus deallocate(int device, void* memory, std::size_t bytes,
                             StorageKind kind) noexcept override {
@@ -206,7 +206,7 @@ struct WaitsInCapture : ForwardingBackend {
 };
 
 /// Releases the last slab of pinned memory while a stream uses a block of it.
-struct GivesBackPinnedInUse : ForwardingBackend {
+struct ReleasesPinnedInUse : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus allocate_pinned(int device, std::size_t bytes, void** memory) noexcept override {
         const DeviceStatus status = inner().allocate_pinned(device, bytes, memory);

@@ -36,13 +36,13 @@ private:
     std::set<void*> used_;
 };
 
-struct TakesUsesForTheDefaultStreams : ForwardingSubject {
+struct RecordsUsesForTheDefaultStream : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void record_use(void* block, StreamHandle) override { inner().record_use(block, nullptr); }
 };
 
 /// Allocates every block for the default stream.
-struct TakesBlocksForTheDefaultStreams : ForwardingSubject {
+struct AllocatesForTheDefaultStream : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void* allocate(std::size_t bytes, StreamHandle) override {
         return inner().allocate(bytes, nullptr);
@@ -103,7 +103,7 @@ private:
 };
 
 /// Frees the last block that it returned when `trim` is called.
-struct TrimsWhatIsInUse : ForwardingSubject {
+struct TrimsBlocksInUse : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void* allocate(std::size_t bytes, StreamHandle stream) override {
         return last_ = inner().allocate(bytes, stream);
