@@ -185,7 +185,7 @@ TEST_P(PoolFailure, OfAnAlignmentTellsTheLargest) {
     ASSERT_TRUE(error);
     EXPECT_TRUE(contains(*error, "limit met: ")) << error->what();
     EXPECT_FALSE(contains(*error, "were at least")) << error->what();
-    EXPECT_TRUE(contains(*error, "\n  no pool holds a larger block")) << error->what();
+    EXPECT_TRUE(contains(*error, "\n  no pool supports a larger block")) << error->what();
 }
 
 TEST_P(PoolFailure, ChangesNothing) {
