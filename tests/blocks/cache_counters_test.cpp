@@ -167,7 +167,7 @@ TEST_F(CacheCounters, CacheAbandonedInTheMiddleOfACallTakesWhatIsHeldNoLowerThan
 }
 
 TEST_F(CacheCounters, ThreadThatTakesOverCountersGoesOnWithThem) {
-    statistics::OwnedCounters& slot = cache_.slot();
+    statistics::OwnedCounters& owned = cache_.owned_counters();
     PoolParts::deallocate(cache_, bucket_1k, PoolParts::allocate(cache_, bucket_1k, 100));
     cache_.give_back_all(testing::PoolParts::path());
     Cache next;

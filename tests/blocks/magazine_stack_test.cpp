@@ -15,13 +15,13 @@ class MagazineStackTest : public ::testing::Test {
 protected:
     Magazine& enter() {
         Magazine& magazine = magazines_.emplace_back();
-        EXPECT_TRUE(places_.enter(magazine));
+        EXPECT_TRUE(table_.enter(magazine));
         return magazine;
     }
 
     pages::RecordArena records_;
-    MagazinePlaces places_{records_};
-    MagazineStack stack_{places_};
+    MagazineTable table_{records_};
+    MagazineStack stack_{table_};
     std::deque<Magazine> magazines_;
 };
 
@@ -55,14 +55,14 @@ TEST_F(MagazineStackTest, NumberOfOneThatLeftIsAnothers) {
     const std::size_t held = records_.bytes_held();
     for (unsigned i = 0; i < 100'000; ++i) {
         const std::uint32_t number = magazines_[3].number;
-        places_.leave(magazines_[3]);
+        table_.leave(magazines_[3]);
         Magazine another;
-        ASSERT_TRUE(places_.enter(another));
+        ASSERT_TRUE(table_.enter(another));
         ASSERT_EQ(another.number, number);
         stack_.push(another);
         ASSERT_EQ(stack_.pop(), &another);
-        places_.leave(another);
-        ASSERT_TRUE(places_.enter(magazines_[3]));
+        table_.leave(another);
+        ASSERT_TRUE(table_.enter(magazines_[3]));
     }
     EXPECT_EQ(records_.bytes_held(), held);
 }
@@ -74,7 +74,7 @@ TEST_F(MagazineStackTest, WithoutMemoryForItsPlaceAMagazineDoesNotEnter) {
         while (records_.allocate(8, 8) != nullptr) {
         }
         Magazine one_more;
-        EXPECT_FALSE(places_.enter(one_more));
+        EXPECT_FALSE(table_.enter(one_more));
     }
     stack_.push(magazines_[0]);
     stack_.push(enter());

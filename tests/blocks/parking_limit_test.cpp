@@ -12,7 +12,7 @@ constexpr std::size_t per_thread = 100;
 
 TEST(ParkingLimit, GivesNoMoreThanItHas) {
     ParkingLimit limit(per_processor, per_thread);
-    const std::size_t most = limit.most();
+    const std::size_t most = limit.max_bytes();
     EXPECT_GE(most, per_processor);
     EXPECT_TRUE(limit.take(most - 1));
     EXPECT_FALSE(limit.take(2));
@@ -25,13 +25,13 @@ TEST(ParkingLimit, GivesNoMoreThanItHas) {
 
 TEST(ParkingLimit, EachThreadBringsSome) {
     ParkingLimit limit(per_processor, per_thread);
-    EXPECT_TRUE(limit.take(limit.most()));
+    EXPECT_TRUE(limit.take(limit.max_bytes()));
     limit.add_thread();
     EXPECT_TRUE(limit.take(per_thread));
     limit.remove_thread();
     EXPECT_FALSE(limit.take(1)) << "what was taken stays";
     limit.begin_again(0);
-    EXPECT_TRUE(limit.take(limit.most()));
+    EXPECT_TRUE(limit.take(limit.max_bytes()));
 }
 
 }  // namespace

@@ -59,12 +59,12 @@ TEST_F(ThreadExit, ThreadThatEndsHandsItsCacheAndCountersToTheNext) {
     statistics::OwnedCounters* slot = nullptr;
     in_thread([&] {
         first = thread_registry().attach(pool_.set);
-        slot = &first->slot();
+        slot = &first->owned_counters();
         pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
     });
     in_thread([&] {
         EXPECT_EQ(thread_registry().attach(pool_.set), first);
-        EXPECT_EQ(&first->slot(), slot);
+        EXPECT_EQ(&first->owned_counters(), slot);
         pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
     });
     EXPECT_EQ(pool_.sums().buckets[bucket_1k].allocations, 2U);

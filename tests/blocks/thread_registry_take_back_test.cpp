@@ -121,11 +121,11 @@ TEST_F(TakeBack, ManyIdleThreadsParkNoMoreThanTheLimit) {
     for (unsigned i = 0; i < 100; ++i) {
         threads.push_back(std::make_unique<Worker>());
         threads.back()->does([&] { use_all_buckets(pool_); });
-        ASSERT_LE(pool_.parked_bytes(), pool_.set.parking_limit().most()) << i;
+        ASSERT_LE(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes()) << i;
     }
-    EXPECT_GT(pool_.parked_bytes(), pool_.set.parking_limit().most() / 8);
+    EXPECT_GT(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes() / 8);
     for (const auto& thread : threads) thread->does([&] { use_all_buckets(pool_); });
-    EXPECT_LE(pool_.parked_bytes(), pool_.set.parking_limit().most());
+    EXPECT_LE(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes());
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
 }
 
