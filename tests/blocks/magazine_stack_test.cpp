@@ -25,7 +25,7 @@ protected:
     std::deque<Magazine> magazines_;
 };
 
-TEST_F(MagazineStackTest, GivesTheLastOneFirst) {
+TEST_F(MagazineStackTest, PopsTheLastPushedFirst) {
     EXPECT_EQ(stack_.pop(), nullptr);
     Magazine& first = enter();
     Magazine& second = enter();
@@ -36,13 +36,13 @@ TEST_F(MagazineStackTest, GivesTheLastOneFirst) {
     EXPECT_EQ(stack_.pop(), nullptr);
 }
 
-TEST_F(MagazineStackTest, HasRoomForAllThatEntered) {
+TEST_F(MagazineStackTest, HasRoomForAllEnteredMagazines) {
     for (unsigned i = 0; i < 1000; ++i) stack_.push(enter());
     for (unsigned i = 1000; i != 0; --i) ASSERT_EQ(stack_.pop(), &magazines_[i - 1]);
     EXPECT_EQ(stack_.pop(), nullptr);
 }
 
-TEST_F(MagazineStackTest, NumbersAreFromOneAndEachIsOneMagazines) {
+TEST_F(MagazineStackTest, NumbersBeginAtOneAndAreUnique) {
     std::set<std::uint32_t> numbers;
     for (unsigned i = 0; i < 100; ++i) numbers.insert(enter().number);
     EXPECT_EQ(numbers.size(), 100U);
@@ -50,7 +50,7 @@ TEST_F(MagazineStackTest, NumbersAreFromOneAndEachIsOneMagazines) {
     EXPECT_EQ(*numbers.rbegin(), 100U);
 }
 
-TEST_F(MagazineStackTest, NumberOfOneThatLeftIsAnothers) {
+TEST_F(MagazineStackTest, NumberIsReusedAfterLeave) {
     for (unsigned i = 0; i < 10; ++i) enter();
     const std::size_t held = records_.bytes_held();
     for (unsigned i = 0; i < 100'000; ++i) {
@@ -67,7 +67,7 @@ TEST_F(MagazineStackTest, NumberOfOneThatLeftIsAnothers) {
     EXPECT_EQ(records_.bytes_held(), held);
 }
 
-TEST_F(MagazineStackTest, WithoutMemoryForItsPlaceAMagazineDoesNotEnter) {
+TEST_F(MagazineStackTest, EnterFailsWithoutMemoryForTheEntry) {
     enter();
     {
         const testing::ScarceMemory scarce;
