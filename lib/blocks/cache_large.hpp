@@ -26,7 +26,8 @@ inline pages::Span* Cache::take_large_at_once(pages::PageCount pages,
 inline bool Cache::keep_large_at_once(pages::Span& span, pages::LargeBlocks& large) noexcept {
     if (!large.may_wait_uncounted() || !lock_.try_lock()) [[unlikely]]
         return false;
-    // Marked only when it lies there: until the lock is given up no other thread looks into it.
+    // The span may be marked after it was put in: no other thread looks at it before the lock is
+    // released.
     const bool kept = large_.put_at_once(span);
     if (kept) [[likely]] {
         large.begin_wait_uncounted(span);

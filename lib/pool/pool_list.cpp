@@ -11,7 +11,7 @@ namespace {
 
 constinit base::NeverDestroyed<PoolList> the_list;
 
-// The calling thread's visits.
+// The innermost of the calling thread's nested visits.
 constinit thread_local const OwnVisit* innermost TENSORPOOL_INITIAL_EXEC = nullptr;
 
 }  // namespace
@@ -44,7 +44,7 @@ void PoolList::enter(Pool& pool) noexcept {
 
 void PoolList::leave(Pool& pool) noexcept {
     for (;;) {
-        // Pairs with the release of a visit that ends.
+        // Pairs with the release in `next_visit`, where a visit ends.
         const std::uint32_t ended = ended_visits_.load(std::memory_order_acquire);
         if (try_leave(pool)) return;
         ended_visits_.wait(ended, std::memory_order_relaxed);

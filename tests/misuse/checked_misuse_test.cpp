@@ -50,11 +50,11 @@ TEST_P(CheckedMisuseDeathTest, ForeignPointer) {
     alignas(64) char on_stack[128];
     const std::unique_ptr<void, decltype(&std::free)> from_malloc(std::malloc(1000), &std::free);
     for (const std::size_t bytes : sizes) {
-        expect_stop(on_stack, bytes, "was never given by this pool");
-        expect_stop(from_malloc.get(), bytes, "was never given by this pool");
+        expect_stop(on_stack, bytes, "was never allocated by this pool");
+        expect_stop(from_malloc.get(), bytes, "was never allocated by this pool");
     }
     for (const std::uintptr_t number : {std::uintptr_t{0x10}, UINTPTR_MAX, UINTPTR_MAX / 2 + 1}) {
-        expect_stop(reinterpret_cast<void*>(number), 100, "was never given by this pool");
+        expect_stop(reinterpret_cast<void*>(number), 100, "was never allocated by this pool");
     }
 }
 
@@ -67,7 +67,7 @@ TEST_P(CheckedMisuseDeathTest, InteriorPointer) {
                         one_line("mine", block + inside,
                                  "lies " + std::to_string(inside) + " B inside the block " +
                                      testing::text_of(block) + " of ",
-                                 "expected where the block begins"));
+                                 "expected the beginning of the block"));
         }
         pool_.deallocate(block);
     }

@@ -123,7 +123,7 @@ TEST_P(CheckedParkedDeathTest, BlockThatWasNeverAllocated) {
     char* const beside = neighbours_[0] + pool_.usable_size(neighbours_[0]);
     if (bytes() <= 16 * kib) {
         EXPECT_EXIT(pool_.deallocate(beside), by_abort(),
-                    one_line("mine", beside, "was freed twice or was never handed out"));
+                    one_line("mine", beside, "was freed twice or was never allocated"));
     }
     deallocate(neighbours_);
 }

@@ -82,13 +82,13 @@ TEST(FullChecksDeathTest, SizeBelowTheRequest) {
     void* const aligned = pool.allocate(200, 256);
     void* const on_pages = pool.allocate(3000, 4096);
     EXPECT_EXIT(pool.deallocate(small, 119), by_abort(),
-                one_line("mine", small, "was asked for with 120 B", "freed with 119 B"));
+                one_line("mine", small, "was allocated with 120 B", "freed with 119 B"));
     EXPECT_EXIT(pool.deallocate(large, 299 * kib), by_abort(),
-                one_line("mine", large, "was asked for with 307200 B", "freed with 306176 B"));
+                one_line("mine", large, "was allocated with 307200 B", "freed with 306176 B"));
     EXPECT_EXIT(pool.deallocate(aligned, 199, 256), by_abort(),
-                one_line("mine", aligned, "was asked for with 200 B", "freed with 199 B"));
+                one_line("mine", aligned, "was allocated with 200 B", "freed with 199 B"));
     EXPECT_EXIT(pool.deallocate(on_pages, 2999, 4096), by_abort(),
-                one_line("mine", on_pages, "was asked for with 3000 B", "freed with 2999 B"));
+                one_line("mine", on_pages, "was allocated with 3000 B", "freed with 2999 B"));
     pool.deallocate(small, 120);
     pool.deallocate(large, 300 * kib);
     pool.deallocate(aligned, 200, 256);
@@ -100,7 +100,7 @@ TEST(FullChecksDeathTest, SizeBelowTheLastReallocation) {
     void* const block = pool.allocate(70);
     ASSERT_EQ(pool.reallocate(block, 70, 120), block);
     EXPECT_EXIT(pool.deallocate(block, 119), by_abort(),
-                one_line("mine", block, "was asked for with 120 B", "freed with 119 B"));
+                one_line("mine", block, "was allocated with 120 B", "freed with 119 B"));
     pool.deallocate(block, 120);
 }
 

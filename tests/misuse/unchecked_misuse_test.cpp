@@ -35,11 +35,11 @@ TEST_F(UncheckedMisuseDeathTest, ForeignPointer) {
          {static_cast<void*>(on_stack), reinterpret_cast<void*>(std::uintptr_t{0x10}),
           reinterpret_cast<void*>(UINTPTR_MAX)}) {
         EXPECT_EXIT(pool_.deallocate(p), by_abort(),
-                    one_line("mine", p, "was never given by this pool"));
+                    one_line("mine", p, "was never allocated by this pool"));
         EXPECT_EXIT(pool_.deallocate(p, 100 * kib), by_abort(),
-                    one_line("mine", p, "was never given by this pool"));
+                    one_line("mine", p, "was never allocated by this pool"));
         EXPECT_EXIT(pool_.reallocate(p, 100, 1000), by_abort(),
-                    one_line("mine", p, "was never given by this pool"));
+                    one_line("mine", p, "was never allocated by this pool"));
     }
 }
 
@@ -58,7 +58,7 @@ TEST_F(UncheckedMisuseDeathTest, InteriorPointerRevealedByItsAddress) {
         EXPECT_EXIT(
             pool_.deallocate(block + 8), by_abort(),
             one_line("mine", block + 8, "lies 8 B inside the block " + testing::text_of(block),
-                     "expected where the block begins"));
+                     "expected the beginning of the block"));
         pool_.deallocate(block);
     }
 }

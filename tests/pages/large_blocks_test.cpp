@@ -266,7 +266,7 @@ TEST_F(LargeBlocksInUse, EndOnceAndOnlyWhereTheyBegin) {
     EXPECT_FALSE(end_use(block_, 100 * kib, SIZE_MAX));
 }
 
-TEST_F(LargeBlocksInUse, OfThreadsThatFreeABlockAtOnceOneEndsItsUse) {
+TEST_F(LargeBlocksInUse, ConcurrentFreesEndAUseExactlyOnce) {
     bool ended_here = false;
     race(
         100'000, [&] { span_.requested_bytes.store(1, std::memory_order_release); },

@@ -24,7 +24,7 @@ std::string names() {
     return text;
 }
 
-TEST(PoolList, VisitsThePoolsThatAreThere) {
+TEST(PoolList, VisitsAllPools) {
     MemoryPool first(PoolOptions{.name = "first"});
     {
         MemoryPool second(PoolOptions{.name = "second"});
@@ -34,7 +34,7 @@ TEST(PoolList, VisitsThePoolsThatAreThere) {
     EXPECT_EQ(names(), "first ");
 }
 
-TEST(PoolList, APoolStaysWhileItIsVisited) {
+TEST(PoolList, LeaveWaitsForVisits) {
     auto pool = std::make_unique<MemoryPool>(PoolOptions{.name = "short-lived"});
     std::atomic<bool> is_gone = false;
     std::thread thread;
@@ -56,7 +56,7 @@ TEST(PoolList, APoolStaysWhileItIsVisited) {
     EXPECT_EQ(names(), "");
 }
 
-TEST(PoolList, AVisitMayUseAndMakePools) {
+TEST(PoolList, VisitMayUseAndMakePools) {
     MemoryPool pool(PoolOptions{.name = "first"});
     detail::pool_list().visit([&](detail::Pool&) {
         testing::use(pool);
@@ -66,12 +66,12 @@ TEST(PoolList, AVisitMayUseAndMakePools) {
     EXPECT_EQ(names(), "first ");
 }
 
-TEST(PoolList, APoolMayLeaveInAVisitByItsOwnThread) {
+TEST(PoolList, LeaveDoesNotWaitForVisitsOfItsOwnThread) {
     auto pool = std::make_unique<MemoryPool>(PoolOptions{.name = "left"});
     detail::Pool* visited = nullptr;
     detail::pool_list().visit([&](detail::Pool& one) {
         visited = &one;
-        detail::pool_list().leave(one);  // as exit() in a callback does, but that does not return
+        detail::pool_list().leave(one);  // like exit() in a callback, except that it returns
         EXPECT_EQ(names(), "");
     });
     detail::pool_list().enter(*visited);

@@ -1,4 +1,4 @@
-// Pools beside each other and after each other, and the threads that come and go meanwhile.
+// Concurrent and successive pools, and threads that start and end while they exist.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -27,16 +27,17 @@ constexpr std::size_t mib = 1024 * kib;
 using testing::sizes;
 using testing::use;
 
-class PoolLives : public ::testing::TestWithParam<Checks> {
+class PoolLifetimes : public ::testing::TestWithParam<Checks> {
 protected:
     PoolOptions options() const { return {.checks = GetParam()}; }
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolLives, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolLifetimes, testing::all_check_levels(),
+                         testing::name_of_level);
 
 // Pools ------------------------------------------------------------------------------------------
 
-TEST_P(PoolLives, PoolsAtOnceKnowTheirOwnBlocksAndCountTheirOwnCalls) {
+TEST_P(PoolLifetimes, PoolsOwnTheirBlocksAndCountTheirCalls) {
     std::vector<std::unique_ptr<MemoryPool>> pools;
     std::vector<void*> blocks;
     for (unsigned i = 0; i < 10; ++i) {
@@ -56,7 +57,7 @@ TEST_P(PoolLives, PoolsAtOnceKnowTheirOwnBlocksAndCountTheirOwnCalls) {
     for (const auto& pool : pools) EXPECT_EQ(pool->get_total_allocated(), 0U);
 }
 
-TEST_P(PoolLives, ThreeHundredPoolsAtOnceAllWork) {
+TEST_P(PoolLifetimes, ThreeHundredPoolsWorkAtOnce) {
     const std::size_t before = statistics::commit_budget().committed();
     {
         std::vector<std::unique_ptr<MemoryPool>> pools;
@@ -81,7 +82,7 @@ TEST_P(PoolLives, ThreeHundredPoolsAtOnceAllWork) {
     EXPECT_EQ(statistics::commit_budget().committed(), before);
 }
 
-TEST_P(PoolLives, TwoThousandPoolsOneAfterAnotherLeaveNothing) {
+TEST_P(PoolLifetimes, TwoThousandSuccessivePoolsLeaveNothing) {
     const std::size_t committed = statistics::commit_budget().committed();
     for (unsigned i = 0; i < 10; ++i) use(*std::make_unique<MemoryPool>(options()));
     const testing::MemoryFigures before = testing::memory_figures();
@@ -100,7 +101,7 @@ TEST_P(PoolLives, TwoThousandPoolsOneAfterAnotherLeaveNothing) {
     }
 }
 
-TEST_P(PoolLives, MemoryOfAPoolThatEndedReadsAsZerosInTheNext) {
+TEST_P(PoolLifetimes, MemoryOfADestroyedPoolReadsAsZerosInTheNext) {
     for (unsigned round = 0; round < 3; ++round) {
         MemoryPool pool(options());
         auto* const zeros = static_cast<char*>(pool.allocate_zeroed(3, mib));
@@ -112,7 +113,7 @@ TEST_P(PoolLives, MemoryOfAPoolThatEndedReadsAsZerosInTheNext) {
 
 // Threads ----------------------------------------------------------------------------------------
 
-TEST_P(PoolLives, BlockMayBeFreedOnAnyThread) {
+TEST_P(PoolLifetimes, BlockMayBeFreedOnAnyThread) {
     MemoryPool pool(options());
     for (const std::size_t bytes : sizes) {
         std::vector<void*> blocks;
@@ -124,17 +125,17 @@ TEST_P(PoolLives, BlockMayBeFreedOnAnyThread) {
     }
 }
 
-TEST_P(PoolLives, ThreadThatEndsLeavesNothingParked) {
+TEST_P(PoolLifetimes, EndedThreadLeavesNothingParked) {
     MemoryPool pool(options());
     for (unsigned round = 0; round < 20; ++round) std::thread([&] { use(pool); }).join();
-    const PoolStatistics figures = pool.statistics();
-    EXPECT_EQ(figures.parked_bytes, 0U);
-    EXPECT_EQ(figures.threads, 0U);
+    const PoolStatistics values = pool.statistics();
+    EXPECT_EQ(values.parked_bytes, 0U);
+    EXPECT_EQ(values.threads, 0U);
     pool.trim();
     EXPECT_EQ(pool.get_total_capacity(), 0U);
 }
 
-TEST_P(PoolLives, PoolMayEndWhileThreadsHoldCachesForIt) {
+TEST_P(PoolLifetimes, PoolMayBeDestroyedWhileThreadsHaveCaches) {
     auto first = std::make_unique<MemoryPool>(options());
     std::promise<void> used;
     std::promise<MemoryPool*> next;
@@ -154,13 +155,13 @@ TEST_P(PoolLives, PoolMayEndWhileThreadsHoldCachesForIt) {
     EXPECT_EQ(second.get_total_allocated(), 0U);
 }
 
-/// Uses a pool when its thread ends.
+/// Uses a pool in its destructor, when its thread ends.
 struct UsesPoolAtItsEnd {
     MemoryPool* pool = nullptr;
     ~UsesPoolAtItsEnd() { use(*pool); }
 };
 
-TEST_P(PoolLives, ThreadLocalObjectsMayUseThePoolWhenTheyGo) {
+TEST_P(PoolLifetimes, ThreadLocalDestructorsMayUseThePool) {
     MemoryPool pool(options());
     std::thread([&] {
         static thread_local UsesPoolAtItsEnd at_end;
@@ -171,7 +172,7 @@ TEST_P(PoolLives, ThreadLocalObjectsMayUseThePoolWhenTheyGo) {
     EXPECT_EQ(pool.statistics().parked_bytes, 0U);
 }
 
-TEST_P(PoolLives, ThreadExitHandlersMayUseThePoolInEveryRound) {
+TEST_P(PoolLifetimes, ThreadExitHandlersMayUseThePoolInEveryRound) {
     static MemoryPool* used = nullptr;
     static pthread_key_t key;
     MemoryPool pool(options());
@@ -185,7 +186,7 @@ TEST_P(PoolLives, ThreadExitHandlersMayUseThePoolInEveryRound) {
               0);
     std::thread([&] {
         use(pool);
-        // Four rounds in all; a sanitizer takes its records of the thread away in the last.
+        // Four rounds in all. A sanitizer destroys its records of the thread in the last one.
         pthread_setspecific(key, reinterpret_cast<char*>(&key) + (testing::sanitized() ? 2 : 3));
     }).join();
     pthread_key_delete(key);
