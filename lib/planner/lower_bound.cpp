@@ -26,7 +26,7 @@ std::vector<std::uint32_t> by_begin(const std::vector<Buffer>& buffers) {
     return order;
 }
 
-/// What is alive in a slice: the latest that it was asked for.
+/// The buffers alive in the slice of the last `bytes_at` call.
 class Slice {
 public:
     explicit Slice(std::uint64_t alignment) : alignment_(alignment) {}
@@ -37,7 +37,8 @@ public:
         ends_.emplace(buffer.end, rounded);
         paddings_.emplace(rounded - buffer.bytes, buffer.end);
     }
-    /// The least that a packing of it needs.
+    /// Returns the minimum bytes that a packing of this slice needs. Slices must not decrease from
+    /// call to call.
     std::uint64_t bytes_at(std::uint32_t slice) {
         for (; !ends_.empty() && ends_.top().first <= slice; ends_.pop()) {
             bytes_ -= ends_.top().second;
