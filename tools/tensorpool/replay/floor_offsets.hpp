@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// Places for blocks whose whole lives are known: for the floor, which costs nothing.
+/// Offsets for blocks whose lifetimes are known, computed before the replay for the allocator
+/// `none`.
 
 #include <cstdint>
 #include <map>
@@ -10,20 +11,20 @@
 
 namespace tensorpool::command::replay {
 
-/// Best fit over one range that grows, neighbours joined.
-class FloorPlaces {
+/// Best fit in one range that grows. Adjacent free ranges are joined.
+class FloorOffsets {
 public:
-    /// The offset of a block, of Step's size and alignment at most. Throws CommandError where no
-    /// address space would hold all.
+    /// Returns the offset of a new block. Requires: size and alignment are within the limits of
+    /// Step. Throws CommandError if the range would exceed Step::max_bytes.
     std::uint64_t allocate(std::uint64_t bytes, unsigned alignment_log2);
-    void deallocate(std::uint64_t place);
-    /// What all together needed.
+    void deallocate(std::uint64_t offset);
+    /// Returns the size of the range in bytes.
     std::uint64_t span_bytes() const noexcept { return end_; }
 
 private:
     void add_free(std::uint64_t begin, std::uint64_t bytes);
     void remove_free(std::uint64_t begin, std::uint64_t bytes);
-    std::uint64_t cut(std::uint64_t begin, std::uint64_t bytes, std::uint64_t place,
+    std::uint64_t cut(std::uint64_t begin, std::uint64_t bytes, std::uint64_t offset,
                       std::uint64_t needed);
 
     std::map<std::uint64_t, std::uint64_t> free_;                // begin, bytes

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The blocks of one process, and the order in which they come and go.
+/// The blocks of one process, and the order in which they are allocated and freed.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace tensorpool::command::replay {
 
-class LifeOrder {
+class LifetimeOrder {
 public:
-    /// Throws CommandError where a block is larger than any memory.
-    LifeOrder(const trace::Recording& recording, std::uint32_t process);
+    /// Throws CommandError if a block exceeds the limits of Step.
+    LifetimeOrder(const trace::Recording& recording, std::uint32_t process);
 
     const std::vector<trace::Life>& lives() const noexcept { return lives_; }
 
-    /// Calls `begin` and `end` with indices of lives, by time: what was there before the recording
-    /// first, and of one call its ends before what it begins.
+    /// Calls `begin` and `end` with indices of `lives()` in the order of time. Blocks from before
+    /// the recording come first. The ends of a call come before its beginnings.
     template <class Begin, class End>
     void walk(Begin begin, End end) const {
         std::size_t next = 0;
@@ -36,8 +36,8 @@ public:
     }
 
 private:
-    std::vector<trace::Life> lives_;  // by their beginnings
-    std::vector<std::size_t> ends_;   // indices of lives, by their ends
+    std::vector<trace::Life> lives_;  // sorted by their beginnings
+    std::vector<std::size_t> ends_;   // indices of `lives_`, sorted by their ends
 };
 
 }  // namespace tensorpool::command::replay

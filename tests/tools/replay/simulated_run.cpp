@@ -1,4 +1,4 @@
-#include "acted.hpp"
+#include "simulated_run.hpp"
 
 #include <fmt/format.h>
 
@@ -18,21 +18,21 @@ class Stage {
 public:
     Stage(const Plan& plan, unsigned seed)
         : plan_(plan), random_(seed), slots_(plan.slots), left_(plan.stages) {
-        acted_.story.resize(plan.threads.size());
+        run_.results.resize(plan.threads.size());
         next_.resize(plan.threads.size());
         has_left_.resize(plan.threads.size());
     }
 
-    Acted act() {
+    SimulatedRun simulate() {
         while (next_[0] < plan_.threads[0].count) do_next(0);
         for (std::vector<std::size_t> able = threads_that_can(); !able.empty();
              able = threads_that_can()) {
             do_next(able[std::uniform_int_distribution<std::size_t>(0, able.size() - 1)(random_)]);
         }
         for (std::size_t i = 0; i < next_.size(); ++i) {
-            if (next_[i] < plan_.threads[i].count) fail(fmt::format("thread {} waits for ever", i));
+            if (next_[i] < plan_.threads[i].count) fail(fmt::format("thread {} waits forever", i));
         }
-        return std::move(acted_);
+        return std::move(run_);
     }
 
 private:
@@ -47,7 +47,7 @@ private:
         if (next_[thread] == plan_.threads[thread].count) return false;
         const Step& step = step_of(thread);
         if (step.kind() == StepKind::stage) {
-            // It leaves, and then waits.
+            // The thread first leaves its stage, and then waits to enter the next one.
             return must_leave(thread) || step.slot == Step::none || step.slot == 0 ||
                    left_[step.slot - 1] == 0;
         }
@@ -69,15 +69,15 @@ private:
         if (step.kind() == StepKind::resize) take(thread, step, step.from);
         if (step.kind() == StepKind::deallocate) {
             take(thread, step, step.slot);
-            acted_.story[thread].push_back(0);
+            run_.results[thread].push_back(0);
             return;
         }
         Held& held = slots_[step.slot];
         if (held.bytes != 0) fail(fmt::format("slot {} is written twice", step.slot));
         held = {step.bytes(), thread, step.is_handover()};
-        acted_.story[thread].push_back(step.bytes());
+        run_.results[thread].push_back(step.bytes());
         alive_ += step.bytes();
-        acted_.max_alive_bytes = std::max(acted_.max_alive_bytes, alive_);
+        run_.max_alive_bytes = std::max(run_.max_alive_bytes, alive_);
     }
     void change_stage(std::size_t thread) {
         const bool leaves = must_leave(thread);
@@ -95,23 +95,23 @@ private:
         held = {};
     }
     void fail(const std::string& problem) {
-        if (acted_.problem.empty()) acted_.problem = problem;
+        if (run_.problem.empty()) run_.problem = problem;
     }
 
     const Plan& plan_;
     std::mt19937 random_;
     std::vector<Held> slots_;
-    std::vector<std::uint32_t> left_;  // of stages: threads still to leave
+    std::vector<std::uint32_t> left_;  // threads still to leave each stage
     std::vector<std::uint64_t> next_;
     std::vector<bool> has_left_;
     std::uint64_t alive_ = 0;
-    Acted acted_;
+    SimulatedRun run_;
 };
 
 }  // namespace
 
-Acted act(const Plan& plan, unsigned seed) {
-    return Stage(plan, seed).act();
+SimulatedRun simulate(const Plan& plan, unsigned seed) {
+    return Stage(plan, seed).simulate();
 }
 
 }  // namespace tensorpool::command::replay

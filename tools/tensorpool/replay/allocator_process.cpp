@@ -1,4 +1,4 @@
-#include "replay/contender_process.hpp"
+#include "replay/allocator_process.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 namespace tensorpool::command::replay {
 namespace {
 
-/// What could change how an allocator works. Where libraries lie does not.
+/// Returns whether a variable may change how an allocator works. LD_LIBRARY_PATH does not.
 bool is_tuning(std::string_view variable) {
     static constexpr std::array beginnings = {
         "TENSORPOOL_", "LD_", "MALLOC_", "GLIBC_TUNABLES=", "TCMALLOC_", "MIMALLOC_", "JE_"};
@@ -29,13 +29,13 @@ bool is_tuning(std::string_view variable) {
                                [&](const char* name) { return variable.starts_with(name); });
 }
 
-std::vector<std::string> environment_of(const Contender& contender) {
+std::vector<std::string> environment_of(const ReplayAllocator& allocator) {
     std::vector<std::string> texts;
     for (char** variable = environ; *variable != nullptr; ++variable) {
         if (!is_tuning(*variable)) texts.emplace_back(*variable);
     }
-    if (contender.preload) texts.push_back("LD_PRELOAD=" + contender.library);
-    for (const auto& [name, value] : contender.variables) texts.push_back(name + '=' + value);
+    if (allocator.preload) texts.push_back("LD_PRELOAD=" + allocator.library);
+    for (const auto& [name, value] : allocator.variables) texts.push_back(name + '=' + value);
     return texts;
 }
 
@@ -50,7 +50,7 @@ class File {
 public:
     explicit File(int descriptor) : descriptor_(descriptor) {
         if (descriptor < 0) {
-            throw CommandError(finding, fmt::format("no file descriptor for a contender: {}",
+            throw CommandError(finding, fmt::format("no file descriptor for an allocator: {}",
                                                     std::strerror(errno)));
         }
     }
@@ -63,27 +63,27 @@ private:
     int descriptor_;
 };
 
-pid_t start(const Contender& contender, Touch touch, int plan, int answer, int errors) {
-    std::vector<std::string> words = {"tensorpool", ContenderTask::word};
+pid_t start(const ReplayAllocator& allocator, Touch touch, int plan, int answer, int errors) {
+    std::vector<std::string> arguments = {"tensorpool", ReplayTask::argument};
     for (const int number :
-         {static_cast<int>(contender.calls), static_cast<int>(touch), answer, plan}) {
-        words.push_back(std::to_string(number));
+         {static_cast<int>(allocator.calls), static_cast<int>(touch), answer, plan}) {
+        arguments.push_back(std::to_string(number));
     }
-    std::vector<std::string> variables = environment_of(contender);
+    std::vector<std::string> variables = environment_of(allocator);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    // Onto itself: it stays open over exec.
+    // Duplicating a descriptor onto itself keeps it open over exec.
     for (const int kept : {answer, plan}) {
         if (kept >= 0) posix_spawn_file_actions_adddup2(&actions, kept, kept);
     }
     posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
     pid_t process = -1;
     const int error = posix_spawn(&process, "/proc/self/exe", &actions, nullptr,
-                                  null_ended(words).data(), null_ended(variables).data());
+                                  null_ended(arguments).data(), null_ended(variables).data());
     posix_spawn_file_actions_destroy(&actions);
     if (error == 0) return process;
     throw CommandError(finding,
-                       fmt::format("no process for {}: {}", contender.name, std::strerror(error)));
+                       fmt::format("no process for {}: {}", allocator.name, std::strerror(error)));
 }
 
 int wait_for(pid_t process) {
@@ -102,65 +102,66 @@ std::string content_of(int file) {
 }
 
 struct Ran {
-    std::optional<ContenderAnswer> answer;
+    std::optional<ReplayAnswer> answer;
     int status = 0;
     std::string errors;
 };
 
-Ran run(const Contender& contender, Touch touch, int plan) {
+Ran run(const ReplayAllocator& allocator, Touch touch, int plan) {
     const File answer(memfd_create("answer", MFD_CLOEXEC));
     const File errors(memfd_create("errors", MFD_CLOEXEC));
     Ran ran;
-    ran.status = wait_for(start(contender, touch, plan, answer.get(), errors.get()));
+    ran.status = wait_for(start(allocator, touch, plan, answer.get(), errors.get()));
     ran.errors = content_of(errors.get());
-    ContenderAnswer read = {};
+    ReplayAnswer read = {};
     if (pread(answer.get(), &read, sizeof read, 0) == sizeof read) ran.answer = read;
     return ran;
 }
 
 std::string how_it_ended(const Ran& ran) {
-    std::string text = WIFSIGNALED(ran.status)
-                           ? fmt::format("signal {} ({}) ended it", WTERMSIG(ran.status),
-                                         strsignal(WTERMSIG(ran.status)))
-                           : fmt::format("it ended with status {}", WEXITSTATUS(ran.status));
+    std::string text =
+        WIFSIGNALED(ran.status)
+            ? fmt::format("its process was ended by signal {} ({})", WTERMSIG(ran.status),
+                          strsignal(WTERMSIG(ran.status)))
+            : fmt::format("its process ended with status {}", WEXITSTATUS(ran.status));
     if (!ran.errors.empty()) text += ": " + ran.errors;
     return text;
 }
 
-std::string found_malloc(const Contender& contender, const ContenderAnswer& answer) {
+std::string found_malloc(const ReplayAllocator& allocator, const ReplayAnswer& answer) {
     const std::string file = answer.malloc_file;
-    const std::string& library = contender.library;
-    // libc.so.6, or with its version in the name as libc-2.31.so.
+    const std::string& library = allocator.library;
+    // The C library is libc.so.6, or has its version in the name, such as libc-2.31.so.
     if (library.empty() || file.starts_with(library + '.') || file.starts_with(library + '-') ||
         file == library) {
         return "";
     }
-    return fmt::format("malloc lay in {}, expected {}, which the Debian package {} brings",
-                       file.empty() ? "no file" : printable(file), library, contender.package);
+    return fmt::format("malloc is in {}, expected {} from the Debian package {}",
+                       file.empty() ? "no file" : printable(file), library, allocator.package);
 }
 
 }  // namespace
 
-ContenderAnswer run_contender(const Contender& contender, Touch touch, int plan) {
-    const Ran ran = run(contender, touch, plan);
+ReplayAnswer run_allocator(const ReplayAllocator& allocator, Touch touch, int plan) {
+    const Ran ran = run(allocator, touch, plan);
     std::string problem = ran.answer ? ran.answer->problem : how_it_ended(ran);
-    if (problem.empty()) problem = found_malloc(contender, *ran.answer);
+    if (problem.empty()) problem = found_malloc(allocator, *ran.answer);
     if (problem.empty()) return *ran.answer;
-    throw CommandError(finding, fmt::format("{}: {}", contender.name, problem));
+    throw CommandError(finding, fmt::format("{}: {}", allocator.name, problem));
 }
 
-std::string what_hinders(const Contender& contender) {
-    const Ran ran = run(contender, Touch::none, -1);
+std::string why_unavailable(const ReplayAllocator& allocator) {
+    const Ran ran = run(allocator, Touch::none, -1);
     if (!ran.answer) return how_it_ended(ran);
-    if (contender.calls == Calls::pool && !ran.errors.empty()) {
-        throw CommandError(wrong_usage, fmt::format("{} does not take its options: {}",
-                                                    contender.name, ran.errors));
+    if (allocator.calls == Calls::pool && !ran.errors.empty()) {
+        throw CommandError(wrong_usage,
+                           fmt::format("{} rejects its options: {}", allocator.name, ran.errors));
     }
-    if (std::string problem = found_malloc(contender, *ran.answer); !problem.empty()) {
+    if (std::string problem = found_malloc(allocator, *ran.answer); !problem.empty()) {
         return problem;
     }
-    return contender.never_decays && ran.answer->never_decays == 0
-               ? "jemalloc did not take MALLOC_CONF, or is not built as Debian's is"
+    return allocator.never_decays && ran.answer->never_decays == 0
+               ? "jemalloc ignored MALLOC_CONF, or is not built as Debian's is"
                : "";
 }
 

@@ -1,4 +1,4 @@
-#include "replay/contender.hpp"
+#include "replay/allocator_task.hpp"
 
 #include <dlfcn.h>
 #include <sys/types.h>
@@ -15,9 +15,9 @@
 namespace tensorpool::command::replay {
 namespace {
 
-constexpr int word_count = 6;
+constexpr int argument_count = 6;
 
-/// Whether jemalloc keeps what was freed for ever, as it was told to. Another `malloc`: no.
+/// Returns whether `malloc` is a jemalloc that is configured to keep freed memory forever.
 bool never_decays() noexcept {
     using Mallctl = int (*)(const char*, void*, std::size_t*, void*, std::size_t);
     const auto mallctl = reinterpret_cast<Mallctl>(dlsym(RTLD_DEFAULT, "mallctl"));
@@ -32,39 +32,39 @@ bool never_decays() noexcept {
     return true;
 }
 
-void say_what_it_is(ContenderAnswer& answer) noexcept {
+void identify_malloc(ReplayAnswer& answer) noexcept {
     file_of(dlsym(RTLD_DEFAULT, "malloc"), answer.malloc_file);
     answer.never_decays = never_decays();
 }
 
-/// It reads its variables now, and says on stderr which make no sense.
-void set_pool_up() noexcept {
+/// Sets the pool up, so that it reads its variables now and reports invalid ones on stderr.
+void set_up_pool() noexcept {
     MemoryPool& pool = get_global_memory_pool();
     pool.deallocate(pool.try_allocate(1));
 }
 
 }  // namespace
 
-bool is_contender(int count, const char* const* words) noexcept {
-    return count == word_count && std::strcmp(words[1], ContenderTask::word) == 0;
+bool is_allocator_process(int count, const char* const* arguments) noexcept {
+    return count == argument_count && std::strcmp(arguments[1], ReplayTask::argument) == 0;
 }
 
-int contend(int, const char* const* words) noexcept {
-    const ContenderTask task = {
-        static_cast<Calls>(std::atoi(words[2])),
-        static_cast<Touch>(std::atoi(words[3])),
-        std::atoi(words[4]),
-        std::atoi(words[5]),
+int run_allocator_process(int, const char* const* arguments) noexcept {
+    const ReplayTask task = {
+        static_cast<Calls>(std::atoi(arguments[2])),
+        static_cast<Touch>(std::atoi(arguments[3])),
+        std::atoi(arguments[4]),
+        std::atoi(arguments[5]),
     };
-    static ContenderAnswer answer = {};
-    say_what_it_is(answer);
+    static ReplayAnswer answer = {};
+    identify_malloc(answer);
     PlanView plan;
     if (task.plan < 0) {
-        if (task.calls == Calls::pool) set_pool_up();
+        if (task.calls == Calls::pool) set_up_pool();
     } else if (map_plan(task.plan, plan)) {
         perform(task, plan, answer);
     } else {
-        std::snprintf(answer.problem, sizeof answer.problem, "it cannot map the plan");
+        std::snprintf(answer.problem, sizeof answer.problem, "the plan cannot be mapped");
     }
     answer_and_end(task.answer, answer);
 }

@@ -1,4 +1,4 @@
-#include "replay/life_order.hpp"
+#include "replay/lifetime_order.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using trace::Life;
 
-/// As Step has room for.
+/// Throws CommandError if a block exceeds the limits of Step.
 void check(const trace::Recording& recording, const Life& life) {
     if (life.bytes > Step::max_bytes) {
         throw CommandError(finding,
@@ -30,11 +30,11 @@ void check(const trace::Recording& recording, const Life& life) {
 
 }  // namespace
 
-LifeOrder::LifeOrder(const trace::Recording& recording, std::uint32_t process) {
+LifetimeOrder::LifetimeOrder(const trace::Recording& recording, std::uint32_t process) {
     for (const Life& life : trace::lives_of(recording)) {
-        // What ends by the call that made it was never anybody's.
+        // A block that was freed by the call that allocated it was never handed out.
         const bool lived = life.begin == Life::none || life.begin < life.end;
-        // A device's memory is not to be had here.
+        // Device memory cannot be replayed on the host.
         const bool of_device = recording.sources[life.source].kind == TraceSource::device;
         if (life.process != process || !lived || of_device) continue;
         check(recording, life);

@@ -1,4 +1,4 @@
-#include "replay/planned_places.hpp"
+#include "replay/planned_offsets.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@ namespace tensorpool::command::replay {
 namespace {
 
 MemoryPlan plan_of(const trace::Recording& recording) {
-    return planned_places(recording, LifeOrder(recording, 0));
+    return planned_offsets(recording, LifetimeOrder(recording, 0));
 }
 
-TEST(PlannedPlaces, BlocksThatAreNotAliveTogetherShareTheirPlace) {
+TEST(PlannedOffsets, BlocksNotAliveAtOnceShareAnOffset) {
     MadeRecording made(1);
     made.allocate(0, 64, 1000);
     made.deallocate(0, 64);
@@ -21,7 +21,7 @@ TEST(PlannedPlaces, BlocksThatAreNotAliveTogetherShareTheirPlace) {
     EXPECT_EQ(plan.peak_bytes, 1000u);
 }
 
-TEST(PlannedPlaces, WhatIsNeverFreedKeepsItsPlace) {
+TEST(PlannedOffsets, BlocksNeverFreedKeepTheirOffset) {
     MadeRecording made(1);
     made.allocate(0, 64, 1000);
     made.allocate(0, 128, 640);
@@ -32,7 +32,7 @@ TEST(PlannedPlaces, WhatIsNeverFreedKeepsItsPlace) {
     EXPECT_EQ(plan.offsets[1], plan.offsets[2]);
 }
 
-TEST(PlannedPlaces, AreAlignedAsThePoolsOrAsWasAskedFor) {
+TEST(PlannedOffsets, AreAlignedAsInThePoolOrAsRequested) {
     MadeRecording made(1);
     made.allocate(0, 64, 1, 0);
     made.allocate(0, 128, 1, 12);
@@ -43,11 +43,11 @@ TEST(PlannedPlaces, AreAlignedAsThePoolsOrAsWasAskedFor) {
     EXPECT_EQ(plan.offsets[2] % 64, 0u);
 }
 
-TEST(PlannedPlaces, OfAnyRecordingKeepBlocksApart) {
+TEST(PlannedOffsets, DoNotOverlapInAnyRecording) {
     for (unsigned seed = 0; seed < 20; ++seed) {
         const trace::Recording recording = any_recording(seed, 1 + seed % 3, 300, 10'000);
-        const LifeOrder order(recording, 0);
-        const MemoryPlan plan = planned_places(recording, order);
+        const LifetimeOrder order(recording, 0);
+        const MemoryPlan plan = planned_offsets(recording, order);
         std::vector<std::size_t> alive;
         order.walk(
             [&](std::size_t life) {

@@ -1,4 +1,4 @@
-#include "replay/contenders.hpp"
+#include "replay/replay_allocators.hpp"
 
 #include <fmt/format.h>
 
@@ -11,12 +11,12 @@
 namespace tensorpool::command::replay {
 namespace {
 
-/// jemalloc that keeps what was freed for ever, and treats large blocks as others: what its users
-/// do for programs like these.
+/// Makes jemalloc keep freed memory forever and treat large blocks as others, as its users do for
+/// programs of this kind.
 constexpr const char* tuned = "dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0";
 
-const std::vector<Contender>& known() {
-    static const std::vector<Contender> contenders = {
+const std::vector<ReplayAllocator>& known() {
+    static const std::vector<ReplayAllocator> allocators = {
         {"none", Calls::floor, "", false, "", {}, false},
         {"plan", Calls::plan, "", false, "", {}, false},
         {"pool", Calls::pool, "", false, "", {}, false},
@@ -38,7 +38,7 @@ const std::vector<Contender>& known() {
          true},
         {"mimalloc", Calls::malloc, "libmimalloc.so.2", true, "libmimalloc2.0", {}, false},
     };
-    return contenders;
+    return allocators;
 }
 
 std::vector<std::string> parts_of(const std::string& text, char between) {
@@ -51,45 +51,45 @@ std::vector<std::string> parts_of(const std::string& text, char between) {
     return parts;
 }
 
-Contender contender_of(const std::string& word) {
+ReplayAllocator allocator_of(const std::string& word) {
     const std::vector<std::string> parts = parts_of(word, ':');
-    const auto found = std::ranges::find(known(), parts.front(), &Contender::name);
+    const auto found = std::ranges::find(known(), parts.front(), &ReplayAllocator::name);
     if (found == known().end()) {
         throw CommandError(wrong_usage,
-                           fmt::format("--against: there is no contender {}; there are {}",
-                                       printable(parts.front()), contender_names()));
+                           fmt::format("--against: there is no allocator {}; there are {}",
+                                       printable(parts.front()), allocator_names()));
     }
-    Contender contender = *found;
-    if (parts.size() == 1) return contender;
-    if (contender.calls != Calls::pool) {
+    ReplayAllocator allocator = *found;
+    if (parts.size() == 1) return allocator;
+    if (allocator.calls != Calls::pool) {
         throw CommandError(wrong_usage,
                            fmt::format("--against: only the pool takes options, not {}; found {}",
-                                       contender.name, printable(word)));
+                                       allocator.name, printable(word)));
     }
-    contender.name = word;
-    contender.variables = pool_variables(std::span(parts).subspan(1));
-    return contender;
+    allocator.name = word;
+    allocator.variables = pool_variables(std::span(parts).subspan(1));
+    return allocator;
 }
 
 }  // namespace
 
-std::string contender_names() {
+std::string allocator_names() {
     std::string names;
-    for (const Contender& contender : known()) names += ", " + contender.name;
+    for (const ReplayAllocator& allocator : known()) names += ", " + allocator.name;
     return names.substr(2);
 }
 
-std::vector<Contender> contenders_of(std::span<const std::string> names,
-                                     std::span<const std::string> options) {
-    std::vector<Contender> contenders;
-    std::ranges::transform(names, std::back_inserter(contenders), contender_of);
+std::vector<ReplayAllocator> allocators_of(std::span<const std::string> names,
+                                           std::span<const std::string> options) {
+    std::vector<ReplayAllocator> allocators;
+    std::ranges::transform(names, std::back_inserter(allocators), allocator_of);
     const Variables variables = pool_variables(options);
-    for (Contender& contender : contenders) {
-        if (contender.calls == Calls::pool && contender.variables.empty()) {
-            contender.variables = variables;
+    for (ReplayAllocator& allocator : allocators) {
+        if (allocator.calls == Calls::pool && allocator.variables.empty()) {
+            allocator.variables = variables;
         }
     }
-    return contenders;
+    return allocators;
 }
 
 }  // namespace tensorpool::command::replay

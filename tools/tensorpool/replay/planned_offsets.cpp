@@ -1,4 +1,4 @@
-#include "replay/planned_places.hpp"
+#include "replay/planned_offsets.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -20,11 +20,11 @@ std::uint64_t alignment_of(const trace::Recording& recording, const Life& life) 
 
 }  // namespace
 
-MemoryPlan planned_places(const trace::Recording& recording, const LifeOrder& order) {
+MemoryPlan planned_offsets(const trace::Recording& recording, const LifetimeOrder& order) {
     const std::vector<Life>& lives = order.lives();
     std::vector<TensorLifetime> lifetimes(lives.size());
     for (std::size_t i = 0; i < lives.size(); ++i) {
-        // A request for nothing still brings a block.
+        // An allocation of 0 bytes still returns a block.
         lifetimes[i].bytes = std::max<std::uint64_t>(lives[i].bytes, 1);
         lifetimes[i].alignment = alignment_of(recording, lives[i]);
     }

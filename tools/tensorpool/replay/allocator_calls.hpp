@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// How a step's block is had, from each kind of contender. Null means that it was refused.
-/// `keeps_apart`: blocks that are there at the same time share no byte.
+/// The calls that each kind of allocator makes for a step. A result of nullptr means that the
+/// request failed. `keeps_apart`: blocks that are alive at the same time never share bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace tensorpool::command::replay {
 
 /// The process's global pool, as NumPy, PyTorch and the interposer use it. Frees without a size,
-/// for `free` has none either.
+/// because `free` has none either.
 struct GlobalPoolCalls {
     static constexpr bool keeps_apart = true;
     static void* allocate(const Step& step, std::uint64_t) noexcept {
@@ -41,7 +41,7 @@ struct GlobalPoolCalls {
     }
 };
 
-/// Whatever serves `malloc` in this process.
+/// The allocator that serves `malloc` in this process.
 struct MallocCalls {
     static constexpr bool keeps_apart = true;
     static void* allocate(const Step& step, std::uint64_t) noexcept {
@@ -56,33 +56,33 @@ struct MallocCalls {
     }
 };
 
-/// Memory of which everything is known beforehand: what the replay costs without any allocator.
-/// Where threads come through their calls in another order than was recorded, blocks may overlap.
+/// Memory with offsets that were computed before the replay: shows the cost of the replay without
+/// any allocator. If threads make their calls in another order than recorded, blocks may overlap.
 struct FloorCalls {
     static constexpr bool keeps_apart = false;
     static inline std::byte* base = nullptr;
 
-    static void* allocate(const Step&, std::uint64_t place) noexcept { return base + place; }
+    static void* allocate(const Step&, std::uint64_t offset) noexcept { return base + offset; }
     static void deallocate(void*) noexcept {}
-    static void* resize(void*, std::uint64_t, const Step&, std::uint64_t place) noexcept {
-        return base + place;
+    static void* resize(void*, std::uint64_t, const Step&, std::uint64_t offset) noexcept {
+        return base + offset;
     }
 };
 
-/// One mapping in which each block has the place that a plan made beforehand gave it.
+/// One mapping in which each block has the offset of a plan that was made before the replay.
 struct PlannedCalls {
-    /// As with the floor, where there are several threads.
+    /// With several threads, blocks may overlap, as in FloorCalls.
     static constexpr bool keeps_apart = false;
     static inline std::byte* base = nullptr;
 
-    static void* allocate(const Step&, std::uint64_t place) noexcept { return base + place; }
+    static void* allocate(const Step&, std::uint64_t offset) noexcept { return base + offset; }
     static void deallocate(void*) noexcept {}
-    /// The old place and the new one may share bytes.
+    /// The old range and the new one may share bytes, so the content is moved by memmove.
     static void* resize(void* block, std::uint64_t old_bytes, const Step& step,
-                        std::uint64_t place) noexcept {
-        if (block == base + place) return block;
+                        std::uint64_t offset) noexcept {
+        if (block == base + offset) return block;
         const std::uint64_t kept = old_bytes < step.bytes() ? old_bytes : step.bytes();
-        return std::memmove(base + place, block, kept);
+        return std::memmove(base + offset, block, kept);
     }
 };
 
