@@ -1,4 +1,4 @@
-#include "model/estimate/place.hpp"
+#include "model/estimate/location.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -14,8 +14,8 @@ constexpr std::string_view output_words[] = {
     "lm_head", "ln_f", "norm", "final_layernorm", "final_norm", "embed_out", "final_layer_norm"};
 
 template <std::size_t Count>
-bool is_one_of(std::string_view word, const std::string_view (&words)[Count]) noexcept {
-    return std::find(std::begin(words), std::end(words), word) != std::end(words);
+bool is_one_of(std::string_view word, const std::string_view (&arguments)[Count]) noexcept {
+    return std::find(std::begin(arguments), std::end(arguments), word) != std::end(arguments);
 }
 
 std::optional<std::uint32_t> number(std::string_view word) noexcept {
@@ -26,8 +26,8 @@ std::optional<std::uint32_t> number(std::string_view word) noexcept {
     return value;
 }
 
-/// Of the words between dots the first that is a layer's with a number behind it.
-std::optional<Place> layer_of(std::string_view name) noexcept {
+/// Returns the layer by the first word between dots that names layers and is followed by a number.
+std::optional<Location> layer_of(std::string_view name) noexcept {
     std::size_t begin = 0;
     while (true) {
         const std::size_t dot = name.find('.', begin);
@@ -35,7 +35,7 @@ std::optional<Place> layer_of(std::string_view name) noexcept {
         if (is_one_of(name.substr(begin, dot - begin), layer_words)) {
             const std::size_t end = std::min(name.find('.', dot + 1), name.size());
             const auto layer = number(name.substr(dot + 1, end - dot - 1));
-            if (layer) return Place{Part::layer, *layer, name.substr(0, dot + 1)};
+            if (layer) return Location{Part::layer, *layer, name.substr(0, dot + 1)};
         }
         begin = dot + 1;
     }
@@ -78,8 +78,8 @@ const char* to_string(Part part) noexcept {
     return "other";
 }
 
-Place place_of(std::string_view name) noexcept {
-    if (const auto place = layer_of(name)) return *place;
+Location location_of(std::string_view name) noexcept {
+    if (const auto location = layer_of(name)) return *location;
     if (has_output_word(name)) return {Part::output, 0, {}};
     if (has_embedding_word(name)) return {Part::embeddings, 0, {}};
     return {};

@@ -1,4 +1,4 @@
-#include "model/estimate/config_figures.hpp"
+#include "model/estimate/config_hyperparameters.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 using Values = std::optional<std::vector<std::int64_t>>;
 
-/// By its usual name, and by GPT-2's or Mixtral's.
+/// The usual name of a hyperparameter, and its name in GPT-2 or other models.
 struct Names {
     const char* usual;
     const char* other;
@@ -36,7 +36,7 @@ constexpr Names names[] = {
     {"moe_intermediate_size", "moe_intermediate_size"},
     {"shared_expert_intermediate_size", "shared_expert_intermediate_size"},
 };
-static_assert(std::size(names) == figure_count);
+static_assert(std::size(names) == hyperparameter_count);
 
 constexpr std::pair<const char*, const char*> architectures[] = {
     {"mistral", "llama"},      {"mixtral", "llama"},      {"phi", "phi2"},
@@ -44,14 +44,16 @@ constexpr std::pair<const char*, const char*> architectures[] = {
 };
 
 struct Usual {
-    Figure figure;
+    Hyperparameter parameter;
     std::int64_t value;
 };
-// Transformers' Gemma3TextConfig: the files of Gemma 3 4B, 12B and 27B leave out what is as there.
-constexpr Usual usual_of_gemma3[] = {{Figure::context, 131072},    {Figure::heads, 8},
-                                     {Figure::key_value_heads, 4}, {Figure::key_length, 256},
-                                     {Figure::value_length, 256},  {Figure::window, 4096},
-                                     {Figure::vocabulary, 262208}};
+// The defaults of Gemma3TextConfig in Transformers. The files of Gemma 3 4B, 12B and 27B omit
+// values that equal these.
+constexpr Usual usual_of_gemma3[] = {
+    {Hyperparameter::context, 131072},    {Hyperparameter::heads, 8},
+    {Hyperparameter::key_value_heads, 4}, {Hyperparameter::key_length, 256},
+    {Hyperparameter::value_length, 256},  {Hyperparameter::window, 4096},
+    {Hyperparameter::vocabulary, 262208}};
 
 std::string architecture_of(const std::string& type) {
     for (const auto& [theirs, ours] : architectures) {
@@ -62,22 +64,22 @@ std::string architecture_of(const std::string& type) {
 
 json read_config(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    // Values are copied level by level, on the stack: deeper ones are left out.
+    // Values are copied recursively on the stack, so deeper levels are dropped.
     constexpr int max_depth = 64;
     const auto keep = [](int depth, json::parse_event_t, const json&) { return depth < max_depth; };
     json config = json::parse(file, keep, false);
     if (config.is_object()) return config;
-    throw CommandError(unusable, fmt::format("{}: is no JSON object; expected the configuration of "
-                                             "a model",
+    throw CommandError(unusable, fmt::format("{}: is not a JSON object; expected the configuration "
+                                             "of a model",
                                              printable(path)));
 }
 
-const char* name_in(const json& config, Figure figure) {
-    const Names& name = names[static_cast<std::size_t>(figure)];
+const char* name_in(const json& config, Hyperparameter parameter) {
+    const Names& name = names[static_cast<std::size_t>(parameter)];
     return config.contains(name.usual) || !config.contains(name.other) ? name.usual : name.other;
 }
 
-/// "sliding_attention" and "full_attention", layer by layer.
+/// Converts a list of "sliding_attention" and "full_attention" to 1 and 0 for each layer.
 Values windowed_layers(const json& types) {
     std::vector<std::int64_t> values;
     for (const json& type : types) values.push_back(type == "sliding_attention" ? 1 : 0);
@@ -86,7 +88,7 @@ Values windowed_layers(const json& types) {
 
 }  // namespace
 
-ConfigFigures::ConfigFigures(std::string path)
+ConfigHyperparameters::ConfigHyperparameters(std::string path)
     : path_(std::move(path)), config_(std::make_unique<json>(read_config(path_))) {
     const auto text = config_->find("text_config");
     const json own = text != config_->end() && text->is_object() ? *text : *config_;
@@ -96,36 +98,37 @@ ConfigFigures::ConfigFigures(std::string path)
     *config_ = own;
 }
 
-ConfigFigures::~ConfigFigures() = default;
+ConfigHyperparameters::~ConfigHyperparameters() = default;
 
-std::string ConfigFigures::name_of(Figure figure) const {
-    return name_in(*config_, figure);
+std::string ConfigHyperparameters::name_of(Hyperparameter parameter) const {
+    return name_in(*config_, parameter);
 }
 
-Values ConfigFigures::find(Figure figure) const {
-    // A switch of Qwen's, whose files have a window all the same.
-    if (figure == Figure::window && config_->value("use_sliding_window", json(true)) == false)
+Values ConfigHyperparameters::find(Hyperparameter parameter) const {
+    // Files of Qwen have a window even if this option disables it.
+    if (parameter == Hyperparameter::window &&
+        config_->value("use_sliding_window", json(true)) == false)
         return std::nullopt;
     const auto types = config_->find("layer_types");
-    if (figure == Figure::window_period && types != config_->end() && types->is_array())
+    if (parameter == Hyperparameter::window_period && types != config_->end() && types->is_array())
         return windowed_layers(*types);
-    const auto found = config_->find(name_in(*config_, figure));
-    if (found == config_->end() || found->is_null()) return usual(figure);
+    const auto found = config_->find(name_in(*config_, parameter));
+    if (found == config_->end() || found->is_null()) return usual(parameter);
     if (found->is_number_integer()) return std::vector{found->get<std::int64_t>()};
-    throw CommandError(unusable,
-                       fmt::format("{}: {} is no whole number", printable(path_), name_of(figure)));
+    throw CommandError(unusable, fmt::format("{}: {} is not a whole number", printable(path_),
+                                             name_of(parameter)));
 }
 
-/// Where the file does not tell it.
-Values ConfigFigures::usual(Figure figure) const {
-    if (architecture_ == "gemma3" && !config_->contains(name_in(*config_, figure))) {
+/// Returns the default for a value that the file omits.
+Values ConfigHyperparameters::usual(Hyperparameter parameter) const {
+    if (architecture_ == "gemma3" && !config_->contains(name_in(*config_, parameter))) {
         for (const auto& [known, value] : usual_of_gemma3) {
-            if (known == figure) return std::vector{value};
+            if (known == parameter) return std::vector{value};
         }
     }
     // GPT-2's feed-forward is four times as wide as its embedding.
     const auto width = config_->find("n_embd");
-    if (figure != Figure::feed_forward || width == config_->end()) return std::nullopt;
+    if (parameter != Hyperparameter::feed_forward || width == config_->end()) return std::nullopt;
     if (!width->is_number_integer()) return std::nullopt;
     return std::vector{4 * std::min<std::int64_t>(width->get<std::int64_t>(), 1 << 30)};
 }

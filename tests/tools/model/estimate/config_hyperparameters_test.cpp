@@ -1,4 +1,4 @@
-#include "model/estimate/config_figures.hpp"
+#include "model/estimate/config_hyperparameters.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,12 +10,12 @@ namespace {
 
 Hyperparameters read(const std::string& config) {
     const photos::TemporaryFolder folder;
-    const ConfigFigures figures(folder.file("config.json", config));
-    return read_hyperparameters(figures, *find_family(figures.architecture()),
-                                figures.architecture());
+    const ConfigHyperparameters parameters(folder.file("config.json", config));
+    return read_hyperparameters(parameters, *find_family(parameters.architecture()),
+                                parameters.architecture());
 }
 
-TEST(ConfigFigures, OfMistralAreThoseOfLlama) {
+TEST(ConfigHyperparameters, OfMistralHaveTheArchitectureLlama) {
     const Hyperparameters model = read(R"({"model_type": "mistral", "hidden_size": 4096,
         "intermediate_size": 14336, "num_attention_heads": 32, "num_hidden_layers": 32,
         "num_key_value_heads": 8, "max_position_embeddings": 32768, "vocab_size": 32000,
@@ -27,7 +27,7 @@ TEST(ConfigFigures, OfMistralAreThoseOfLlama) {
     EXPECT_EQ(model.unused_window, 4096U);
 }
 
-TEST(ConfigFigures, OfGpt2HaveNamesOfTheirOwn) {
+TEST(ConfigHyperparameters, OfGpt2HaveTheirOwnNames) {
     const Hyperparameters model = read(R"({"model_type": "gpt2", "n_embd": 768, "n_head": 12,
         "n_layer": 12, "n_positions": 1024, "vocab_size": 50257, "n_inner": null})");
     EXPECT_EQ(model.layers.size(), 12U);
@@ -36,7 +36,7 @@ TEST(ConfigFigures, OfGpt2HaveNamesOfTheirOwn) {
     EXPECT_EQ(model.key_length, 64U);
 }
 
-TEST(ConfigFigures, OfGemma3StandBesideThoseForPictures) {
+TEST(ConfigHyperparameters, OfGemma3AreReadFromTextConfig) {
     const Hyperparameters model = read(R"({"model_type": "gemma3", "vision_config": {},
         "text_config": {"model_type": "gemma3_text", "hidden_size": 2560, "head_dim": 256,
         "intermediate_size": 10240, "num_attention_heads": 8, "num_hidden_layers": 6,
@@ -50,8 +50,8 @@ TEST(ConfigFigures, OfGemma3StandBesideThoseForPictures) {
     EXPECT_EQ(model.layers[5].window, 0U);
 }
 
-// As Gemma 3 4B's own file, and 12B's, which tells its heads.
-TEST(ConfigFigures, OfGemma3AreTheUsualOnesWhereTheyAreNotTold) {
+// As in the files of Gemma 3 4B, and of 12B, which has its number of heads.
+TEST(ConfigHyperparameters, OfGemma3HaveDefaults) {
     const Hyperparameters small = read(R"({"model_type": "gemma3", "text_config": {
         "hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text",
         "num_hidden_layers": 34, "sliding_window": 1024}})");
@@ -72,7 +72,7 @@ TEST(ConfigFigures, OfGemma3AreTheUsualOnesWhereTheyAreNotTold) {
     EXPECT_EQ(larger.layers[0].window, 0U);
 }
 
-TEST(ConfigFigures, MayStandBesideValuesDeeperThanAnyStack) {
+TEST(ConfigHyperparameters, AreReadBesideDeeplyNestedValues) {
     const std::size_t levels = 1'000'000;
     const std::string deep = std::string(levels, '[') + std::string(levels, ']');
     EXPECT_EQ(read(R"({"text_config": {"model_type": "gpt2", "n_embd": 768, "n_head": 12,
@@ -82,7 +82,7 @@ TEST(ConfigFigures, MayStandBesideValuesDeeperThanAnyStack) {
               12U);
 }
 
-TEST(ConfigFigures, OfQwenMayTellAWindowAndSwitchItOff) {
+TEST(ConfigHyperparameters, OfQwenMayDisableTheWindow) {
     const std::string rest = R"("hidden_size": 896, "intermediate_size": 4864,
         "num_attention_heads": 14, "num_hidden_layers": 24, "num_key_value_heads": 2,
         "vocab_size": 151936, "sliding_window": 32768, "model_type": "qwen2"})";
@@ -98,22 +98,23 @@ std::string complaint(const std::string& config) try {
     return error.what();
 }
 
-TEST(ConfigFigures, AreNamedAsInTheirFileWhereTheyAreWrong) {
-    EXPECT_NE(complaint("[1, 2]").find("config.json: is no JSON object"), std::string::npos);
-    EXPECT_NE(complaint("{\"model_type\"").find("is no JSON object"), std::string::npos);
+TEST(ConfigHyperparameters, ErrorsUseTheNamesOfTheFile) {
+    EXPECT_NE(complaint("[1, 2]").find("config.json: is not a JSON object"), std::string::npos);
+    EXPECT_NE(complaint("{\"model_type\"").find("is not a JSON object"), std::string::npos);
     EXPECT_NE(complaint(R"({"model_type": "llama"})").find("num_hidden_layers is missing"),
               std::string::npos);
     EXPECT_NE(complaint(R"({"model_type": "llama", "num_hidden_layers": "2"})")
-                  .find("num_hidden_layers is no whole number"),
+                  .find("num_hidden_layers is not a whole number"),
               std::string::npos);
     EXPECT_NE(complaint(R"({"model_type": "gpt2", "n_layer": 0})").find("n_layer is 0"),
               std::string::npos);
 }
 
-TEST(ConfigFigures, MayNameNoArchitecture) {
+TEST(ConfigHyperparameters, MayHaveNoArchitecture) {
     const photos::TemporaryFolder folder;
-    EXPECT_EQ(ConfigFigures(folder.file("a.json", "{}")).architecture(), "");
-    EXPECT_EQ(ConfigFigures(folder.file("b.json", R"({"model_type": 3})")).architecture(), "");
+    EXPECT_EQ(ConfigHyperparameters(folder.file("a.json", "{}")).architecture(), "");
+    EXPECT_EQ(ConfigHyperparameters(folder.file("b.json", R"({"model_type": 3})")).architecture(),
+              "");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "model/estimate/gguf_figures.hpp"
+#include "model/estimate/gguf_hyperparameters.hpp"
 
 #include <fmt/format.h>
 
@@ -29,9 +29,9 @@ constexpr const char* keys[] = {
     "expert_feed_forward_length",
     "expert_shared_feed_forward_length",
 };
-static_assert(std::size(keys) == figure_count);
+static_assert(std::size(keys) == hyperparameter_count);
 
-// More values than layers that are taken.
+// More values than the maximum number of layers.
 constexpr std::size_t max_values = 1 << 16;
 
 Values values_of(const MetadataValue& value) {
@@ -46,35 +46,37 @@ Values values_of(const MetadataValue& value) {
 
 }  // namespace
 
-GgufFigures::GgufFigures(const ModelFile& file) : file_(file) {
+GgufHyperparameters::GgufHyperparameters(const ModelFile& file) : file_(file) {
     const MetadataValue* const value = file.find_metadata("general.architecture");
     if (value == nullptr) return;
     if (const auto* name = std::get_if<std::string_view>(value)) architecture_ = *name;
 }
 
-std::string GgufFigures::name_of(Figure figure) const {
-    return fmt::format("{}.{}", printable(architecture_), keys[static_cast<std::size_t>(figure)]);
+std::string GgufHyperparameters::name_of(Hyperparameter parameter) const {
+    return fmt::format("{}.{}", printable(architecture_),
+                       keys[static_cast<std::size_t>(parameter)]);
 }
 
-Values GgufFigures::find(Figure figure) const {
-    if (figure == Figure::vocabulary) return vocabulary();
+Values GgufHyperparameters::find(Hyperparameter parameter) const {
+    if (parameter == Hyperparameter::vocabulary) return vocabulary();
     const MetadataValue* const value = file_.find_metadata(
-        fmt::format("{}.{}", architecture_, keys[static_cast<std::size_t>(figure)]));
+        fmt::format("{}.{}", architecture_, keys[static_cast<std::size_t>(parameter)]));
     if (value == nullptr) return std::nullopt;
     Values values = values_of(*value);
     if (values) return values;
-    throw CommandError(unusable, fmt::format("{}: {} is no whole number; expected one, or an array "
-                                             "with one for each layer",
-                                             printable(file()), name_of(figure)));
+    throw CommandError(unusable, fmt::format("{}: {} is not a whole number; expected one, or an "
+                                             "array with one for each layer",
+                                             printable(file()), name_of(parameter)));
 }
 
-/// The embeddings have a row for each token; else what is told of it, or the list of the tokens.
-Values GgufFigures::vocabulary() const {
+/// Returns the size of the vocabulary: the rows of the embeddings, which have one for each token,
+/// else the metadata `vocab_size`, else the length of the list of tokens.
+Values GgufHyperparameters::vocabulary() const {
     const ModelTensor* const embeddings = file_.find("token_embd.weight");
     if (embeddings != nullptr && embeddings->shape.size() == 2)
         return std::vector{static_cast<std::int64_t>(embeddings->shape[0])};
-    const MetadataValue* const told = file_.find_metadata(architecture_ + ".vocab_size");
-    if (told != nullptr) return values_of(*told);
+    const MetadataValue* const reported = file_.find_metadata(architecture_ + ".vocab_size");
+    if (reported != nullptr) return values_of(*reported);
     const MetadataValue* const tokens = file_.find_metadata("tokenizer.ggml.tokens");
     if (tokens == nullptr) return std::nullopt;
     const auto* const array = std::get_if<MetadataArray>(tokens);
