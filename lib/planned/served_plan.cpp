@@ -87,15 +87,15 @@ bool ServedPlan::get_memory(const Layout& layout, base::Refusal& refusal) noexce
     }
     statistics::CommitBudget& budget = statistics::commit_budget();
     const std::size_t bytes = layout.committed();
-    bool asked = false;
+    bool committing = false;
     committed_ = budget.take_and_get(bytes, bytes, 1.0, platform::page_bytes(), [&](std::size_t) {
-        asked = true;
+        committing = true;
         return platform::commit(reserved_ + layout.tables_offset(), layout.tables_bytes) &&
                (layout.data_bytes == 0 ||
                 platform::commit(reserved_ + layout.front_bytes, layout.data_bytes));
     });
     if (committed_ == 0) {
-        refusal = {asked ? "what the system commits" : "available memory", budget.ceiling()};
+        refusal = {committing ? "what the system commits" : "available memory", budget.ceiling()};
     }
     return committed_ != 0;
 }

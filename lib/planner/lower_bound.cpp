@@ -12,9 +12,10 @@ namespace tensorpool::planner {
 namespace {
 
 std::uint64_t shared_alignment(const Problem& problem) {
-    std::uint64_t least = std::uint64_t{1} << 63;
-    for (const Buffer& buffer : problem.buffers) least = std::min(least, buffer.alignment);
-    return least;
+    std::uint64_t min_alignment = std::uint64_t{1} << 63;
+    for (const Buffer& buffer : problem.buffers)
+        min_alignment = std::min(min_alignment, buffer.alignment);
+    return min_alignment;
 }
 
 std::vector<std::uint32_t> by_begin(const std::vector<Buffer>& buffers) {
@@ -60,16 +61,16 @@ private:
 
 std::uint64_t lower_bound(const Problem& problem) {
     Slice slice(shared_alignment(problem));
-    std::uint64_t most = 0;
+    std::uint64_t bound = 0;
     const std::vector<std::uint32_t> order = by_begin(problem.buffers);
     for (std::size_t i = 0; i < order.size();) {
         const std::uint32_t now = problem.buffers[order[i]].begin;
         for (; i < order.size() && problem.buffers[order[i]].begin == now; ++i) {
             slice.add(problem.buffers[order[i]]);
         }
-        most = std::max(most, slice.bytes_at(now));
+        bound = std::max(bound, slice.bytes_at(now));
     }
-    return most;
+    return bound;
 }
 
 std::uint64_t granule(const Problem& problem) {

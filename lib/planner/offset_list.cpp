@@ -43,17 +43,17 @@ std::uint64_t OffsetList::first_gap(const Buffer& buffer) const {
 }
 
 std::uint64_t OffsetList::best_gap(const Buffer& buffer) const {
-    std::uint64_t least = UINT64_MAX;
+    std::uint64_t smallest = UINT64_MAX;
     std::uint64_t best = 0;
     const std::uint64_t top = visit_gaps(buffer, [&](std::uint64_t begin, std::uint64_t end) {
         const std::uint64_t offset = base::align_up(begin, buffer.alignment);
-        if (end - begin < least && offset + buffer.bytes <= end) {
-            least = end - begin;
+        if (end - begin < smallest && offset + buffer.bytes <= end) {
+            smallest = end - begin;
             best = offset;
         }
         return false;
     });
-    return least == UINT64_MAX ? base::align_up(top, buffer.alignment) : best;
+    return smallest == UINT64_MAX ? base::align_up(top, buffer.alignment) : best;
 }
 
 void OffsetList::add(const Placed& placed) {

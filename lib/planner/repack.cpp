@@ -148,7 +148,7 @@ private:
     /// obstacle; nullopt if the buffer is larger than the capacity.
     std::optional<std::uint64_t> cheapest_offset(const Buffer& buffer) {
         std::optional<std::uint64_t> cheapest;
-        std::uint64_t least = UINT64_MAX;
+        std::uint64_t min_cost = UINT64_MAX;
         std::uint64_t cost = 0;
         tops_.clear();
         auto next = obstacles_.begin();
@@ -159,8 +159,8 @@ private:
                 tops_.push_back({next->placed.top, next->cost});
                 std::push_heap(tops_.begin(), tops_.end());
             }
-            if (cost < least) {
-                least = cost;
+            if (cost < min_cost) {
+                min_cost = cost;
                 cheapest = offset;
             }
             if (tops_.empty()) break;

@@ -40,7 +40,7 @@ public:
     explicit SliceTrouble(std::size_t slices) : trouble_(slices, 0) {}
     void add(std::uint32_t slice) noexcept;
     /// Returns the maximum count over the slices in which the buffer is alive.
-    double most(const Buffer& buffer) const noexcept;
+    double max(const Buffer& buffer) const noexcept;
 
 private:
     static constexpr double growth = 1.0005;

@@ -20,8 +20,8 @@ unsigned min_shift(const Problem& problem) {
 }  // namespace
 
 TimeWindows::TimeWindows(const Problem& problem) {
-    const auto most = static_cast<unsigned>(std::bit_width(problem.slices));
-    for (unsigned shift = std::min(min_shift(problem), most);; ++shift) {
+    const auto max_shift = static_cast<unsigned>(std::bit_width(problem.slices));
+    for (unsigned shift = std::min(min_shift(problem), max_shift);; ++shift) {
         levels_.push_back({shift, std::vector<OffsetList>((problem.slices >> shift) + 1U)});
         if (problem.slices <= std::uint64_t{2} << shift) return;
     }

@@ -26,8 +26,8 @@ using Random = std::mt19937;
 bool happens(Random& random, double probability) {
     return std::bernoulli_distribution(probability)(random);
 }
-std::size_t below(Random& random, std::size_t most) {
-    return std::uniform_int_distribution<std::size_t>(0, most - 1)(random);
+std::size_t below(Random& random, std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
 }
 
 /// A buffer of the program: allocated at its own step, freed before the step `end`.

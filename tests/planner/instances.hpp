@@ -42,19 +42,19 @@ inline std::string fault_of(const Lifetimes& lifetimes, const tensorpool::Memory
 
 /// Returns the maximum bytes alive at once; it is reached at the beginning of some buffer.
 inline std::uint64_t max_alive(const Lifetimes& lifetimes) {
-    std::uint64_t most = 0;
+    std::uint64_t max = 0;
     for (const auto& at : lifetimes) {
         std::uint64_t bytes = 0;
         for (const auto& one : lifetimes) {
             if (one.begin <= at.begin && at.begin < one.end) bytes += one.bytes;
         }
-        most = std::max(most, bytes);
+        max = std::max(max, bytes);
     }
-    return most;
+    return max;
 }
 
-inline std::int64_t draw(Generator& generator, std::int64_t least, std::int64_t most) {
-    return std::uniform_int_distribution<std::int64_t>(least, most)(generator);
+inline std::int64_t draw(Generator& generator, std::int64_t min, std::int64_t max) {
+    return std::uniform_int_distribution<std::int64_t>(min, max)(generator);
 }
 
 /// Cuts a rectangle of time and offsets in two, recursively. The pieces can be packed into

@@ -38,13 +38,13 @@ Offsets slowly_placed(const Problem& problem, const std::vector<std::uint32_t>& 
         std::sort(taken.begin(), taken.end());
         taken.emplace_back(UINT64_MAX, UINT64_MAX);
         std::uint64_t top = 0;
-        std::uint64_t least = UINT64_MAX;
+        std::uint64_t smallest = UINT64_MAX;
         for (const auto& [bottom, next_top] : taken) {
             const std::uint64_t at = tensorpool::base::align_up(top, buffer.alignment);
-            if (at + buffer.bytes <= bottom && bottom - top < least &&
-                (bottom != UINT64_MAX || least == UINT64_MAX)) {
+            if (at + buffer.bytes <= bottom && bottom - top < smallest &&
+                (bottom != UINT64_MAX || smallest == UINT64_MAX)) {
                 offsets[index] = at;
-                least = bottom - top;
+                smallest = bottom - top;
                 if (gap == Gap::first) break;
             }
             top = std::max(top, next_top);

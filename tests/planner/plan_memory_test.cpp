@@ -92,14 +92,14 @@ TEST(PlanMemory, HandlesTheLimitsOfTheTimeType) {
 }
 
 TEST(PlanMemory, AcceptsSizesUpToTwoToThe63) {
-    constexpr std::uint64_t most = std::uint64_t{1} << 63;
-    const MemoryPlan plan = checked_plan({{0, 2, most - 10}, {0, 1, 6}, {1, 2, 4}});
-    EXPECT_EQ(plan.peak_bytes, most - 4);
-    EXPECT_EQ(checked_plan({{0, 2, most}}).peak_bytes, most);
-    EXPECT_EQ(refusal({{0, 2, most - 10}, {2, 3, 11}}),
+    constexpr std::uint64_t max_sum = std::uint64_t{1} << 63;
+    const MemoryPlan plan = checked_plan({{0, 2, max_sum - 10}, {0, 1, 6}, {1, 2, 4}});
+    EXPECT_EQ(plan.peak_bytes, max_sum - 4);
+    EXPECT_EQ(checked_plan({{0, 2, max_sum}}).peak_bytes, max_sum);
+    EXPECT_EQ(refusal({{0, 2, max_sum - 10}, {2, 3, 11}}),
               "tensorpool: plan: buffer 1 of 11 B, aligned to 1 B, makes all sizes and alignments "
-              "together exceed 2^63 B; expected at most 2^63 B");
-    EXPECT_NE(refusal({{0, 2, 1, most}, {0, 2, 1, most}}), "");
+              "together exceed 2^63 B; expected at max_sum 2^63 B");
+    EXPECT_NE(refusal({{0, 2, 1, max_sum}, {0, 2, 1, max_sum}}), "");
 }
 
 TEST(PlanMemory, RejectsAndNamesEmptyIntervals) {
@@ -191,7 +191,7 @@ TEST(PlanMemory, InputOrderHardlyChangesThePeak) {
 std::uint64_t optimum_of(const Lifetimes& lifetimes) {
     std::vector<std::size_t> order(lifetimes.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::uint64_t least = UINT64_MAX;
+    std::uint64_t min_peak = UINT64_MAX;
     do {
         std::vector<std::uint64_t> tops(order.size());
         std::uint64_t peak = 0;
@@ -207,9 +207,9 @@ std::uint64_t optimum_of(const Lifetimes& lifetimes) {
             tops[*at] = offset + one.bytes;
             peak = std::max(peak, tops[*at]);
         }
-        least = std::min(least, peak);
+        min_peak = std::min(min_peak, peak);
     } while (std::next_permutation(order.begin(), order.end()));
-    return least;
+    return min_peak;
 }
 
 TEST(PlanMemory, SmallPlansAreOptimalAndReportedAsOptimal) {

@@ -56,15 +56,15 @@ TEST(SliceTrouble, RecentFailuresCountMore) {
     SliceTrouble trouble(2);
     trouble.add(0);
     trouble.add(1);
-    EXPECT_GT(trouble.most({1, 2, 1, 1, 1}), trouble.most({0, 1, 1, 1, 1}));
-    EXPECT_EQ(trouble.most({0, 2, 1, 1, 1}), trouble.most({1, 2, 1, 1, 1}));
+    EXPECT_GT(trouble.max({1, 2, 1, 1, 1}), trouble.max({0, 1, 1, 1, 1}));
+    EXPECT_EQ(trouble.max({0, 2, 1, 1, 1}), trouble.max({1, 2, 1, 1, 1}));
 }
 
 TEST(SliceTrouble, NeverOverflows) {
     SliceTrouble trouble(2);
     for (int i = 0; i < 2'000'000; ++i) trouble.add(static_cast<std::uint32_t>(i % 2));
-    EXPECT_LT(trouble.most({0, 2, 1, 1, 1}), 1e200);
-    EXPECT_GT(trouble.most({1, 2, 1, 1, 1}), trouble.most({0, 1, 1, 1, 1}));
+    EXPECT_LT(trouble.max({0, 2, 1, 1, 1}), 1e200);
+    EXPECT_GT(trouble.max({1, 2, 1, 1, 1}), trouble.max({0, 1, 1, 1, 1}));
 }
 
 TEST(OrderNoise, DrawsTheSameSequenceInEveryRun) {

@@ -58,8 +58,8 @@ TEST(BlockBytes, OfMallocAreFinerSizes) {
 }
 
 TEST(BlockBytes, OfHugeRequestsAreTheRequestedBytes) {
-    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-    EXPECT_EQ(pool_block_bytes(most, 6), most);
+    constexpr std::uint64_t max = std::numeric_limits<std::uint64_t>::max();
+    EXPECT_EQ(pool_block_bytes(max, 6), max);
     EXPECT_EQ(pool_block_bytes(100, 255), 100U);
 }
 

@@ -8,11 +8,12 @@
 namespace tensorpool::command::planning {
 namespace {
 
-/// Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least `least`.
-double round_step(double least) {
-    const double power = std::pow(10.0, std::floor(std::log10(least)));
+/// Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at min_step
+/// `min_step`.
+double round_step(double min_step) {
+    const double power = std::pow(10.0, std::floor(std::log10(min_step)));
     for (const double factor : {1.0, 2.0, 5.0}) {
-        if (power * factor >= least * 0.999) return power * factor;
+        if (power * factor >= min_step * 0.999) return power * factor;
     }
     return power * 10;
 }

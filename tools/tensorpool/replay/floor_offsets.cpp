@@ -25,8 +25,8 @@ std::uint64_t FloorOffsets::allocate(std::uint64_t bytes, unsigned alignment_log
     const std::uint64_t needed = align_up(bytes, min_alignment);
     // Tries the smallest free range that is large enough. If the block does not fit there because
     // of its alignment, tries the smallest range that is large enough for any alignment.
-    for (const std::uint64_t least : {needed, needed + alignment - min_alignment}) {
-        const auto found = by_size_.lower_bound({least, 0});
+    for (const std::uint64_t min_bytes : {needed, needed + alignment - min_alignment}) {
+        const auto found = by_size_.lower_bound({min_bytes, 0});
         if (found == by_size_.end()) break;
         const auto [size, begin] = *found;
         const std::uint64_t offset = align_up(begin, alignment);

@@ -62,16 +62,16 @@ public:
 private:
     void measure() {
         std::uint64_t alive = 0;
-        std::uint64_t& most = figures_.max_alive_bytes;
+        std::uint64_t& max_alive = statistics_.max_alive_bytes;
         const auto begin = [&](std::size_t life) {
-            most = std::max(most, alive += lives_[life].bytes);
-            if (most <= Step::max_bytes) return;
+            max_alive = std::max(max_alive, alive += lives_[life].bytes);
+            if (max_alive <= Step::max_bytes) return;
             throw CommandError(finding, fmt::format("the trace has {} bytes alive at once, "
-                                                    "expected at most {}",
-                                                    most, Step::max_bytes));
+                                                    "expected at max_alive {}",
+                                                    max_alive, Step::max_bytes));
         };
         order_.walk(begin, [&](std::size_t life) { alive -= lives_[life].bytes; });
-        stage_bytes_ = std::max(most / stage_part, min_stage_bytes);
+        stage_bytes_ = std::max(max_alive / stage_part, min_stage_bytes);
     }
 
     /// Numbers the threads that allocate or free a block by their first such call. Thread 0
@@ -152,7 +152,7 @@ private:
         add(thread, step, life);
         if (wants_offsets_) floor_.deallocate(offsets_[life]);
         give_slot_back(thread, life);
-        ++figures_.deallocations;
+        ++statistics_.deallocations;
     }
 
     /// Returns whether the call that ends the block resizes it. The next block then continues it.
@@ -192,10 +192,10 @@ private:
     }
 
     void count(const Life& life, bool resized) {
-        ++(resized ? figures_.resizes : figures_.allocations);
-        if (life.begin == Life::none) ++figures_.from_before;
-        if (life.end == Life::none) ++figures_.never_freed;
-        figures_.allocated_bytes += life.bytes;
+        ++(resized ? statistics_.resizes : statistics_.allocations);
+        if (life.begin == Life::none) ++statistics_.from_before;
+        if (life.end == Life::none) ++statistics_.never_freed;
+        statistics_.allocated_bytes += life.bytes;
         if (life.begin != Life::none) bytes_in_stage_ += life.bytes;
     }
 
@@ -213,9 +213,9 @@ private:
         plan.offsets_bytes = floor_.span_bytes();
         if (planned_) {
             plan.planned_bytes = planned_->peak_bytes;
-            figures_.planned_bytes = planned_->peak_bytes;
+            statistics_.planned_bytes = planned_->peak_bytes;
         }
-        plan.statistics = figures_;
+        plan.statistics = statistics_;
         plan.statistics.threads = threads_.size() - 1;
         return plan;
     }
@@ -232,7 +232,7 @@ private:
     std::optional<MemoryPlan> planned_;   // offsets of all blocks
     std::optional<std::size_t> resized_;  // the block that was resized last
     FloorOffsets floor_;
-    PlanStatistics figures_;
+    PlanStatistics statistics_;
     std::uint64_t stage_bytes_ = 0;
     std::uint64_t bytes_in_stage_ = 0;
     std::uint32_t slot_count_ = 0;
