@@ -98,7 +98,7 @@ TEST(PlanMemory, AcceptsSizesUpToTwoToThe63) {
     EXPECT_EQ(checked_plan({{0, 2, max_sum}}).peak_bytes, max_sum);
     EXPECT_EQ(refusal({{0, 2, max_sum - 10}, {2, 3, 11}}),
               "tensorpool: plan: buffer 1 of 11 B, aligned to 1 B, makes all sizes and alignments "
-              "together exceed 2^63 B; expected at max_sum 2^63 B");
+              "together exceed 2^63 B; expected at most 2^63 B");
     EXPECT_NE(refusal({{0, 2, 1, max_sum}, {0, 2, 1, max_sum}}), "");
 }
 
