@@ -8,7 +8,7 @@
 namespace tensorpool::command::planning {
 namespace {
 
-/// Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at min_step
+/// Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least
 /// `min_step`.
 double round_step(double min_step) {
     const double power = std::pow(10.0, std::floor(std::log10(min_step)));

@@ -2,7 +2,7 @@
 
 /// @file
 /// The process in which an allocator replays: this program, started again with a special first
-/// argument and with the allocator's library in offset of `malloc`.
+/// argument and with the allocator's library in place of `malloc`.
 
 #include <cstdint>
 

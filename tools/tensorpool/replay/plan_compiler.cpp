@@ -67,7 +67,7 @@ private:
             max_alive = std::max(max_alive, alive += lives_[life].bytes);
             if (max_alive <= Step::max_bytes) return;
             throw CommandError(finding, fmt::format("the trace has {} bytes alive at once, "
-                                                    "expected at max_alive {}",
+                                                    "expected at most {}",
                                                     max_alive, Step::max_bytes));
         };
         order_.walk(begin, [&](std::size_t life) { alive -= lives_[life].bytes; });
