@@ -259,7 +259,7 @@ TEST_F(Program, WrongUsageSaysWhereHelpIs) {
                                                {"stat", "--pid", "1", "--name", "x"},
                                                {"top", "--wait"},
                                                {"ls", "extra"}}) {
-        expect_refusal(run(words), 2, "--help` shows what there is");
+        expect_refusal(run(words), 2, "--help` lists the options");
     }
     EXPECT_NE(run({"nonsense"}).errors.find("no subcommand or option nonsense"), std::string::npos);
 }

@@ -12,7 +12,8 @@
 namespace tensorpool::command {
 namespace {
 
-/// Of "allocated_bytes.all.current" the first part.
+/// PyTorch's name for a metric, without its suffix: "allocated_bytes" of
+/// "allocated_bytes.all.current".
 std::string pytorch_word(std::string_view metric) {
     const auto all = describe_metrics();
     const auto found = std::ranges::find_if(all, [&](const MetricDescription& one) {
@@ -22,12 +23,12 @@ std::string pytorch_word(std::string_view metric) {
     return std::string(word.substr(0, word.find(".all.")));
 }
 
-/// One thing by both names, and up to four figures of it.
+/// Adds rows: our name, PyTorch's name, and up to four values.
 class Rows {
 public:
     Rows(Table& table, Sizes sizes) : table_(table), sizes_(sizes) {}
 
-    /// `metric` has PyTorch's word.
+    /// `metric` is the metric whose PyTorch name is shown.
     void add(const char* ours, std::string_view metric, std::initializer_list<Cell> figures) {
         std::vector<Cell> row = {text_cell(ours), text_cell(pytorch_word(metric))};
         row.insert(row.end(), figures);
@@ -47,7 +48,7 @@ void add_bytes(Rows& rows, const DeviceStatistics& d) {
     rows.add("in use", "in_use_bytes",
              {size(d.in_use_bytes), size(d.peak_in_use_bytes), size(d.allocated_bytes),
               size(d.deallocated_bytes)});
-    rows.add("  asked for", "requested_in_use_bytes",
+    rows.add("  requested", "requested_in_use_bytes",
              {size(d.requested_in_use_bytes), {}, size(d.requested_bytes), {}});
     rows.add("  and deferred", "peak_active_bytes",
              {size(d.in_use_bytes + d.deferred_bytes), size(d.peak_active_bytes)});

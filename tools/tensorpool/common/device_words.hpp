@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The figures of a device allocator beside PyTorch's words for them.
+/// The statistics of a device allocator beside PyTorch's names for them.
 
 #include <tensorpool/device_statistics.hpp>
 
@@ -10,7 +10,8 @@
 
 namespace tensorpool::command {
 
-/// Columns: ours, PyTorch's, now, the peak, and the running totals of what came and went.
+/// Columns: our name, PyTorch's name, the current value, the peak, and the running totals allocated
+/// and freed.
 Table device_words_table(const DeviceStatistics& device, Sizes sizes);
 
 }  // namespace tensorpool::command

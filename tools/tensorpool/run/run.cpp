@@ -50,7 +50,7 @@ std::vector<std::string> program_of(const CLI::App& command, const Settings& set
         words = settings.program;
     } else if (words.front().starts_with('-')) {
         throw CommandError(wrong_usage, fmt::format("run: there is no option {}; `tensorpool run "
-                                                    "--help` shows what there is",
+                                                    "--help` lists the options",
                                                     printable(words.front())));
     } else if (!settings.program.empty()) {
         words.push_back("--");

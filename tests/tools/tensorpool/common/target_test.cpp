@@ -45,14 +45,14 @@ TEST(Target, OneThatCanBeReadIsMeant) {
 
 TEST(Target, WithSeveralItSaysWhichAndHowToChoose) {
     EXPECT_EQ(refusal(processes(), by_name("rain"), wrong_usage),
-              "there are 2 processes whose names fit rain: 1 (train), 2 (trainer); choose one with "
+              "there are 2 processes whose names match rain: 1 (train), 2 (trainer); choose one with "
               "--pid");
     EXPECT_EQ(refusal(processes(), {}, wrong_usage).substr(0, 21), "there are 4 processes");
 }
 
 TEST(Target, WithoutAnyItSaysWhatToDo) {
     EXPECT_EQ(refusal(processes(), by_name("nobody"), target_gone),
-              "no process named nobody holds a pool; `tensorpool ls` shows those that do, --wait "
+              "no process named absent has a pool; `tensorpool ls` lists those that do, --wait "
               "waits for one");
     EXPECT_NE(refusal({}, {}, target_gone).find("tensorpool doctor"), std::string::npos);
 }

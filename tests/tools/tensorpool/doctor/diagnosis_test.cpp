@@ -73,8 +73,8 @@ TEST(Diagnosis, EachFaultIsFoundAloneAndWithAdvice) {
         {"overcommit", Verdict::note, [](Machine& m) { m.overcommit = 2; }},
         {"address space", Verdict::wrong, [](Machine& m) { m.address_bytes = 8 * gib; }},
         {"mlock limit", Verdict::note, [](Machine& m) { m.lock_bytes = 8 << 20; }},
-        {"figures for readers", Verdict::wrong, [](Machine& m) { m.memfd = false; }},
-        {"figures for readers", Verdict::note, [](Machine& m) { m.write_seal = false; }},
+        {"statistics for readers", Verdict::wrong, [](Machine& m) { m.memfd = false; }},
+        {"statistics for readers", Verdict::note, [](Machine& m) { m.write_seal = false; }},
         {"TENSORPOOL_STATISTICS", Verdict::wrong, [](Machine& m) { m.statistics_mode = "off"; }},
         {"TENSORPOOL_STATISTICS_DIR", Verdict::wrong,
          [](Machine& m) { m.statistics_folder = "/nowhere"; }},
@@ -100,7 +100,7 @@ TEST(Diagnosis, EachFaultIsFoundAloneAndWithAdvice) {
 TEST(Diagnosis, AFolderForFiguresStandsInForWhatIsMissing) {
     const auto found = told([](Machine& m) {
         m.has_proc = m.memfd = false;
-        m.statistics_folder = "/run/figures";
+        m.statistics_folder = "/run/statistics";
         m.statistics_folder_usable = true;
     });
     EXPECT_TRUE(std::ranges::none_of(
@@ -124,9 +124,8 @@ TEST(Diagnosis, SizesBelowAHugePageThatAreNotGivenComeWithTheCommandAndAnEstimat
               std::string::npos)
         << text;
     // 60 ns for nearly no faults, and a sixteenth of the other 190.
-    EXPECT_NE(text.find("one page fault in place of 16, which is estimated at 72 ns for each 4 KiB "
-                        "at best, in place "
-                        "of 250"),
+    EXPECT_NE(text.find("one page fault instead of 16, an estimated 72 ns for each 4 KiB at best, "
+                        "instead of 250"),
               std::string::npos)
         << text;
     EXPECT_NE(text.find("echo madvise | sudo tee "
@@ -140,7 +139,7 @@ TEST(Diagnosis, WhereHugePagesAreDearNothingIsEstimatedFromThem) {
     give_no_sizes(machine);
     machine.huge_fault_ns = 9000;
     const std::string text = text_about("page sizes", machine);
-    EXPECT_NE(text.find("one page fault in place of 16."), std::string::npos) << text;
+    EXPECT_NE(text.find("one page fault instead of 16."), std::string::npos) << text;
     EXPECT_EQ(text.find("estimate"), std::string::npos) << text;
 }
 
@@ -149,7 +148,7 @@ TEST(Diagnosis, SizesThatAreGivenAreNamedWithWhatTheyCost) {
     give_no_sizes(machine);
     machine.page_sizes[1] = {64 << 10, "madvise", true, 80};
     const std::string text = text_about("page sizes", machine);
-    EXPECT_TRUE(text.starts_with("fine page sizes: 64.0 KiB where pools ask")) << text;
+    EXPECT_TRUE(text.starts_with("fine page sizes: 64.0 KiB where pools request them")) << text;
     EXPECT_NE(text.find("64.0 KiB madvise (80 ns)"), std::string::npos) << text;
     EXPECT_EQ(text.find("echo"), std::string::npos) << text;
 }
