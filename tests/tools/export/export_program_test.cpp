@@ -79,7 +79,7 @@ TEST_F(ExportProgram, SaysThatTheRecordingWasCut) {
     EXPECT_EQ(errors_, "");
     std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 1);
     EXPECT_EQ(run({path_, "-f", "rmm", "-o", out}), 0);
-    EXPECT_NE(errors_.find("was cut: its last 63 bytes"), std::string::npos) << errors_;
+    EXPECT_NE(errors_.find("is truncated: its last 63 bytes"), std::string::npos) << errors_;
     EXPECT_EQ(run({path_, "-f", "rmm", "-o", out, "--json"}), 0);
     EXPECT_EQ(nlohmann::json::parse(output_)["cut_bytes"], 63);
 }

@@ -55,7 +55,7 @@ class Recorder {
 public:
     /// Returns when it has asked the process.
     explicit Recorder(std::vector<std::string> words) : program_(command(std::move(words))) {
-        wait_for("asked process");
+        wait_for("requested process");
     }
     /// Lets the process see that it was asked; returns when its rings are held.
     void begin(RecordedProgram& program) {
@@ -136,7 +136,7 @@ TEST_F(RecordTest, EndsWithCtrlCAndTheProcessGoesOn) {
         const Json outcome = recorder.outcome();
         EXPECT_EQ(outcome["process_ended"], false);
         EXPECT_EQ(outcome["problem"], "");
-        program.order("pairs 10");  // sees that it is to stop
+        program.order("pairs 10");  // notices the request to stop
         EXPECT_EQ(count(recording(), TraceAction::allocate), 11U) << round;
         EXPECT_TRUE(recording().processes.at(0).ended);
     }
@@ -232,8 +232,9 @@ TEST_F(RecordTest, AFullDiskEndsRecordingOnly) {
     Recorder recorder({"--pid", program.number(), "-o", "/dev/full"});
     recorder.begin(program);
     EXPECT_NE(recorder.outcome(finding)["problem"], "");
-    EXPECT_NE(recorder.errors().find("/dev/full takes no more: No space left on device"),
-              std::string::npos)
+    EXPECT_NE(
+        recorder.errors().find("/dev/full cannot be written further: No space left on device"),
+        std::string::npos)
         << recorder.errors();
     program.order("pairs 10");
     program.end();
@@ -244,11 +245,12 @@ TEST_F(RecordTest, WhereTheDiskFillsTheFileIsReadable) {
     StartedProgram recorder({"/bin/bash", "-c",
                              "ulimit -f 64; exec " TENSORPOOL_COMMAND " record --pid " +
                                  program.number() + " -o " + path()});
-    while (recorder.errors().find("asked process") == std::string::npos) usleep(10'000);
+    while (recorder.errors().find("requested process") == std::string::npos) usleep(10'000);
     program.order("large");
     program.begin("forever");
     EXPECT_EQ(recorder.wait(), finding);
-    EXPECT_NE(recorder.errors().find("takes no more: File too large"), std::string::npos)
+    EXPECT_NE(recorder.errors().find("cannot be written further: File too large"),
+              std::string::npos)
         << recorder.errors();
     EXPECT_NE(recorder.read_line().find(" entries in "), std::string::npos);
     EXPECT_GT(recording().calls.size(), 1000U);
@@ -298,7 +300,7 @@ TEST_F(RecordTest, SaysWhatIsWrongAndWhatToDo) {
     expect_refusal(run({"--pid", "999999999", "-o", path()}), target_gone, "no such process");
     expect_refusal(run({"--pid", std::to_string(getpid()), "-o", path()}), finding,
                    "it has no figures to show");
-    expect_refusal(run({"--pid", "1", "--for", "soon"}), wrong_usage, "'soon' is no time");
+    expect_refusal(run({"--pid", "1", "--for", "soon"}), wrong_usage, "'soon' is not a time");
     expect_refusal(run({"--pid", "1", "--stacks", "much"}), wrong_usage, "much");
     expect_refusal(run({"--pid", "1", "--name", "x"}), wrong_usage, "--name");
     RecordedProgram program;

@@ -20,7 +20,7 @@ TEST(TimeText, IsNothingElse) {
     for (const char* const text :
          {"", "s", "0", "-1s", "10 s", "10sec", "1e9", "nan", "inf", "99999999h", "0x10s"}) {
         EXPECT_FALSE(parse_time(text)) << text;
-        EXPECT_NE(problem_of_time(text).find("expected one such as 500ms"), std::string::npos);
+        EXPECT_NE(problem_of_time(text).find("expected a time such as 500ms"), std::string::npos);
     }
     EXPECT_EQ(problem_of_time("10s"), "");
 }

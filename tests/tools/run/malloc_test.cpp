@@ -20,7 +20,7 @@ TEST(MallocPart, LargeBlocksComeFromThePool) {
     const ProgramResult result =
         ran({"--with", "malloc", "--", TENSORPOOL_PLAIN_SUBJECT, "1000000"});
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(has(result.errors, "malloc   under 1 program: blocks from 64KiB on\n"))
+    EXPECT_TRUE(has(result.errors, "malloc   in 1 program: blocks from 64KiB on\n"))
         << result.errors;
     EXPECT_TRUE(has(result.errors, "1 process used a pool")) << result.errors;
     EXPECT_TRUE(has(result.errors, "tensorpool: pool 'global'")) << result.errors;
@@ -28,7 +28,7 @@ TEST(MallocPart, LargeBlocksComeFromThePool) {
 
 TEST(MallocPart, AProgramOfSmallBlocksUsesNoPool) {
     const ProgramResult result = ran({"--with", "malloc", "--", TENSORPOOL_PLAIN_SUBJECT, "1000"});
-    EXPECT_TRUE(has(result.errors, "pools    none was used: no request reached 64KiB\n"))
+    EXPECT_TRUE(has(result.errors, "pools    none used: no request reached 64KiB\n"))
         << result.errors;
     const ProgramResult lower = ran(
         {"--with", "malloc", "--interpose-min", "1000", "--", TENSORPOOL_PLAIN_SUBJECT, "1000"});
@@ -38,7 +38,7 @@ TEST(MallocPart, AProgramOfSmallBlocksUsesNoPool) {
 TEST(MallocPart, AStaticProgramIsToldAndRuns) {
     const ProgramResult result = ran({"--", TENSORPOOL_STATIC_SUBJECT, "1000000"});
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(has(result.errors, "malloc   not put under the program: ")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "malloc   not enabled: ")) << result.errors;
     EXPECT_TRUE(has(result.errors, "is statically linked")) << result.errors;
     const ProgramResult refused =
         ran({"--with", "malloc", "--", TENSORPOOL_STATIC_SUBJECT, "9999999999999999"});
@@ -60,7 +60,7 @@ TEST(MallocPart, OfATreeEachProcessIsCounted) {
              " 200000 & " TENSORPOOL_PLAIN_SUBJECT " 300000; wait"});
     EXPECT_TRUE(has(result.errors, "2 processes used a pool")) << result.errors;
     // The shell, seq, each env, which becomes true, and the two.
-    EXPECT_TRUE(has(result.errors, "malloc   under 44 programs: ")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "malloc   in 44 programs: ")) << result.errors;
 }
 
 TEST(MallocPart, AtTheLimitMallocFails) {
@@ -91,10 +91,10 @@ protected:
 TEST_F(LonelyCommand, PartsThatAreNotThereAreToldAndTheProgramRuns) {
     const ProgramResult result = run({"--", "/bin/sh", "-c", "echo ran $LD_PRELOAD $PYTHONPATH"});
     EXPECT_EQ(result.output, "ran\n");
-    EXPECT_TRUE(
-        has(result.errors, "libtensorpool_interpose.so is not there: tensorpool is not whole"))
+    EXPECT_TRUE(has(result.errors,
+                    "libtensorpool_interpose.so does not exist: the installation is incomplete"))
         << result.errors;
-    EXPECT_TRUE(has(result.errors, "NumPy    not put under the program: ")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "NumPy    not enabled: ")) << result.errors;
     EXPECT_TRUE(has(result.errors, "pybind11-dev")) << result.errors;
 }
 

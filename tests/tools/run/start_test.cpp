@@ -77,7 +77,7 @@ TEST(Start, TheReportGoesWhereItShall) {
     EXPECT_EQ(ran({"--with", "none", "--report", path, "--", "/bin/true"}).errors, "");
     std::stringstream report;
     report << std::ifstream(path).rdbuf();
-    EXPECT_TRUE(has(report.str(), "pools    none was used")) << report.str();
+    EXPECT_TRUE(has(report.str(), "pools    none used")) << report.str();
     EXPECT_EQ(ran({"--with", "none", "--report", "none", "--", "/bin/true"}).errors, "");
     const ProgramResult refused =
         ran({"--with", "none", "--report", "/nowhere/at/all", "--", "/bin/echo", "began"});
@@ -100,7 +100,7 @@ TEST(Start, AClosedStreamStaysClosed) {
 TEST(Start, WhatCannotBeRunIsTold) {
     const ProgramResult missing = ran({"--with", "none", "--", "no-such-program-at-all"});
     EXPECT_EQ(missing.exit_code, 127);
-    EXPECT_TRUE(has(missing.errors, "no folder of PATH has such a program")) << missing.errors;
+    EXPECT_TRUE(has(missing.errors, "not found in any folder of PATH")) << missing.errors;
     EXPECT_EQ(ran({"--with", "none", "--", "/nowhere/program"}).exit_code, 127);
     const ProgramResult folder = ran({"--with", "none", "--", "/usr"});
     EXPECT_EQ(folder.exit_code, 126);
@@ -114,11 +114,11 @@ TEST(Start, WrongWordsAreTold) {
         EXPECT_TRUE(has(result.errors, part)) << result.errors;
         EXPECT_EQ(result.output, "");
     };
-    refused({}, "which program?");
-    refused({"--"}, "which program?");
-    refused({"--limt", "2GiB", "--", "/bin/true"}, "there is no option --limt");
-    refused({"--limit", "2GB", "--", "/bin/true"}, "'2GB' is no size; expected one such as");
-    refused({"--limit", "0", "--", "/bin/true"}, "'0' is no size");
+    refused({}, "no program given");
+    refused({"--"}, "no program given");
+    refused({"--limt", "2GiB", "--", "/bin/true"}, "unknown option --limt");
+    refused({"--limit", "2GB", "--", "/bin/true"}, "'2GB' is not a size; expected a size such as");
+    refused({"--limit", "0", "--", "/bin/true"}, "'0' is not a size");
     refused({"--with", "malloc,nothing", "--", "/bin/true"}, "--with nothing: expected malloc");
     refused({"--with", "none", "--stacks", "1MiB", "--", "/bin/true"}, "--trace");
     refused({"--with", "none", "--interpose-min", "1MiB", "--", "/bin/true"},
@@ -177,7 +177,7 @@ TEST(Start, OfManyProcessesTheReportHasTheLargestAndTheSum) {
         ran({"--with", "none", "--", "/bin/sh", "-c",
              "for i in $(seq 40); do " + std::string(TENSORPOOL_SUBJECT) + " hold 1; done"});
     EXPECT_TRUE(has(text.errors, "40 processes used a pool")) << text.errors;
-    EXPECT_TRUE(has(text.errors, "\n20 processes more, added up: peak 20")) << text.errors;
+    EXPECT_TRUE(has(text.errors, "\n20 processes more in total: peak 20")) << text.errors;
 }
 
 TEST(Start, ManyProcessesTakeNoMoreDescriptorsThanThereAre) {
@@ -195,14 +195,14 @@ TEST(Start, AProcessThatOutlivesTheProgramIsToldSo) {
                                 " hold 1 say held read <&3 >" + pipe + " & read line <" + pipe +
                                 "; exit 4"});
     EXPECT_EQ(program.wait(), 4);
-    EXPECT_TRUE(has(program.errors(), "(run_subject), which still runs")) << program.errors();
+    EXPECT_TRUE(has(program.errors(), "(run_subject), still running")) << program.errors();
 }
 
 TEST(Start, PrivateFiguresAreToldToBe) {
     const ProgramResult result = ran({"--with", "none", "--", TENSORPOOL_SUBJECT, "hold", "1"},
                                      {{"TENSORPOOL_STATISTICS", "off"}});
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(has(result.errors, "TENSORPOOL_STATISTICS=off keeps the figures private"))
+    EXPECT_TRUE(has(result.errors, "TENSORPOOL_STATISTICS=off keeps the statistics private"))
         << result.errors;
 }
 
@@ -210,7 +210,7 @@ TEST(Start, ThePoolHoldsNoMoreThanTheLimit) {
     const ProgramResult result = ran({"--with", "none", "--limit", "8MiB", "--", TENSORPOOL_SUBJECT,
                                       "hold", "5", "hold", "5", "hold", "2"});
     EXPECT_EQ(result.output, "refused\n");
-    EXPECT_TRUE(has(result.errors, "8MiB for the pool of each process; 1 request was refused"))
+    EXPECT_TRUE(has(result.errors, "8MiB for the pool of each process; 1 request failed"))
         << result.errors;
 }
 

@@ -88,7 +88,7 @@ TEST_F(RunTrace, OnAFullDiskTheProgramGoesOn) {
                                       TENSORPOOL_SUBJECT, "use", "200000", "say", "done"});
     EXPECT_EQ(result.output, "done\n") << result.errors;
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(has(result.errors, "it ends early: ")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "incomplete: ")) << result.errors;
 }
 
 TEST_F(RunTrace, AtALimitOnTheSizeOfFilesTheProgramGoesOn) {
@@ -99,7 +99,7 @@ TEST_F(RunTrace, AtALimitOnTheSizeOfFilesTheProgramGoesOn) {
     const ProgramResult result = testing::run_program("/bin/sh", {"-c", line});
     EXPECT_EQ(result.output, "done\n") << result.errors;
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(has(result.errors, "it ends early: ")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "incomplete: ")) << result.errors;
 }
 
 TEST_F(RunTrace, AFileThatCannotBeMadeIsToldBeforeTheProgramBegins) {

@@ -95,7 +95,7 @@ TEST(RmmLog, AnErrorNamesTheByteWhatIsThereAndWhatShouldBe) {
     };
     expect("1,2,3", "found \"1,2,3\"; expected six columns");
     expect("1,01:02:03.000000,allocate,0x10,1024,0x0,7", "expected six columns");
-    expect("x,01:02:03.000000,free,0x10,1024,0", "found \"x\"; expected the number of a thread");
+    expect("x,01:02:03.000000,free,0x10,1024,0", "found \"x\"; expected a thread id");
     expect("1,25:02:03.000000,free,0x10,1024,0", "found \"25:02:03.000000\"; expected a time");
     expect("1,01:02:03,free,0x10,1024,0", "found \"01:02:03\"; expected a time");
     expect("1,01:02:03.000000,freed,0x10,1024,0", "found \"freed\"; expected allocate");

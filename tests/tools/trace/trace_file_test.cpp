@@ -152,12 +152,12 @@ TEST(TraceFile, RefusesSizesThatCannotBe) {
     refuse(with(entries, 32, [](auto& header) { header.bytes = 64; }), "raw payload of 32 B",
            "64 B");
     const auto huge = [](auto& header) { header.stored_bytes = header.bytes = UINT64_MAX - 31; };
-    refuse(with(entries, 32, huge), "18446744073709551584 B", "67108864 B at most");
+    refuse(with(entries, 32, huge), "18446744073709551584 B", "at most 67108864 B");
     const auto expands = [](auto& header) {
         header.compression = TraceCompression::zstd;
         header.bytes = std::uint64_t{1} << 40;
     };
-    refuse(with(entries, 32, expands), "1099511627776 B when decompressed", "67108864 B at most");
+    refuse(with(entries, 32, expands), "1099511627776 B when decompressed", "at most 67108864 B");
     const auto unknown = [](auto& header) { header.compression = TraceCompression{2}; };
     refuse(with(entries, 32, unknown), "compression 2", "0 (none) or 1 (zstd)");
 }
@@ -186,13 +186,13 @@ TEST(TraceFile, RefusesFramesThatDoNotHoldWhatTheyShould) {
     expect_problem(with_frame(frame, 64).bytes(), begin, "96 B when decompressed", "64 B");
     expect_problem(with_frame(frame, 1 << 26).bytes(), begin, "96 B when decompressed",
                    "67108864 B");
-    expect_problem(with_frame(payload, 96).bytes(), begin, "no zstd frame", "96 B");
+    expect_problem(with_frame(payload, 96).bytes(), begin, "not a zstd frame", "96 B");
     std::vector<std::byte> two = frame;
     two.insert(two.end(), frame.begin(), frame.end());
     expect_problem(with_frame(two, 96).bytes(), begin, "a zstd frame of", "expected one of");
     const auto cut = std::span(frame).first(frame.size() - 1);
-    expect_problem(with_frame(cut, 96).bytes(), begin, "no zstd frame", "expected one of");
-    expect_problem(with_frame({}, 96).bytes(), begin, "no zstd frame", "expected one of 0 B");
+    expect_problem(with_frame(cut, 96).bytes(), begin, "not a zstd frame", "expected one of");
+    expect_problem(with_frame({}, 96).bytes(), begin, "not a zstd frame", "expected one of 0 B");
 }
 
 TEST(TraceFile, RefusesWhatWasMadeToFillMemory) {
@@ -231,8 +231,8 @@ TEST(TraceFile, SaysWhyAFileCannotBeRead) {
         return {};
     };
     EXPECT_NE(why("/nonexistent/a.tpt").find("No such file"), std::string::npos);
-    EXPECT_NE(why("/dev/null").find("no regular file"), std::string::npos);
-    EXPECT_NE(why("/").find("no regular file"), std::string::npos);
+    EXPECT_NE(why("/dev/null").find("not a regular file"), std::string::npos);
+    EXPECT_NE(why("/").find("not a regular file"), std::string::npos);
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ TEST_F(TraceWriterTest, SaysWhyAFileCannotBeMade) {
 TEST_F(TraceWriterTest, AFileThatIsBeingWrittenStaysWhatItIs) {
     TraceWriter writer(path());
     add_process(writer);
-    EXPECT_NE(why_not(path()).find("another process records into it"), std::string::npos);
+    EXPECT_NE(why_not(path()).find("another process is recording into it"), std::string::npos);
     EXPECT_EQ(read_recording(path()).processes.size(), 1U);
 }
 

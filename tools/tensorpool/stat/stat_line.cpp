@@ -10,7 +10,7 @@
 namespace tensorpool::command {
 namespace {
 
-/// Of sizes in bytes, which take more than a terminal's 80 columns.
+/// Wide enough for sizes in bytes, which do not fit into the 80 columns of a terminal.
 constexpr std::size_t table_width = 120;
 
 std::size_t size_width(Sizes sizes) {

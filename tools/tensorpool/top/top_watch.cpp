@@ -46,11 +46,11 @@ void TopWatch::choose(std::uint64_t process) {
         data_.chosen = *found;
         look_at_chosen();
     } catch (const AttachError&) {
-        found->ended = true;  // the list shows it so until the next look
+        found->ended = true;  // the list shows this until the next update
     }
 }
 
-/// False when it can no longer be read.
+/// Returns false if the process can no longer be read.
 bool TopWatch::read(WatchedProcess& watched, StatisticsReader& reader) try {
     take_look(watched, reader.snapshot(), data_.highest);
     if (watched.process.name.empty()) watched.process.name = watched.now->process_name;
@@ -69,7 +69,7 @@ void TopWatch::look_at_chosen() {
         last_entry_ = part.last;
         data_.entries.insert(data_.entries.end(), part.entries.begin(), part.entries.end());
     } catch (const AttachError&) {
-        // Damaged: the figures say so.
+        // The timeline is damaged; so are the statistics, which report it.
     }
     if (data_.entries.size() > max_entries) {
         const auto surplus = static_cast<std::ptrdiff_t>(data_.entries.size() - max_entries);
@@ -82,7 +82,7 @@ void TopWatch::look_for_awaited() {
     std::vector<ObservedProcess> found = find_by_name(StatisticsReader::list(), data_.awaited);
     std::erase_if(found, [](const ObservedProcess& process) { return !process.readable; });
     if (found.empty()) return;
-    // Of several the first time a person chooses; later the newest follows the one that ended.
+    // At first, the user chooses among several. Later, the newest replaces the one that ended.
     if (found.size() > 1 && !data_.chosen) return;
     if (find(data_.processes, found.back().process) == data_.processes.end()) look_at_all();
     choose(found.back().process);
@@ -99,7 +99,7 @@ void TopWatch::look_at_all() {
             if (known != data_.processes.end()) watched.now = std::move(known->now);
             auto reader = readers_.extract(number);
             try {
-                // One whose number went to another process is no longer running, and made anew.
+                // A reader whose process id was reused is no longer running, and is replaced.
                 if (reader.empty() || !reader.mapped().is_running()) {
                     watched.now.reset();
                     readers.emplace(number, StatisticsReader::attach(number));

@@ -16,13 +16,13 @@ namespace tensorpool::command {
 
 class TopWatch {
 public:
-    /// Follows the process of --pid; or the one of --name, and when it ends the next.
+    /// Follows the process of --pid, or the process of --name and then the next of that name.
     explicit TopWatch(const Settings& settings);
 
     const TopData& data() const noexcept { return data_; }
-    /// Looks at the chosen process, and at all others too where `all` says so.
+    /// Reads the chosen process, and with `all` every other process too.
     void look(bool all);
-    /// Shows this one; 0: none.
+    /// Chooses a process; 0: none.
     void choose(std::uint64_t process);
     void reset_highest() { data_.highest.reset(); }
 

@@ -85,7 +85,7 @@ TEST(HttpServer, GivesEveryAnswerTheHeadersThatProtectThePage) {
 TEST(HttpServer, TellsWhatWasRefusedAsJson) {
     const std::string answer = MadeUpServer().converse("PUT / HTTP/1.1\r\nHost: a\r\n\r\n");
     EXPECT_EQ(status_of(answer), 405);
-    EXPECT_EQ(body_of(answer), R"({"error":"this server knows GET, HEAD and POST"})");
+    EXPECT_EQ(body_of(answer), R"({"error":"this server supports GET, HEAD and POST only"})");
 }
 
 }  // namespace

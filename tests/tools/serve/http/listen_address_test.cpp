@@ -72,7 +72,8 @@ TEST(Listener, SaysThatAnAddressIsNotOfThisMachine) {
         const Listener listener(read_listen_address("192.0.2.1:0"));
         FAIL() << "192.0.2.1 is for documentation";
     } catch (const CommandError& error) {
-        EXPECT_NE(std::string(error.what()).find("none of this machine's"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("this machine does not have the address"),
+                  std::string::npos);
     }
 }
 

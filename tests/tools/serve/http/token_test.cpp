@@ -53,7 +53,7 @@ TEST_F(TokenFile, IsRefusedWithMoreThanAWord) {
     EXPECT_NE(refusal("0123456789abcdef\n0123456789abcdef"), "");
     EXPECT_NE(refusal("0123456789abcd\xC3\xA9"), "");
     EXPECT_NE(refusal(std::string("0123456789abcdef\0x", 18)), "");
-    EXPECT_NE(refusal(std::string(4097, 'x')).find("more than 4096 bytes"), std::string::npos);
+    EXPECT_NE(refusal(std::string(4097, 'x')).find("larger than 4096 bytes"), std::string::npos);
 }
 
 TEST_F(TokenFile, IsRefusedWhereOthersMayReadOrChangeIt) {

@@ -67,7 +67,7 @@ TEST_F(WatcherTest, SaysWhyAProcessCannotBeRead) {
     EXPECT_EQ(listed(8)->problem, "its segment is damaged");
     EXPECT_FALSE(watcher.view(8));
     EXPECT_NE(watcher.why_not(8).find("its segment is damaged"), std::string::npos);
-    EXPECT_NE(watcher.why_not(9).find("process 9 holds no pool"), std::string::npos);
+    EXPECT_NE(watcher.why_not(9).find("process 9 has no visible pool"), std::string::npos);
 }
 
 TEST_F(WatcherTest, TriesAgainWhatCouldNotBeRead) {

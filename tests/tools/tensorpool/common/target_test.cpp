@@ -51,7 +51,7 @@ TEST(Target, WithSeveralItSaysWhichAndHowToChoose) {
 }
 
 TEST(Target, WithoutAnyItSaysWhatToDo) {
-    EXPECT_EQ(refusal(processes(), by_name("nobody"), target_gone),
+    EXPECT_EQ(refusal(processes(), by_name("absent"), target_gone),
               "no process named absent has a pool; `tensorpool ls` lists those that do, --wait "
               "waits for one");
     EXPECT_NE(refusal({}, {}, target_gone).find("tensorpool doctor"), std::string::npos);

@@ -54,7 +54,7 @@ TEST_F(Manual, HasAPageForEachSubcommand) {
             << sub->get_name();
     }
     EXPECT_TRUE(fs::exists(folder_ / "tensorpool.1"));
-    EXPECT_TRUE(fs::exists(folder_ / "tensorpool-figures.7"));
+    EXPECT_TRUE(fs::exists(folder_ / "tensorpool-metrics.7"));
 }
 
 TEST_F(Manual, GroffFindsNothingWrong) {
@@ -75,7 +75,7 @@ TEST_F(Manual, SaysWhatEachOptionAndEachFigureIs) {
     };
     EXPECT_NE(text_of("tensorpool-stat.1").find("\\-i, \\-\\-interval S"), std::string::npos);
     EXPECT_NE(text_of("tensorpool-stat.1").find("The columns are"), std::string::npos);
-    EXPECT_NE(text_of("tensorpool-figures.7").find("in_use_bytes"), std::string::npos);
+    EXPECT_NE(text_of("tensorpool-metrics.7").find("in_use_bytes"), std::string::npos);
 }
 
 TEST_F(Manual, BashCompletesSubcommandsAndOptions) {

@@ -100,7 +100,7 @@ TEST_F(TopLive, SaysThatTheProcessEndedAndStays) {
     TerminalSession terminal(top("--pid " + holder.number()));
     EXPECT_TRUE(terminal.comes_to_show("second")) << terminal.screen();
     holder.kill();
-    EXPECT_TRUE(terminal.comes_to_show("has ended: these are its last figures"))
+    EXPECT_TRUE(terminal.comes_to_show("has ended: these are its last statistics"))
         << terminal.screen();
     EXPECT_NE(terminal.screen().find("second"), std::string::npos) << terminal.screen();
     terminal.press("q");
@@ -115,7 +115,7 @@ TEST_F(TopLive, FollowsANameFromOneProcessToTheNext) {
         HolderProcess holder(path());
         EXPECT_TRUE(terminal.comes_to_show(holder.number() + "), tensorpool")) << terminal.screen();
         holder.kill();
-        EXPECT_TRUE(terminal.comes_to_show("has ended: these are its last figures. Waiting"))
+        EXPECT_TRUE(terminal.comes_to_show("has ended: these are its last statistics. Waiting"))
             << terminal.screen();
     }
 }

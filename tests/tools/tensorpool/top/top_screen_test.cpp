@@ -69,7 +69,7 @@ TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfDevices) {
     EXPECT_NE(text.find("reserved_bytes"), std::string::npos) << text;
     EXPECT_NE(text.find("num_ooms"), std::string::npos) << "all of it: " << text;
     state.device = 77;
-    EXPECT_TRUE(shows(made_up_data(), state, "an allocator that is gone"));
+    EXPECT_TRUE(shows(made_up_data(), state, "an allocator that was destroyed"));
 }
 
 TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfPlannedArenas) {
@@ -100,7 +100,7 @@ TEST(TopScreen, ShowsWhyAProcessCannotBeRead) {
 }
 
 TEST(TopScreen, SaysThatNobodyIsThere) {
-    EXPECT_TRUE(shows({}, in(View::processes), "No process that holds a pool can be seen"));
+    EXPECT_TRUE(shows({}, in(View::processes), "No process with a pool is visible"));
     EXPECT_TRUE(shows({}, in(View::pools), "No process is chosen: press o"));
 }
 
@@ -126,14 +126,15 @@ TEST(TopScreen, OfSeveralOfTheNameAPersonChooses) {
     EXPECT_TRUE(shows(data, in(View::processes), "Waiting for a process named train."));
     data.processes.push_back(data.processes[0]);
     EXPECT_TRUE(
-        shows(data, in(View::processes), "Several processes fit the name train: press Enter"));
+        shows(data, in(View::processes), "Several processes match the name train: press Enter"));
 }
 
 TEST(TopScreen, SaysWhenThereIsNothingToShow) {
     TopData data = made_up_data();
     data.chosen->now->scopes.clear();
     data.chosen->now->pools.clear();
-    EXPECT_TRUE(shows(data, in(View::pools), "This process has no pool now, but arenas: press a."));
+    EXPECT_TRUE(
+        shows(data, in(View::pools), "This process has no pool now, only arenas: press a."));
     data.chosen->now->arenas.clear();
     data.chosen->now->scratches.clear();
     EXPECT_TRUE(shows(data, in(View::scopes), "No StatisticsScope has begun in this process."));
@@ -150,7 +151,7 @@ TEST(TopScreen, SaysWhatDidNotFitIntoTheSegment) {
     data.chosen->now->left_out.pools = 3;
     EXPECT_TRUE(shows(data, in(View::pools), "3 pools, 0 arenas, 0 threads, 0 scopes"));
     data.chosen->now->consistent = false;
-    EXPECT_TRUE(shows(data, in(View::pools), "figures may not fit together"));
+    EXPECT_TRUE(shows(data, in(View::pools), "values may be inconsistent"));
 }
 
 TEST(TopScreen, TheCursorIsAlwaysSeen) {
@@ -160,7 +161,7 @@ TEST(TopScreen, TheCursorIsAlwaysSeen) {
     }
     TopState state = in(View::pools);
     for (const std::size_t cursor : {0, 50, 101, 4000}) {
-        state.place().cursor = cursor;
+        state.position().cursor = cursor;
         const auto lines = draw(data, state, {80, 24});
         EXPECT_EQ(std::ranges::count(lines, Style::selected, &ScreenLine::style), 1) << cursor;
     }
@@ -173,7 +174,7 @@ TEST(TopScreen, SaysWhatItIsSortedByAndOfWhichPool) {
     state.pool = 2;
     EXPECT_TRUE(shows(made_up_data(), state, ", pool batches,"));
     state.pool = 77;
-    EXPECT_TRUE(shows(made_up_data(), state, ", a pool that is gone,"));
+    EXPECT_TRUE(shows(made_up_data(), state, ", a pool that was destroyed,"));
 }
 
 TEST(TopScreen, HelpNamesAllKeysOnAScreenOf80By24) {
