@@ -144,7 +144,7 @@ test('with a token the page asks for it, and the address may bring it', async ()
     await inState(page, 'closed');
     await page.locator('#token').fill('not this one, surely');
     await page.keyboard.press('Enter');
-    await page.getByText('That is not the token.').waitFor();
+    await page.getByText('Wrong token.').waitFor();
     await page.locator('#token').fill('open-sesame+16/letters=');
     await page.keyboard.press('Enter');
     // A page that is left before the server took the token asks for it again.

@@ -11,7 +11,7 @@ import { leastDistance } from './colours.mjs';
 const folder = process.env.PAGE_FOLDER;
 const load = (name) => import(pathToFileURL(join(folder, name)));
 const { bytes, count, percent, plain, rate, size } = await load('units.js');
-const { chosenFigures, chosenThreads, everything, waste } = await load('figures.js');
+const { chosenStatistics, chosenThreads, everything, waste } = await load('statistics.js');
 const { History } = await load('history.js');
 
 test('bytes have IEC units and three digits', () => {
@@ -38,15 +38,15 @@ test('names lose what could pass for something else', () => {
 test('pools are added up, their ratios by weight', () => {
   const { snapshot, rates } = snapshotOf(makeProcess(1, 'x', ['a', 'b']), 100);
   const [a, b] = snapshot.pools;
-  const all = chosenFigures(snapshot, rates, everything);
+  const all = chosenStatistics(snapshot, rates, everything);
   assert.equal(all.pool.in_use_bytes, a.in_use_bytes + b.in_use_bytes);
   assert.equal(all.pool.buckets[3].in_use_bytes, a.buckets[3].in_use_bytes + b.buckets[3].in_use_bytes);
   assert.equal(all.pool.buckets[3].block_bytes, 512);
   assert.equal(all.pool.limit_bytes, 0, 'one has none');
   const [low, high] = rates.pools.map((one) => one.rounding_ratio).sort((x, y) => x - y);
   assert.ok(all.rates.rounding_ratio > low && all.rates.rounding_ratio < high);
-  assert.equal(chosenFigures(snapshot, rates, a.id).pool.in_use_bytes, a.in_use_bytes);
-  assert.equal(chosenFigures({ pools: [] }, null, everything).pool, null);
+  assert.equal(chosenStatistics(snapshot, rates, a.id).pool.in_use_bytes, a.in_use_bytes);
+  assert.equal(chosenStatistics({ pools: [] }, null, everything).pool, null);
 });
 
 test('a thread that uses several pools appears once', () => {

@@ -201,7 +201,7 @@ test('says when a process ended, and keeps its last figures', async () => {
     const last = await tile(page);
     server.end(4711);
     await inState(page, 'ended');
-    assert.match(await textOf(page, '#state'), /^train 4711 ended at \d\d:\d\d:\d\d: these are its last figures$/);
+    assert.match(await textOf(page, '#state'), /^train 4711 ended at \d\d:\d\d:\d\d: these are its last statistics$/);
     assert.equal(await tile(page), last);
     await picture(page, 'ended');
   });
@@ -222,7 +222,7 @@ test('says that the connection is lost, tries again and goes on', async () => {
     await live(page);
     await server.close();
     await inState(page, 'lost');
-    assert.equal(await textOf(page, '#state'), 'Connection lost, trying again');
+    assert.equal(await textOf(page, '#state'), 'Connection lost, reconnecting');
     await picture(page, 'lost');
     await server.listen(server.port);
     await live(page);
@@ -246,7 +246,7 @@ test('asks for the token and takes no other', async () => {
     await picture(page, 'token');
     await page.keyboard.type('wrong');
     await page.keyboard.press('Enter');
-    await page.getByText('That is not the token.').waitFor();
+    await page.getByText('Wrong token.').waitFor();
     await page.locator('#token').fill('a+b c');
     await page.keyboard.press('Enter');
     await live(page);

@@ -109,7 +109,7 @@ TEST(TraceFile, CutWithinItsHeaderItIsNoTrace) {
 TEST(TraceFile, RefusesWhatBeginsInAnotherWay) {
     MadeTrace trace = some_trace();
     trace.raw()[0] = std::byte{'X'};
-    expect_problem(trace.bytes(), 0, "no trace", "TPTRACE");
+    expect_problem(trace.bytes(), 0, "not a trace", "TPTRACE");
     trace = some_trace();
     trace.raw()[8] = std::byte{9};
     expect_problem(trace.bytes(), 0, "version 9", "version 1");
