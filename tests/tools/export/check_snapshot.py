@@ -6,7 +6,7 @@ import pickle
 import pickletools
 import sys
 
-# What torch/utils/viz/MemoryViz.js understands of a pickle.
+# The pickle operations that torch/utils/viz/MemoryViz.js supports.
 KNOWN = {
     'APPEND', 'APPENDS', 'BINFLOAT', 'BINGET', 'BININT', 'BININT1', 'BININT2', 'BINPUT',
     'BINUNICODE', 'DICT', 'EMPTY_DICT', 'EMPTY_LIST', 'EMPTY_TUPLE', 'FRAME', 'LIST', 'LONG1',
@@ -21,7 +21,7 @@ def check_frames(frames):
 
 
 def check_segment(segment):
-    """The sums that _memory_viz.py's segsum asserts; blocks tile the segment."""
+    """Checks the sums that _memory_viz.py's segsum asserts, and that blocks tile the segment."""
     address = segment['address']
     allocated = free_internal = free_external = pending = 0
     for block in segment['blocks']:
@@ -50,7 +50,7 @@ def check_segment(segment):
 
 
 def pieces_without(pieces, begin, end):
-    """What is left of pieces of addresses where one goes."""
+    """Removes a range from ranges of addresses."""
     left = []
     for first, last in pieces:
         left += [piece for piece in ((first, min(last, begin)), (max(first, end), last))
@@ -92,7 +92,7 @@ def main(path):
     assert data[-1:] == pickle.STOP
     unknown = {op.name for op, _, _ in pickletools.genops(data)} - KNOWN
     assert not unknown, unknown
-    # As trace_plot pads it.
+    # Padded as trace_plot does.
     snapshot = pickle.loads(data + b'\x00' * 3)
     assert set(snapshot) == {
         'segments', 'device_traces', 'allocator_settings', 'external_annotations'}

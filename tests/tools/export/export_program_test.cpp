@@ -27,7 +27,7 @@ protected:
             folder_.file("a.trace", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }
 
-    /// Its exit code.
+    /// Returns the exit code.
     int run(std::vector<std::string> words) {
         words.insert(words.begin(), {TENSORPOOL_PROGRAM, "export"});
         StartedProgram program(std::move(words));
@@ -64,7 +64,7 @@ TEST_F(ExportProgram, WritesToStandardOutput) {
     EXPECT_EQ(output_, "Thread,Time,Action,Pointer,Size,Stream");
 }
 
-TEST_F(ExportProgram, TellsWhatItWrote) {
+TEST_F(ExportProgram, PrintsASummary) {
     const std::string out = folder_.path() / "out";
     EXPECT_EQ(run({path_, "-f", "rmm", "-o", out, "--json"}), 0) << errors_;
     const auto told = nlohmann::json::parse(output_);
@@ -73,7 +73,7 @@ TEST_F(ExportProgram, TellsWhatItWrote) {
     EXPECT_EQ(run({path_, "-f", "rmm", "--json"}), 2);
 }
 
-TEST_F(ExportProgram, SaysThatTheRecordingWasCut) {
+TEST_F(ExportProgram, ReportsATruncatedRecording) {
     const std::string out = folder_.path() / "out";
     EXPECT_EQ(run({path_, "-f", "rmm", "-o", out}), 0);
     EXPECT_EQ(errors_, "");
@@ -84,7 +84,7 @@ TEST_F(ExportProgram, SaysThatTheRecordingWasCut) {
     EXPECT_EQ(nlohmann::json::parse(output_)["cut_bytes"], 63);
 }
 
-TEST_F(ExportProgram, RefusesWhatItCannotDo) {
+TEST_F(ExportProgram, RejectsInvalidRequests) {
     EXPECT_EQ(run({path_, "-f", "excel"}), 2);
     EXPECT_EQ(run({path_}), 2);
     EXPECT_EQ(run({path_, "-f", "rmm", "-o", path_}), 2);

@@ -59,7 +59,7 @@ TEST_F(Snapshot, HoldsThePeakInSegmentsWithoutGaps) {
     EXPECT_EQ(told["before"][0]["unmatched"], 0);
 }
 
-TEST_F(Snapshot, HoldsTheEndWhereAskedTo) {
+TEST_F(Snapshot, HoldsTheEndOnRequest) {
     MadeRecording made;
     made.recording().begun_unix_ns = 5'000'000'000;
     made.allocate(0x10000, 1000);
@@ -71,7 +71,7 @@ TEST_F(Snapshot, HoldsTheEndWhereAskedTo) {
     EXPECT_EQ(told["traces"][0][1]["time_us"], 5'000'001);
 }
 
-TEST_F(Snapshot, PartsPoolsAndFarAddressesIntoSegments) {
+TEST_F(Snapshot, SplitsPoolsAndDistantAddressesIntoSegments) {
     MadeRecording made;
     const auto other = made.source(TraceSource::arena, "frame");
     made.allocate(0x10000, 64);
@@ -98,8 +98,8 @@ TEST_F(Snapshot, MakesEachProcessADevice) {
     EXPECT_EQ(told["traces"][1][0]["size"], 100);
 }
 
-// Minutes where each process is looked for among all blocks.
-TEST_F(Snapshot, OfManyProcessesIsWrittenInTheTimeOfTheirCalls) {
+// Would take minutes if every block were searched for each process.
+TEST_F(Snapshot, OfManyProcessesTakesTimeLinearInCalls) {
     MadeRecording made;
     for (std::uint64_t number = 100; number < 100'100; ++number) made.process("idle", number);
     for (int i = 0; i < 300'000; ++i) {
@@ -123,12 +123,12 @@ TEST_F(Snapshot, KeepsTheLastCallsOfALongHistory) {
     const auto told = check(made, At::end, 2500);
     EXPECT_EQ(left_out_, 6001U - 2500U);
     EXPECT_EQ(told["traces"][0].size(), 2500U + 1250U);
-    // It begins with the end of a block.
+    // The history begins with the end of a block.
     EXPECT_EQ(told["before"][0]["blocks"].size(), 1U);
     EXPECT_EQ(told["before"][0]["unmatched"], 0);
 }
 
-TEST_F(Snapshot, HoldsBlocksFromBeforeTheRecordingWithoutTheirBeginning) {
+TEST_F(Snapshot, HoldsEarlierBlocksWithoutTheirAllocation) {
     MadeRecording made;
     made.allocate(0x20000, 64);
     made.deallocate(0x10000, 4096);
@@ -137,7 +137,7 @@ TEST_F(Snapshot, HoldsBlocksFromBeforeTheRecordingWithoutTheirBeginning) {
     EXPECT_EQ(told["before"][0]["blocks"][0], 0x10000);
 }
 
-TEST_F(Snapshot, CutsBlocksThatLieOverEachOther) {
+TEST_F(Snapshot, CutsOverlappingBlocks) {
     MadeRecording made;
     const auto other = made.source(TraceSource::pool, "other");
     made.allocate(0x10000, 5000);
@@ -164,7 +164,7 @@ TEST_F(Snapshot, NamesFramesOnce) {
     EXPECT_EQ(blocks.back()["frames"].size(), 0U);
 }
 
-TEST_F(Snapshot, OfNothingAliveIsWhole) {
+TEST_F(Snapshot, IsValidWithoutLiveBlocks) {
     MadeRecording made;
     made.call(TraceAction::refuse, 0, 100);
     const auto told = check(made, At::peak);
@@ -174,7 +174,7 @@ TEST_F(Snapshot, OfNothingAliveIsWhole) {
 
 constexpr auto from_device = TraceSource::device;
 
-TEST_F(Snapshot, MakesEachAllocatorOfDeviceMemoryADeviceBehindTheProcesses) {
+TEST_F(Snapshot, ListsDeviceAllocatorsAfterProcesses) {
     MadeRecording made;
     const auto weights = made.source(from_device, "weights");
     const auto pinned = made.source(from_device, "pinned");
@@ -204,7 +204,7 @@ TEST_F(Snapshot, HoldsTheSlabsOfADeviceAsSegments) {
     made.deallocate(0x800000, 1024, device);
     made.call(TraceAction::slab_end, 0x800000, 0x200000, device);
     const auto told = check(made, At::end);
-    ASSERT_EQ(told["segments"].size(), 1U) << "the other went back";
+    ASSERT_EQ(told["segments"].size(), 1U) << "the other slab was released";
     const auto& segment = told["segments"][0];
     EXPECT_EQ(segment["address"], 0x200000);
     EXPECT_EQ(segment["total_size"], 0x200000);
@@ -219,7 +219,7 @@ TEST_F(Snapshot, HoldsTheSlabsOfADeviceAsSegments) {
     EXPECT_EQ(told["before"][1]["unmatched"], 0);
 }
 
-TEST_F(Snapshot, TheSlabsOfAnAllocatorThatWentAreFreedBehindItsBlocks) {
+TEST_F(Snapshot, SlabsOfADestroyedAllocatorAreFreedAfterItsBlocks) {
     MadeRecording made;
     const auto device = made.source(from_device, "weights");
     made.call(TraceAction::slab, 0x200000, 0x200000, device);
@@ -250,7 +250,7 @@ TEST_F(Snapshot, ASlabThatGrewIsAnExpandableSegment) {
     EXPECT_EQ(told["traces"][1][4]["action"], "segment_unmap");
 }
 
-TEST_F(Snapshot, HoldsWhatIsDeferredAsPending) {
+TEST_F(Snapshot, MarksDeferredBlocksAsPending) {
     MadeRecording made;
     const auto device = made.source(from_device, "weights");
     made.call(TraceAction::slab, 0x200000, 0x200000, device);
@@ -272,7 +272,7 @@ TEST_F(Snapshot, HoldsWhatIsDeferredAsPending) {
     EXPECT_EQ(told["before"][1]["blocks"].size(), 0U);
 }
 
-TEST_F(Snapshot, WhatADeviceHeldBeforeTheRecordingIsWhereItsBlocksLay) {
+TEST_F(Snapshot, DeviceSegmentsFromBeforeTheRecordingFollowBlocks) {
     MadeRecording made;
     const auto device = made.source(from_device, "weights");
     made.allocate(0x10000, 1000, device);

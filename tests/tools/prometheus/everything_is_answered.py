@@ -38,7 +38,7 @@ def ask_the_rules(prometheus):
 
 
 def look_at_the_alerts(prometheus):
-    """The processes meet limits all the time: these two fire at once."""
+    """The processes reach limits continuously, so these two alerts fire at once."""
     def firing():
         return {alert["labels"]["alertname"]: alert for alert in prometheus.ask("alerts")["alerts"]
                 if alert["state"] == "firing" and alert["labels"].get("process") == WORKING}
@@ -53,7 +53,7 @@ def look_at_the_alerts(prometheus):
 
 
 class Serving(Program):
-    """`tensorpool serve`, which wants a token here."""
+    """`tensorpool serve`, with a token."""
 
     def __init__(self, tensorpool, folder):
         self.address = free_address()
@@ -79,7 +79,7 @@ class Serving(Program):
 def end_one(prometheus, serving, doomed):
     os.kill(doomed.pid, signal.SIGKILL)
     doomed.process.wait()
-    check(not serving.shows(doomed), "a process that ended is scraped on")
+    check(not serving.shows(doomed), "an ended process is still scraped")
     gone = f'tensorpool_build_info{{pid="{doomed.pid}"}}'
     wait_for("the process is gone from Prometheus", lambda: not prometheus.samples(gone))
 
@@ -92,7 +92,7 @@ def main(tensorpool, subject):
             process.wait_until_ready()
             wait_for(f"tensorpool serve shows {process.pid}",
                      lambda process=process: serving.shows(process))
-        check(not serving.is_open_to_all(), "metrics are given without the token")
+        check(not serving.is_open_to_all(), "metrics are served without the token")
         with Prometheus(folder, serving.address, serving.token_file) as prometheus:
             prometheus.wait_until_ready()
             ask_the_dashboard(prometheus)

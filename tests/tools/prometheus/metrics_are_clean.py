@@ -1,4 +1,4 @@
-"""promtool finds nothing to complain of in the metrics of made-up processes and of a real one."""
+"""promtool reports no problem in the metrics of made-up processes and of a real one."""
 import sys
 
 from testing import Program, check, need, run

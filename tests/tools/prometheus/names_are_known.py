@@ -9,7 +9,7 @@ from testing import ALERTS, RULES, check, read, run
 
 def check_names(text, where, known):
     for name in re.findall(r"[\w:]*\btensorpool_[\w:]*\w", text):
-        check(name in known, f"{where} asks for {name}, which nothing exports or records")
+        check(name in known, f"{where} uses {name}, which is neither exported nor recorded")
 
 
 def check_layout():
@@ -19,18 +19,18 @@ def check_layout():
     taken = {}
     for panel in panels:
         place = panel["gridPos"]
-        check(place["x"] + place["w"] <= 24, f"{panel['title']} stands beyond the right edge")
+        check(place["x"] + place["w"] <= 24, f"{panel['title']} extends beyond the right edge")
         for x in range(place["x"], place["x"] + place["w"]):
             for y in range(place["y"], place["y"] + place["h"]):
                 other = taken.setdefault((x, y), panel["title"])
-                check(other == panel["title"], f"{panel['title']} lies on {other}")
+                check(other == panel["title"], f"{panel['title']} overlaps {other}")
 
 
 def check_sources():
-    """Each query is asked of the chosen Prometheus, and each variable is made use of."""
+    """Each query uses the chosen Prometheus, and each variable is used."""
     asked = " ".join(expression for _, expression in dashboard.expressions())
     for name, _ in dashboard.variables():
-        check(f"${name}" in asked, f"no panel heeds the variable {name}")
+        check(f"${name}" in asked, f"no panel uses the variable {name}")
     for panel in dashboard.panels():
         for asks in [panel, *panel["targets"]]:
             check(asks["datasource"]["uid"] == "${datasource}", f"{panel['title']}: other source")

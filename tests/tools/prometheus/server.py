@@ -1,4 +1,4 @@
-"""A Prometheus of its own on loopback, and what it is asked."""
+"""Runs a Prometheus on loopback, and queries it."""
 import json
 import math
 import os
@@ -26,7 +26,7 @@ def free_address():
 
 
 def fetch(url, token=None):
-    """The text, or None where nothing listens yet or the answer is an error."""
+    """Returns the text, or None if nothing listens yet or the answer is an error."""
     request = urllib.request.Request(url)
     if token:
         request.add_header("Authorization", f"Bearer {token}")
@@ -67,7 +67,7 @@ class Prometheus(Program):
             return check(False, f"{parameters}: {error.read().decode()}")
 
     def samples(self, expression):
-        """The samples at this moment that are numbers."""
+        """Returns the present samples that are numbers."""
         return [one for one in self.ask("query", query=expression)["result"]
                 if not math.isnan(float(one["value"][1]))]
 

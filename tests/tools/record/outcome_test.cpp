@@ -19,14 +19,14 @@ Outcome some_outcome() {
     return outcome;
 }
 
-TEST(Outcome, TellsWhatWasRecorded) {
+TEST(Outcome, SummarizesTheRecording) {
     EXPECT_EQ(to_text(some_outcome(), Sizes::iec),
               "1.23M entries in 10.0 s, beginning 12 ms after the request; 2.00 KiB in a.tpt");
     EXPECT_EQ(exit_code_of(some_outcome()), success);
     EXPECT_EQ(complaint_of(some_outcome()), "");
 }
 
-TEST(Outcome, TellsWhatIsMissing) {
+TEST(Outcome, ReportsMissingEntries) {
     Outcome outcome = some_outcome();
     outcome.process_ended = true;
     outcome.dropped = 5;
@@ -41,7 +41,7 @@ TEST(Outcome, TellsWhatIsMissing) {
     EXPECT_EQ(exit_code_of(outcome), success);
 }
 
-TEST(Outcome, ComplainsOfAFullDisk) {
+TEST(Outcome, ReportsAFullDisk) {
     Outcome outcome = some_outcome();
     outcome.problem = "No space left on device";
     EXPECT_EQ(exit_code_of(outcome), finding);
@@ -50,7 +50,7 @@ TEST(Outcome, ComplainsOfAFullDisk) {
         std::string::npos);
 }
 
-TEST(Outcome, ComplainsOfNothingRecorded) {
+TEST(Outcome, ReportsAnEmptyRecording) {
     Outcome outcome;
     outcome.process = 4711;
     EXPECT_EQ(exit_code_of(outcome), finding);
@@ -60,7 +60,7 @@ TEST(Outcome, ComplainsOfNothingRecorded) {
     EXPECT_NE(complaint_of(outcome).find("4711 ended before it noticed"), std::string::npos);
 }
 
-TEST(Outcome, IsJsonToo) {
+TEST(Outcome, IsWrittenAsJson) {
     Outcome outcome = some_outcome();
     outcome.path = "\xff.tpt";  // not valid in any character set
     const auto json = nlohmann::json::parse(to_json(outcome));

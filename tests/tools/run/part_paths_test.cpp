@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(PartPaths, OfTheBuildFolderAreThoseThatItMade) {
+TEST(PartPaths, LieInTheBuildFolder) {
     const PartPaths paths = part_paths_beside(fs::path(TENSORPOOL_PROGRAM).parent_path());
 #ifdef TENSORPOOL_HAS_INTERPOSER
     EXPECT_TRUE(fs::exists(paths.interposer)) << paths.interposer;
@@ -21,8 +21,8 @@ TEST(PartPaths, OfTheBuildFolderAreThoseThatItMade) {
     EXPECT_EQ(paths.torch.filename(), "libtensorpool_torch.so");
 }
 
-// Below the build folder too, where packages are tried out.
-TEST(PartPaths, OfAnInstalledTreeGoWithIt) {
+// Also below the build folder, where the tests install packages.
+TEST(PartPaths, FollowAnInstalledTree) {
     const photos::TemporaryFolder folder;
     folder.file("cmake_install.cmake", "");
     const PartPaths paths = part_paths_beside(folder.path() / "usr" / "bin");

@@ -1,5 +1,5 @@
 /// @file
-/// What `tensorpool run` makes of its words, and of the program's end.
+/// Tests the arguments of `tensorpool run`, and the end of the program.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ std::vector<Json> json_lines(const std::string& text) {
     return lines;
 }
 
-/// Of a program that is run in a shell of the test's own: what the shell sees of it.
+/// Runs a script in a shell, and returns what the shell observes.
 ProgramResult shell(const std::string& script) {
     return testing::run_program("/bin/sh", {"-c", script});
 }
@@ -51,19 +51,19 @@ TEST(Start, EndsByTheSignalThatEndedTheProgram) {
     }
 }
 
-TEST(Start, WordsReachTheProgramAsTheyAre) {
+TEST(Start, ArgumentsReachTheProgramUnchanged) {
     const ProgramResult result = ran({"--with", "none", "--", "/usr/bin/printf", "%s|", "[a,b]", "",
                                       "--limit", "--", "-x", "%%", "\xff"});
     EXPECT_EQ(result.output, "[a,b]||--limit|--|-x|%%|\xff|") << result.errors;
 }
 
-TEST(Start, AllowsTheBackgroundTrimmerWhereTheEnvironmentDoesNotSayOtherwise) {
+TEST(Start, EnablesTheBackgroundTrimmerUnlessTheEnvironmentSetsIt) {
     const std::string print = "-- /bin/sh -c 'printf %s $TENSORPOOL_RETAIN_BACKGROUND' 2>/dev/null";
     EXPECT_EQ(shell("unset TENSORPOOL_RETAIN_BACKGROUND; " + run_none + print).output, "auto");
     EXPECT_EQ(shell("TENSORPOOL_RETAIN_BACKGROUND=off " + run_none + print).output, "off");
 }
 
-TEST(Start, StreamsAreTheProgramsAndTheReportGoesToStandardError) {
+TEST(Start, TheProgramKeepsItsStreamsAndTheReportGoesToStandardError) {
     const ProgramResult result =
         shell("printf in | " + run_none + "-- /bin/sh -c 'cat; echo out; echo err >&2'");
     EXPECT_EQ(result.output, "inout\n");
@@ -71,7 +71,7 @@ TEST(Start, StreamsAreTheProgramsAndTheReportGoesToStandardError) {
         << result.errors;
 }
 
-TEST(Start, TheReportGoesWhereItShall) {
+TEST(Start, TheReportGoesToTheGivenFile) {
     const photos::TemporaryFolder folder;
     const std::string path = folder.path() / "report";
     EXPECT_EQ(ran({"--with", "none", "--report", path, "--", "/bin/true"}).errors, "");
@@ -94,10 +94,10 @@ TEST(Start, AClosedStreamStaysClosed) {
     const ProgramResult under = shell(run_none + "--trace " + trace + " -- " + look);
     EXPECT_EQ(under.output, shell(look).output);
     shell(run_none + "--trace " + trace + " -- " + TENSORPOOL_SUBJECT + " use 10 0<&- 2>&-");
-    EXPECT_EQ(trace::read_recording(trace).processes.size(), 1U);  // there is no report in it
+    EXPECT_EQ(trace::read_recording(trace).processes.size(), 1U);  // it contains no report
 }
 
-TEST(Start, WhatCannotBeRunIsTold) {
+TEST(Start, ReportsProgramsThatCannotBeRun) {
     const ProgramResult missing = ran({"--with", "none", "--", "no-such-program-at-all"});
     EXPECT_EQ(missing.exit_code, 127);
     EXPECT_TRUE(has(missing.errors, "not found in any folder of PATH")) << missing.errors;
@@ -107,9 +107,9 @@ TEST(Start, WhatCannotBeRunIsTold) {
     EXPECT_TRUE(has(folder.errors, "/usr cannot be run: Permission denied")) << folder.errors;
 }
 
-TEST(Start, WrongWordsAreTold) {
-    const auto refused = [](std::vector<std::string> words, const std::string& part) {
-        const ProgramResult result = ran(std::move(words));
+TEST(Start, ReportsWrongArguments) {
+    const auto refused = [](std::vector<std::string> arguments, const std::string& part) {
+        const ProgramResult result = ran(std::move(arguments));
         EXPECT_EQ(result.exit_code, 2) << result.errors;
         EXPECT_TRUE(has(result.errors, part)) << result.errors;
         EXPECT_EQ(result.output, "");
@@ -125,7 +125,7 @@ TEST(Start, WrongWordsAreTold) {
             "needs the part malloc");
 }
 
-TEST(Start, TheProgramBeginsWithTheDescriptorsAndSignalsThatItWouldHave) {
+TEST(Start, TheProgramStartsWithUnchangedDescriptorsAndSignals) {
     const std::string look =
         "'ls /proc/self/fd | wc -l; ulimit -n; grep -E \"^Sig(Blk|Ign)\" /proc/self/status'";
     const std::string begin = "ulimit -n 900; trap '' USR2; ";
@@ -135,7 +135,7 @@ TEST(Start, TheProgramBeginsWithTheDescriptorsAndSignalsThatItWouldHave) {
     EXPECT_TRUE(has(alone.output, "\n900\n")) << alone.output;
 }
 
-TEST(Start, ThePoolsOfAllProcessesAreReportedTheLargestFirst) {
+TEST(Start, ReportsThePoolsOfAllProcessesLargestFirst) {
     const ProgramResult result = ran({"--with", "none", "--json", "--", TENSORPOOL_SUBJECT, "hold",
                                       "1", "fork", "hold", "2", "exit", "9"});
     EXPECT_EQ(result.exit_code, 9);
@@ -151,7 +151,7 @@ TEST(Start, ThePoolsOfAllProcessesAreReportedTheLargestFirst) {
     }
 }
 
-TEST(Start, FiguresOfAKilledProgramAreThoseThatItEndedWith) {
+TEST(Start, ReportsTheFinalStatisticsOfAKilledProgram) {
     const ProgramResult result = ran({"--with", "none", "--json", "--", TENSORPOOL_SUBJECT, "use",
                                       "1000", "hold", "3", "raise", "9"});
     EXPECT_EQ(result.exit_code, -1);
@@ -162,7 +162,7 @@ TEST(Start, FiguresOfAKilledProgramAreThoseThatItEndedWith) {
     EXPECT_GE(lines[1]["pools"][0]["in_use_bytes"], 3 << 20);
 }
 
-TEST(Start, AProcessThatRunsAnotherProgramIsReportedAsTwo) {
+TEST(Start, AProcessThatExecutesAnotherProgramIsReportedAsTwo) {
     const ProgramResult result = ran({"--with", "none", "--json", "--", TENSORPOOL_SUBJECT, "hold",
                                       "1", "exec", "hold", "2", "hold", "2"});
     const auto lines = json_lines(result.errors);
@@ -172,7 +172,7 @@ TEST(Start, AProcessThatRunsAnotherProgramIsReportedAsTwo) {
     EXPECT_EQ(lines[2]["pools"][0]["allocations"], 1);
 }
 
-TEST(Start, OfManyProcessesTheReportHasTheLargestAndTheSum) {
+TEST(Start, ReportsTheLargestOfManyProcessesAndASum) {
     const ProgramResult text =
         ran({"--with", "none", "--", "/bin/sh", "-c",
              "for i in $(seq 40); do " + std::string(TENSORPOOL_SUBJECT) + " hold 1; done"});
@@ -180,14 +180,14 @@ TEST(Start, OfManyProcessesTheReportHasTheLargestAndTheSum) {
     EXPECT_TRUE(has(text.errors, "\n20 processes more in total: peak 20")) << text.errors;
 }
 
-TEST(Start, ManyProcessesTakeNoMoreDescriptorsThanThereAre) {
+TEST(Start, ManyProcessesStayWithinTheDescriptorLimit) {
     const ProgramResult text =
         shell("ulimit -n 200; " + run_none + "-- /bin/sh -c 'for i in $(seq 60); do " +
               TENSORPOOL_SUBJECT + " hold 1 & done; wait' 2>&1");
     EXPECT_TRUE(has(text.output, "60 processes used a pool")) << text.output;
 }
 
-TEST(Start, AProcessThatOutlivesTheProgramIsToldSo) {
+TEST(Start, ReportsAProcessThatOutlivesTheProgram) {
     const photos::TemporaryFolder folder;
     const std::string pipe = folder.path() / "pipe";
     StartedProgram program({TENSORPOOL_PROGRAM, "run", "--with", "none", "--", "/bin/sh", "-c",
@@ -198,7 +198,7 @@ TEST(Start, AProcessThatOutlivesTheProgramIsToldSo) {
     EXPECT_TRUE(has(program.errors(), "(run_subject), still running")) << program.errors();
 }
 
-TEST(Start, PrivateFiguresAreToldToBe) {
+TEST(Start, ReportsThatStatisticsArePrivate) {
     const ProgramResult result = ran({"--with", "none", "--", TENSORPOOL_SUBJECT, "hold", "1"},
                                      {{"TENSORPOOL_STATISTICS", "off"}});
     EXPECT_EQ(result.exit_code, 0);
@@ -206,7 +206,7 @@ TEST(Start, PrivateFiguresAreToldToBe) {
         << result.errors;
 }
 
-TEST(Start, ThePoolHoldsNoMoreThanTheLimit) {
+TEST(Start, ThePoolStaysWithinTheLimit) {
     const ProgramResult result = ran({"--with", "none", "--limit", "8MiB", "--", TENSORPOOL_SUBJECT,
                                       "hold", "5", "hold", "5", "hold", "2"});
     EXPECT_EQ(result.output, "refused\n");

@@ -32,7 +32,7 @@ TEST(StatisticsSite, ListsTheProcesses) {
     ])"));
 }
 
-TEST(StatisticsSite, TellsOneSnapshot) {
+TEST(StatisticsSite, SendsOneSnapshot) {
     const json told = read(MadeUpServer().get("/api/snapshot?process=7"));
     EXPECT_EQ(told.at("time"), 1'800'000'000);
     EXPECT_EQ(told.at("snapshot").at("process"), 7);
@@ -40,7 +40,7 @@ TEST(StatisticsSite, TellsOneSnapshot) {
     EXPECT_TRUE(told.at("rates").at("pools").empty());
 }
 
-TEST(StatisticsSite, SaysWhichProcessItDoesNotKnow) {
+TEST(StatisticsSite, ReportsAnUnknownProcess) {
     MadeUpServer server;
     for (const char* path : {"/api/snapshot", "/api/stream"}) {
         const std::string target = path;
@@ -62,7 +62,7 @@ TEST(StatisticsSite, StreamsEvents) {
     EXPECT_EQ(header_of(answer, "Cache-Control"), "no-store");
 }
 
-TEST(StatisticsSite, TellsPrometheusOfTheRunning) {
+TEST(StatisticsSite, SendsMetricsOfRunningProcesses) {
     MadeUpServer server;
     const std::string answer = server.get("/metrics");
     EXPECT_EQ(header_of(answer, "Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
@@ -73,7 +73,7 @@ TEST(StatisticsSite, TellsPrometheusOfTheRunning) {
     EXPECT_EQ(server.get("/metrics").find("tensorpool_block_bytes{"), std::string::npos);
 }
 
-TEST(StatisticsSite, ShowsThePageOrSaysThatItIsNotBuiltIn) {
+TEST(StatisticsSite, SendsThePageOrReportsThatItIsNotBuilt) {
     const std::string answer = MadeUpServer().get("/");
     EXPECT_EQ(status_of(answer), 200);
     EXPECT_TRUE(header_of(answer, "Content-Type").starts_with("text/html"));
@@ -90,7 +90,7 @@ TEST(StatisticsSite, SendsHeadsWithoutBodies) {
     }
 }
 
-TEST(StatisticsSite, KnowsPathsAsTheyAreWritten) {
+TEST(StatisticsSite, ComparesPathsExactly) {
     MadeUpServer server;
     EXPECT_EQ(status_of(server.get("/%6detrics")), 200);
     for (const char* path : {"/metrics/", "//metrics", "/metrics%00", "/../metrics", "/api", "/%",
@@ -99,7 +99,7 @@ TEST(StatisticsSite, KnowsPathsAsTheyAreWritten) {
     }
 }
 
-TEST(StatisticsSite, WritesJsonWhateverNamesAre) {
+TEST(StatisticsSite, WritesValidJsonForAnyNames) {
     MadeUpServer server;
     const std::string hostile = "</script><b>\"'\\\x01\n\r\x7f\xff\xc3";
     server.processes.all[7].name = hostile;
@@ -114,7 +114,7 @@ TEST(StatisticsSite, WritesJsonWhateverNamesAre) {
     EXPECT_EQ(told.at("pools")[0].at("name"), clean);
 }
 
-TEST(StatisticsSite, WritesMetricsWhateverNamesAre) {
+TEST(StatisticsSite, WritesValidMetricsForAnyNames) {
     MadeUpServer server;
     server.processes.all[7].snapshot.pools = {
         testing::made_up_pool(1, "a\"} 1\ntensorpool_fake 2\n\\")};

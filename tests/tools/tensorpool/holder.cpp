@@ -1,6 +1,6 @@
 /// @file
-/// A process to look at: holds pools, an arena, a device allocator and a scope, says "ready", and
-/// does what the lines of its standard input say until that ends.
+/// A process to be read: has pools, an arena, a device allocator and a scope, prints "ready", and
+/// executes the lines of its standard input until it ends.
 
 #include <cstdio>
 #include <iostream>

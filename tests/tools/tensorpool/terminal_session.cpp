@@ -50,10 +50,10 @@ bool TerminalSession::comes_to_show(const std::string& text) const {
     return false;
 }
 
-std::string TerminalSession::tmux(std::vector<std::string> words) const {
+std::string TerminalSession::tmux(std::vector<std::string> arguments) const {
     const std::vector<std::string> socket = {"-u", "-S", folder_ / "socket"};
-    words.insert(words.begin(), socket.begin(), socket.end());
-    return testing::run_program(program, words).output;
+    arguments.insert(arguments.begin(), socket.begin(), socket.end());
+    return testing::run_program(program, arguments).output;
 }
 
 }  // namespace tensorpool::command

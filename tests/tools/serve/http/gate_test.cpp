@@ -18,17 +18,17 @@ int ask(MadeUpServer& server, const std::string& host, const std::string& header
                                      headers + "\r\n"));
 }
 
-TEST(Gate, AnswersByTheNamesOfTheLoopback) {
+TEST(Gate, AnswersUnderLoopbackNames) {
     MadeUpServer server;
     for (const char* host : {"localhost", "localhost:9464", "LocalHost:9464", "127.0.0.1",
                              "127.0.0.1:9464", "[::1]:9464", "[::1]",
-                             // An ssh tunnel has a port of its own.
+                             // An ssh tunnel has another port.
                              "localhost:8080"}) {
         EXPECT_EQ(ask(server, host), 200) << host;
     }
 }
 
-TEST(Gate, AnswersByNoOtherName) {
+TEST(Gate, RejectsOtherNames) {
     MadeUpServer server;
     for (const char* host :
          {"evil.example", "evil.example:9464", "localhost.evil.example", "evil-localhost",
@@ -41,20 +41,20 @@ TEST(Gate, AnswersByNoOtherName) {
     }
 }
 
-TEST(Gate, RefusesHostsAndOriginsThatAreEmpty) {
+TEST(Gate, RejectsEmptyHostsAndOrigins) {
     MadeUpServer server;
     EXPECT_EQ(ask(server, ""), 400);
     EXPECT_EQ(ask(server, "localhost", "Origin: \r\n"), 400);
 }
 
-TEST(Gate, AnswersByTheAddressThatItListensOn) {
+TEST(Gate, AnswersUnderTheListenAddress) {
     MadeUpServer server(the_token, "127.0.0.2:9464");
     const std::string bearer = "Authorization: Bearer " + the_token + "\r\n";
     EXPECT_EQ(ask(server, "127.0.0.2:9464", bearer), 200);
     EXPECT_EQ(ask(server, "127.0.0.3:9464", bearer), 403);
 }
 
-TEST(Gate, AnswersByAnyNumberWhereItListensOnAllAddresses) {
+TEST(Gate, AnswersUnderAnyNumericAddressIfListeningOnAll) {
     MadeUpServer server(the_token, "0.0.0.0:9464");
     const std::string bearer = "Authorization: Bearer " + the_token + "\r\n";
     for (const char* host : {"192.168.0.1:9464", "localhost:9464", "[fe80::1]:9464", "10.0.0.1"}) {
@@ -64,7 +64,7 @@ TEST(Gate, AnswersByAnyNumberWhereItListensOnAllAddresses) {
     EXPECT_EQ(ask(server, "1.2.3.4.5:9464", bearer), 403);
 }
 
-TEST(Gate, GivesPagesOfOtherOriginsNothing) {
+TEST(Gate, RejectsPagesOfOtherOrigins) {
     MadeUpServer server;
     const std::string host = "localhost:9464";
     EXPECT_EQ(ask(server, host, "Origin: http://localhost:9464\r\n"), 200);
@@ -77,7 +77,7 @@ TEST(Gate, GivesPagesOfOtherOriginsNothing) {
     }
 }
 
-TEST(Gate, GivesNothingToWhatOtherPagesLoad) {
+TEST(Gate, RejectsResourcesLoadedByOtherPages) {
     MadeUpServer server;
     const std::string host = "localhost:9464";
     EXPECT_EQ(ask(server, host, "Sec-Fetch-Site: same-origin\r\n"), 200);
@@ -91,7 +91,7 @@ TEST(Gate, GivesNothingToWhatOtherPagesLoad) {
               403);
 }
 
-TEST(Gate, GivesNothingWithoutTheToken) {
+TEST(Gate, RejectsRequestsWithoutTheToken) {
     MadeUpServer server(the_token);
     const std::string host = "localhost:9464";
     for (const char* target : {"/", "/metrics", "/api/processes", "/api/snapshot?process=7",
@@ -101,7 +101,7 @@ TEST(Gate, GivesNothingWithoutTheToken) {
     EXPECT_EQ(status_of(server.post("/nothing", "")), 401);
 }
 
-TEST(Gate, TakesTheTokenAsBearer) {
+TEST(Gate, AcceptsTheTokenAsBearer) {
     MadeUpServer server(the_token);
     const std::string host = "localhost:9464";
     const auto with = [&](const std::string& value) {
@@ -118,7 +118,7 @@ TEST(Gate, TakesTheTokenAsBearer) {
     }
 }
 
-TEST(Gate, GivesACookieForTheToken) {
+TEST(Gate, SetsACookieForTheToken) {
     MadeUpServer server(the_token);
     const std::string answer = server.post("/api/session", "token=" + the_token);
     EXPECT_EQ(status_of(answer), 204);
@@ -138,7 +138,7 @@ TEST(Gate, GivesACookieForTheToken) {
     EXPECT_EQ(ask(other, host, "Cookie: " + pair + "\r\n"), 401) << "of another server";
 }
 
-TEST(Gate, GivesNoCookieForAnythingElse) {
+TEST(Gate, SetsNoCookieOtherwise) {
     MadeUpServer server(the_token);
     for (const std::string& body : {"token=" + the_token + "x", std::string("token="),
                                     std::string(), "x=" + the_token, "token=&token=" + the_token}) {
@@ -153,7 +153,7 @@ TEST(Gate, GivesNoCookieForAnythingElse) {
               403);
 }
 
-TEST(Gate, WantsNoTokenWhereThereIsNone) {
+TEST(Gate, NeedsNoTokenIfThereIsNone) {
     MadeUpServer server;
     EXPECT_EQ(ask(server, "localhost", "Authorization: Bearer anything\r\n"), 200);
     const std::string answer = server.post("/api/session", "token=anything");

@@ -10,14 +10,14 @@ namespace {
 
 constexpr float unknown = std::numeric_limits<float>::quiet_NaN();
 
-/// One sample a second, each with its second as its figure.
+/// Adds one sample per second, with the second as its value.
 MetricHistory<1> seconds(std::uint32_t count) {
     MetricHistory<1> history;
     for (std::uint32_t i = 0; i < count; ++i) history.add({i * 100, {static_cast<float>(i)}});
     return history;
 }
 
-TEST(MetricHistory, HasNothingBeforeTheFirstSample) {
+TEST(MetricHistory, IsEmptyBeforeTheFirstSample) {
     EXPECT_TRUE(MetricHistory<1>().samples().empty());
 }
 
@@ -37,7 +37,7 @@ TEST(MetricHistory, KeepsTheMeanOfFiveSecondsBeforeThat) {
     EXPECT_EQ(samples[2].time, 1000u);
 }
 
-TEST(MetricHistory, ForgetsWhatIsOlderThanTenMinutes) {
+TEST(MetricHistory, DropsSamplesOlderThanTenMinutes) {
     const auto samples = seconds(3600).samples();
     EXPECT_GE(samples.front().time, (3599u - 600u) * 100);
     EXPECT_LE(samples.front().time, (3599u - 590u) * 100);
@@ -45,7 +45,7 @@ TEST(MetricHistory, ForgetsWhatIsOlderThanTenMinutes) {
     EXPECT_LE(samples.size(), 121u + 97u);
 }
 
-TEST(MetricHistory, StaysInOrderWhenSamplesComeLate) {
+TEST(MetricHistory, StaysInOrderWithIrregularSamples) {
     MetricHistory<1> history;
     for (const std::uint32_t time : {0u, 100u, 100u, 9000u, 50000u, 50100u, 70000u}) {
         history.add({time, {1}});
@@ -57,7 +57,7 @@ TEST(MetricHistory, StaysInOrderWhenSamplesComeLate) {
     EXPECT_EQ(samples.back().time, 70000u);
 }
 
-TEST(MetricHistory, TakesTheMeanOfWhatIsKnown) {
+TEST(MetricHistory, TakesTheMeanOfKnownValues) {
     MetricHistory<2> history;
     history.add({0, {unknown, unknown}});
     history.add({100, {4, unknown}});
@@ -68,7 +68,7 @@ TEST(MetricHistory, TakesTheMeanOfWhatIsKnown) {
     EXPECT_TRUE(std::isnan(samples.front().values[1]));
 }
 
-TEST(MetricHistory, KeepsSumsOfFiguresWhenItThins) {
+TEST(MetricHistory, KeepsSumsOfValuesWhenThinning) {
     MetricHistory<3> history;
     for (std::uint32_t i = 0; i < 300; ++i) {
         const auto a = static_cast<float>(i % 7);

@@ -14,7 +14,7 @@ TEST(Highest, KeepsTheHighestOfEachKey) {
     EXPECT_EQ(highest.get("never seen"), 0u);
 }
 
-TEST(Highest, BeginsAnewWithWhatWasSeenLast) {
+TEST(Highest, ResetKeepsTheLastValue) {
     Highest highest;
     highest.see("a", 5);
     highest.see("a", 3);

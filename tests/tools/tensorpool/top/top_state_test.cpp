@@ -38,7 +38,7 @@ TEST_F(TopKeys, TheCursorStaysOnTheTable) {
     EXPECT_EQ(state_.position().cursor, 2u);
 }
 
-TEST_F(TopKeys, ATableThatShrankTakesTheCursorAlong) {
+TEST_F(TopKeys, AShrinkingTableMovesTheCursor) {
     press_key(Key::last);
     table_ = rows({"1"});
     press_key(Key::up);
@@ -49,7 +49,7 @@ TEST_F(TopKeys, ATableThatShrankTakesTheCursorAlong) {
     EXPECT_EQ(press_key(Key::enter), Action::nothing);
 }
 
-TEST_F(TopKeys, EnterLooksIntoTheProcessUnderTheCursor) {
+TEST_F(TopKeys, EnterOpensTheProcessAtTheCursor) {
     press_key(Key::down);
     EXPECT_EQ(press_key(Key::enter), Action::choose_process);
     EXPECT_EQ(state_.process, 12u);
@@ -65,14 +65,14 @@ TEST_F(TopKeys, EnterOnAPoolShowsItsBuckets) {
     EXPECT_EQ(state_.pool, 9u);
 }
 
-TEST_F(TopKeys, EnterOnADeviceAllocatorShowsItsFiguresAndEscapeTheList) {
+TEST_F(TopKeys, EnterShowsADeviceAllocatorAndEscapeTheList) {
     type('d');
     table_ = rows({"5", "6"});
     press_key(Key::down);
     EXPECT_EQ(press_key(Key::enter), Action::look);
     EXPECT_EQ(state_.view, View::devices);
     EXPECT_EQ(state_.device, 6u);
-    EXPECT_EQ(press_key(Key::enter), Action::nothing) << "there is nothing below";
+    EXPECT_EQ(press_key(Key::enter), Action::nothing) << "there is no further level";
     press_key(Key::escape);
     EXPECT_EQ(state_.view, View::devices);
     EXPECT_EQ(state_.device, 0u);
@@ -83,7 +83,7 @@ TEST_F(TopKeys, EnterOnADeviceAllocatorShowsItsFiguresAndEscapeTheList) {
     EXPECT_EQ(state_.view, View::processes);
 }
 
-TEST_F(TopKeys, LeftAndRightGoRoundThePools) {
+TEST_F(TopKeys, LeftAndRightCycleThroughThePools) {
     std::vector<std::uint64_t> seen;
     for (int i = 0; i < 4; ++i) {
         seen.push_back(state_.pool);
@@ -95,7 +95,7 @@ TEST_F(TopKeys, LeftAndRightGoRoundThePools) {
     EXPECT_EQ(state_.pool, 9u);
 }
 
-TEST_F(TopKeys, ColumnsAreSortedByInTurn) {
+TEST_F(TopKeys, KeysCycleThroughTheSortColumns) {
     state_.view = View::events;
     type('>');
     EXPECT_EQ(state_.position().column, 1u);
@@ -106,7 +106,7 @@ TEST_F(TopKeys, ColumnsAreSortedByInTurn) {
     EXPECT_TRUE(state_.position().inverted);
 }
 
-TEST_F(TopKeys, EachViewHasALetterAndAPlaceInTheRound) {
+TEST_F(TopKeys, EachViewHasALetterAndAPositionInTheCycle) {
     const std::string letters = "opbstalde";
     for (std::size_t i = 0; i < letters.size(); ++i) {
         EXPECT_EQ(type(letters[i]), Action::look);
@@ -130,7 +130,7 @@ TEST_F(TopKeys, HelpEndsWithAnyKey) {
     EXPECT_EQ(type('q'), Action::quit);
 }
 
-TEST_F(TopKeys, WishesAreToldToWhoCanFulfilThem) {
+TEST_F(TopKeys, ReturnsActionsForTheCaller) {
     EXPECT_EQ(type('q'), Action::quit);
     EXPECT_EQ(type('r'), Action::reset_highest);
     EXPECT_EQ(type('u'), Action::nothing);

@@ -17,22 +17,21 @@ Outcome answered() {
             .trimmed_bytes = 500 * mib};
 }
 
-TEST(TrimOutcome, SaysWhatTheProcessHadAndHas) {
-    EXPECT_EQ(
-        to_text(answered(), Sizes::iec),
-        "process 4711 released 500 MiB after 12 ms: capacity 12.0 MiB, was 512 MiB; resident "
-        "51.0 MiB, was 551 MiB");
+TEST(TrimOutcome, ShowsMemoryBeforeAndAfter) {
+    EXPECT_EQ(to_text(answered(), Sizes::iec),
+              "process 4711 released 500 MiB after 12 ms: capacity 12.0 MiB, was 512 MiB; resident "
+              "51.0 MiB, was 551 MiB");
     EXPECT_EQ(complaint_of(answered(), Sizes::iec), "");
 }
 
-TEST(TrimOutcome, LeavesOutWhatTheSystemDoesNotSay) {
+TEST(TrimOutcome, OmitsUnknownResidentSizes) {
     Outcome outcome = answered();
     outcome.after.resident_bytes = 0;
     EXPECT_EQ(to_text(outcome, Sizes::iec),
               "process 4711 released 500 MiB after 12 ms: capacity 12.0 MiB, was 512 MiB");
 }
 
-TEST(TrimOutcome, OfAProcessThatDidNotAnswerSaysWhatHelps) {
+TEST(TrimOutcome, GivesAdviceIfTheProcessDidNotAnswer) {
     Outcome outcome = answered();
     outcome.trimmed_bytes.reset();
     outcome.after = outcome.before;
