@@ -158,9 +158,9 @@ int show(const Device& device) {
 
 }  // namespace
 
-int main(int count, char** arguments) {
+int main(int count, char** values) {
     std::string device = "auto";
-    const std::vector<std::string> arguments(arguments + 1, arguments + count);
+    const std::vector<std::string> arguments(values + 1, values + count);
     if (arguments.size() == 1 && arguments[0] == "--help") return std::fputs(help, stdout) < 0;
     if (arguments.size() == 2 && arguments[0] == "--device") {
         device = arguments[1];

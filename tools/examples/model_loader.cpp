@@ -252,8 +252,8 @@ Options parse(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-int main(int count, char** arguments) {
-    const std::vector<std::string> arguments(arguments + 1, arguments + count);
+int main(int count, char** values) {
+    const std::vector<std::string> arguments(values + 1, values + count);
     if (arguments.size() == 1 && arguments[0] == "--help") return std::fputs(help, stdout) < 0;
     Options options;
     try {

@@ -59,8 +59,9 @@ def pieces_without(pieces, begin, end):
 
 
 def work_back(snapshot, device):
-    """As MemoryViz.js's simulate_memory: from the blocks at the moment to before the history. What
-    was there then, and how many allocations are of no block, as where blocks were cut."""
+    """Works back from the blocks at the moment to the beginning of the history, as MemoryViz.js's
+    simulate_memory does. Returns the blocks at the beginning, and the number of allocations without
+    a block, which occur if blocks were cut."""
     unmatched = 0
     blocks = {block['address']: block['state'] == 'active_pending_free' for segment in snapshot['segments']
               if segment['device'] == device for block in segment['blocks']

@@ -67,9 +67,9 @@ TEST_F(ExportProgram, WritesToStandardOutput) {
 TEST_F(ExportProgram, PrintsASummary) {
     const std::string out = folder_.path() / "out";
     EXPECT_EQ(run({path_, "-f", "rmm", "-o", out, "--json"}), 0) << errors_;
-    const auto told = nlohmann::json::parse(output_);
-    EXPECT_EQ(told["path"], out);
-    EXPECT_EQ(told["bytes"], std::filesystem::file_size(out));
+    const auto parsed = nlohmann::json::parse(output_);
+    EXPECT_EQ(parsed["path"], out);
+    EXPECT_EQ(parsed["bytes"], std::filesystem::file_size(out));
     EXPECT_EQ(run({path_, "-f", "rmm", "--json"}), 2);
 }
 

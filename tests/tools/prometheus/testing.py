@@ -25,13 +25,13 @@ def check(holds, message):
         sys.exit(f"FAILED: {message}")
 
 
-def run(*words, text=None):
+def run(*command, text=None):
     """Returns the program's exact output; fails with it if the program fails."""
-    done = subprocess.run(words, input=text.encode() if text else None, capture_output=True,
+    done = subprocess.run(command, input=text.encode() if text else None, capture_output=True,
                           check=False)
-    told = (done.stdout + done.stderr).decode()
-    check(done.returncode == 0, f"{words[0]} ended with {done.returncode}:\n{told}")
-    return told
+    output = (done.stdout + done.stderr).decode()
+    check(done.returncode == 0, f"{command[0]} ended with {done.returncode}:\n{output}")
+    return output
 
 
 def read(path):
@@ -53,8 +53,8 @@ def wait_for(what, condition, seconds=120):
 class Program:
     """A program that runs until the end of the `with`, or ends earlier."""
 
-    def __init__(self, *words, log=None):
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=log or subprocess.PIPE,
+    def __init__(self, *command, log=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log or subprocess.PIPE,
                                         stderr=log, encoding="utf-8")
         self.pid = self.process.pid
 

@@ -69,11 +69,11 @@ TEST(PythonParts, ErrorsOfAUsersSitecustomizeAreReportedAsUsual) {
         const TemporaryFolder folder;
         folder.file("sitecustomize.py", text);
         const Variables variables = {{"PYTHONPATH", folder.path().string()}};
-        const std::string told = alone("print(1)", variables).errors;
+        const std::string expected = alone("print(1)", variables).errors;
         const ProgramResult result = python("numpy", "print(1)", variables);
         EXPECT_EQ(result.output, "1\n");
-        EXPECT_FALSE(told.empty());
-        EXPECT_EQ(result.errors.substr(0, told.size()), told);
+        EXPECT_FALSE(expected.empty());
+        EXPECT_EQ(result.errors.substr(0, expected.size()), expected);
     }
 }
 

@@ -26,7 +26,7 @@ extern "C" void tell_signal(int signal) {
     char text[] = "signal   \n";
     text[7] = static_cast<char>('0' + signal / 10);
     text[8] = static_cast<char>('0' + signal % 10);
-    [[maybe_unused]] const auto told = ::write(STDOUT_FILENO, text, sizeof text - 1);
+    [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, text, sizeof text - 1);
 }
 
 /// Forks: the child executes the remaining orders; the parent waits for it and then does so too.

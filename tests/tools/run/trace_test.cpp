@@ -44,11 +44,11 @@ TEST_F(RunTrace, ContainsEveryCall) {
     EXPECT_EQ(recording.processes[0].dropped, 0U);
     EXPECT_EQ(count(recording, TraceAction::allocate), 5001U);
     EXPECT_EQ(count(recording, TraceAction::deallocate), 5000U);
-    const auto told = nlohmann::json::parse(result.errors.substr(0, result.errors.find('\n')));
-    EXPECT_GE(told["trace"]["entries"], 10001);
-    EXPECT_EQ(told["trace"]["dropped"], 0);
-    EXPECT_EQ(told["trace"]["problem"], "");
-    EXPECT_EQ(told["trace"]["written_bytes"], std::filesystem::file_size(path()));
+    const auto parsed = nlohmann::json::parse(result.errors.substr(0, result.errors.find('\n')));
+    EXPECT_GE(parsed["trace"]["entries"], 10001);
+    EXPECT_EQ(parsed["trace"]["dropped"], 0);
+    EXPECT_EQ(parsed["trace"]["problem"], "");
+    EXPECT_EQ(parsed["trace"]["written_bytes"], std::filesystem::file_size(path()));
 }
 
 TEST_F(RunTrace, ContainsTheCallsOfAKilledProgram) {

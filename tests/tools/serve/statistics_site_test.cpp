@@ -33,11 +33,11 @@ TEST(StatisticsSite, ListsTheProcesses) {
 }
 
 TEST(StatisticsSite, SendsOneSnapshot) {
-    const json told = read(MadeUpServer().get("/api/snapshot?process=7"));
-    EXPECT_EQ(told.at("time"), 1'800'000'000);
-    EXPECT_EQ(told.at("snapshot").at("process"), 7);
-    EXPECT_EQ(told.at("snapshot").at("pools")[0].at("in_use_bytes"), 1000);
-    EXPECT_TRUE(told.at("rates").at("pools").empty());
+    const json parsed = read(MadeUpServer().get("/api/snapshot?process=7"));
+    EXPECT_EQ(parsed.at("time"), 1'800'000'000);
+    EXPECT_EQ(parsed.at("snapshot").at("process"), 7);
+    EXPECT_EQ(parsed.at("snapshot").at("pools")[0].at("in_use_bytes"), 1000);
+    EXPECT_TRUE(parsed.at("rates").at("pools").empty());
 }
 
 TEST(StatisticsSite, ReportsAnUnknownProcess) {
@@ -109,9 +109,9 @@ TEST(StatisticsSite, WritesValidJsonForAnyNames) {
     server.watcher.round(testing::at_second(1));
     const std::string clean = "</script><b>\"'\\\x01\n\r\x7f\xEF\xBF\xBD\xEF\xBF\xBD";
     EXPECT_EQ(read(server.get("/api/processes")).at(0).at("name"), clean);
-    const json told = read(server.get("/api/snapshot?process=7")).at("snapshot");
-    EXPECT_EQ(told.at("process_name"), clean);
-    EXPECT_EQ(told.at("pools")[0].at("name"), clean);
+    const json parsed = read(server.get("/api/snapshot?process=7")).at("snapshot");
+    EXPECT_EQ(parsed.at("process_name"), clean);
+    EXPECT_EQ(parsed.at("pools")[0].at("name"), clean);
 }
 
 TEST(StatisticsSite, WritesValidMetricsForAnyNames) {

@@ -91,20 +91,20 @@ TEST_F(Program, AReaderIsNotListed) {
 }
 
 TEST_F(Program, ListingRemovesFilesOfEndedProcesses) {
-    const fs::path figures = folder_ / "figures";
-    fs::create_directory(figures);
-    fs::permissions(figures, fs::perms::owner_all);
-    setenv("TENSORPOOL_STATISTICS_DIR", figures.c_str(), 1);
+    const fs::path statistics = folder_ / "statistics";
+    fs::create_directory(statistics);
+    fs::permissions(statistics, fs::perms::owner_all);
+    setenv("TENSORPOOL_STATISTICS_DIR", statistics.c_str(), 1);
     HolderProcess holder(path());
     unsetenv("TENSORPOOL_STATISTICS_DIR");
-    const testing::Variables variables = {{"TENSORPOOL_STATISTICS_DIR", figures}};
+    const testing::Variables variables = {{"TENSORPOOL_STATISTICS_DIR", statistics}};
     const std::string number = holder.number();
-    EXPECT_TRUE(fs::exists(figures / number));
+    EXPECT_TRUE(fs::exists(statistics / number));
     EXPECT_NE(run({"ls"}, variables).output.find(name_), std::string::npos);
-    EXPECT_TRUE(fs::exists(figures / number));
+    EXPECT_TRUE(fs::exists(statistics / number));
     holder.kill();
     run({"ls"}, variables);
-    EXPECT_FALSE(fs::exists(figures / number));
+    EXPECT_FALSE(fs::exists(statistics / number));
 }
 
 TEST_F(Program, PrintsALinePerInterval) {

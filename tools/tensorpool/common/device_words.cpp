@@ -29,9 +29,9 @@ public:
     Rows(Table& table, Sizes sizes) : table_(table), sizes_(sizes) {}
 
     /// `metric` is the metric whose PyTorch name is shown.
-    void add(const char* ours, std::string_view metric, std::initializer_list<Cell> figures) {
+    void add(const char* ours, std::string_view metric, std::initializer_list<Cell> cells) {
         std::vector<Cell> row = {text_cell(ours), text_cell(pytorch_word(metric))};
-        row.insert(row.end(), figures);
+        row.insert(row.end(), cells);
         row.resize(table_.columns.size());
         table_.rows.push_back(std::move(row));
         table_.keys.emplace_back(ours);

@@ -43,11 +43,11 @@ TEST(History, WritesEachMetricByNameWithItsTime) {
     rates.minor_faults = 12;
     rates.pools = {{3, 1, 100, 0, 0, 64, 1, 2, 3, 4, 5, 0, 0.5, 0.25}};
     history.add(snapshot_of({pool}, 0.25), rates);
-    const json told = past(history, 1).at("pools").at(0);
-    EXPECT_EQ(told.at("id"), 3);
-    EXPECT_EQ(told.at("name"), "weights");
-    EXPECT_EQ(told.at("t"), json::array({1'800'000'000.25}));
-    EXPECT_EQ(told.at("series"), json::parse(R"({
+    const json parsed = past(history, 1).at("pools").at(0);
+    EXPECT_EQ(parsed.at("id"), 3);
+    EXPECT_EQ(parsed.at("name"), "weights");
+    EXPECT_EQ(parsed.at("t"), json::array({1'800'000'000.25}));
+    EXPECT_EQ(parsed.at("series"), json::parse(R"({
         "in_use":[3000],"magazine":[1],"depot":[2],"span":[3],"extent":[9],"capacity":[15000],
         "limit":[6],"from_magazines":[1],"from_depots":[2],"from_spans":[3],"from_extents":[4],
         "from_system":[5],"allocated":[64],"rounding":[0.25],"hit_ratio":[0.5],"faults":[12]})"));
