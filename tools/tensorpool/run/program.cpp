@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "common/printable.hpp"
-#include "run/command.hpp"
+#include "run/arguments.hpp"
 #include "run/descriptor.hpp"
 
 namespace tensorpool::command::run {

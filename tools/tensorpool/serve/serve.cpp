@@ -113,7 +113,7 @@ void open_browser(const std::string& url) {
 }
 
 int run(const Arguments& arguments, bool json) {
-    const serve::Service::Options options = read(words);
+    const serve::Service::Options options = read(arguments);
     const EndSignals signals;  // before any thread
     raise_descriptor_limit();
     serve::LiveProcesses processes;
