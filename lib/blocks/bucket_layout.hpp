@@ -88,24 +88,25 @@ constexpr std::size_t zero_bits_of(unsigned series, unsigned bucket) noexcept {
 }
 
 inline constexpr unsigned kind_count = base::series_count * pages::kinds_of_series;
-/// The same by the kind of a page; for kinds that are no buckets all bits, which no address has.
+/// Indexed by the kind of a page, and extended by its sign: for kinds that are not buckets it
+/// selects all bits of an address, which are never all 0.
 inline constexpr auto zero_bits_of_kinds = [] {
-    std::array<std::uint16_t, kind_count> bits;
-    bits.fill(UINT16_MAX);
+    std::array<std::int16_t, kind_count> bits;
+    bits.fill(-1);
     for (unsigned series = 0; series < base::series_count; ++series) {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
             bits[static_cast<unsigned>(pages::kind_of_bucket(bucket, series))] =
-                static_cast<std::uint16_t>(zero_bits_of(series, bucket));
+                static_cast<std::int16_t>(zero_bits_of(series, bucket));
         }
     }
     return bits;
 }();
 
-/// What costs little to see: false where no block of a bucket begins at `p`, whose page has this
-/// entry. True of some places inside of blocks too.
+/// A cheap test before a free: returns false if no block of a bucket begins at `p`, whose page has
+/// this entry. It returns true for some addresses inside blocks as well. `p` is not null.
 inline bool may_begin_block(const void* p, pages::PageEntry entry) noexcept {
-    const auto address = reinterpret_cast<std::uintptr_t>(p);
-    return (address & zero_bits_of_kinds[static_cast<unsigned>(entry.kind())]) == 0;
+    const auto address = reinterpret_cast<std::intptr_t>(p);
+    return (address & std::intptr_t{zero_bits_of_kinds[static_cast<unsigned>(entry.kind())]}) == 0;
 }
 
 namespace laws {

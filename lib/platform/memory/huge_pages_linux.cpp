@@ -60,15 +60,6 @@ FolioSizes folio_sizes() noexcept {
     return read_folio_sizes("/sys/kernel/mm/transparent_hugepage");
 }
 
-bool prefer_huge_pages(void* address, std::size_t bytes) noexcept {
-    const SystemCalls system_calls;
-    const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    const std::size_t skipped = base::align_up(begin, huge_page_bytes) - begin;
-    if (bytes < skipped + huge_page_bytes) return false;
-    const std::size_t whole = base::align_down(bytes - skipped, huge_page_bytes);
-    return madvise(static_cast<char*>(address) + skipped, whole, MADV_HUGEPAGE) == 0;
-}
-
 bool prefer_medium_pages(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     auto at = reinterpret_cast<std::uintptr_t>(address);
