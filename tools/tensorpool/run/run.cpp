@@ -28,7 +28,7 @@ void declare_options(CLI::App& command, Arguments& arguments, Settings& settings
         ->check(is_size);
     command
         .add_option("--interpose-min", arguments.interpose_min,
-                    "With malloc: minimum size of blocks from the pool (64KiB)")
+                    "With malloc: minimum size of pool blocks (64KiB)")
         ->option_text("SIZE")
         ->check(is_size);
     CLI::Option* const trace = command

@@ -128,7 +128,7 @@ int run(const Arguments& arguments, bool json) {
 void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
     command
         .add_option("--listen", arguments.listen,
-                    "The address to listen on (127.0.0.1:9464); port 0 means any free port")
+                    "Address to listen on (127.0.0.1:9464); port 0: any free")
         ->option_text("ADDR:PORT");
     command
         .add_option("--token-file", arguments.token_file,
@@ -162,7 +162,7 @@ constexpr const char* details =
 
 CLI::App* add_serve(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("serve", "Serve a live page in a browser, and metrics for Prometheus");
+        app.add_subcommand("serve", "Serve a live page, and metrics for Prometheus");
     const auto arguments = std::make_shared<Arguments>();
     declare_options(*command, *arguments, settings);
     command->footer(footer);

@@ -5,8 +5,8 @@
 namespace tensorpool::command {
 
 CLI::App* add_serve(CLI::App& app, Settings& settings) {
-    CLI::App* serve = app.add_subcommand(
-        "serve", "Serve a live page in a browser, and metrics for Prometheus (not built)");
+    CLI::App* serve =
+        app.add_subcommand("serve", "Serve a live page and Prometheus metrics (not built)");
     serve->allow_extras();  // all arguments give the same answer
     serve->add_flag("--json", settings.json, "Print the address as JSON");
     serve->footer("Examples:\n  tensorpool serve     reports which libraries were missing");

@@ -109,8 +109,8 @@ CLI::App* add_events(CLI::App& app, Settings& settings) {
     command->add_flag("--json", settings.json, "Print JSON, one object per line");
     command->footer(
         "Examples:\n"
-        "  tensorpool events --name train             past events that the process still has\n"
-        "  tensorpool events --name train --follow    also new events as they happen\n"
+        "  tensorpool events --name train             past events of the process\n"
+        "  tensorpool events --name train --follow    and new events\n"
         "  tensorpool events --name train --json | jq 'select(.kind == \"failure\")'\n"
         "\n"
         "A process keeps its last 1,024 entries. With --follow, the status is 3 when the\n"
