@@ -28,9 +28,9 @@ protected:
     }
 
     /// Returns the exit code.
-    int run(std::vector<std::string> words) {
-        words.insert(words.begin(), {TENSORPOOL_PROGRAM, "export"});
-        StartedProgram program(std::move(words));
+    int run(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), {TENSORPOOL_PROGRAM, "export"});
+        StartedProgram program(std::move(arguments));
         output_ = program.read_line();
         const int code = program.wait();
         errors_ = program.errors();

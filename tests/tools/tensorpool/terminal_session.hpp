@@ -27,7 +27,7 @@ public:
     bool comes_to_show(const std::string& text) const;
 
 private:
-    std::string tmux(std::vector<std::string> words) const;
+    std::string tmux(std::vector<std::string> arguments) const;
     std::filesystem::path folder_;
 };
 
