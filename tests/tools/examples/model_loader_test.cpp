@@ -104,8 +104,8 @@ std::string shown_on_terminal(const std::string& model) {
     }
     std::string shown;
     char some[256];
-    // The end comes as an error, once the program has closed its side (pty(7)); before it opened
-    // it, as one too.
+    // Reading fails after the program has closed its side (pty(7)), and also before it has opened
+    // it.
     int status = 0;
     for (bool is_running = true; is_running;) {
         is_running = waitpid(child, &status, WNOHANG) == 0;

@@ -1,5 +1,5 @@
-"""Reads a snapshot as the viewers of PyTorch do, and prints what they would, as JSON. Any check of
-theirs that fails ends it. Python's standard library alone."""
+"""Reads a snapshot as PyTorch's viewers do, and prints their values as JSON. Ends with an error if one
+of their checks fails. Uses only Python's standard library."""
 
 import json
 import pickle

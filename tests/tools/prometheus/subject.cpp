@@ -1,7 +1,6 @@
 // A process to be read: a pool with a limit and one without, scopes, an arena and a scratch, an
 // allocator of device memory, and a planned arena. It works continuously, and now and then requests
 // more than a limit allows. Prints "ready" and works until its standard input ends.
-// no limit allows. Says "ready" and works until its standard input ends.
 #include <atomic>
 #include <cstdio>
 #include <thread>

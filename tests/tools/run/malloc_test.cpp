@@ -59,7 +59,7 @@ TEST(MallocPart, CountsEachProcessOfATree) {
              "for i in $(seq 20); do /usr/bin/env true; done; " TENSORPOOL_PLAIN_SUBJECT
              " 200000 & " TENSORPOOL_PLAIN_SUBJECT " 300000; wait"});
     EXPECT_TRUE(has(result.errors, "2 processes used a pool")) << result.errors;
-    // The shell, seq, each env, which becomes true, and the two.
+    // The shell, seq, 20 times env and then true, and the two subjects.
     EXPECT_TRUE(has(result.errors, "malloc   in 44 programs: ")) << result.errors;
 }
 

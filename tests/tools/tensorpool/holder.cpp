@@ -44,7 +44,7 @@ public:
     void hold(unsigned count) {
         for (unsigned i = 0; i < count; ++i) held_.push_back(first_.allocate(block_bytes));
     }
-    /// An arena whose plan has served one iteration.
+    /// Makes an arena whose plan has served one iteration.
     void plan() {
         tensorpool::PlannedArenaOptions options;
         options.name = "step";

@@ -54,7 +54,7 @@ inline constexpr std::size_t series_count = std::size(pool_series);
 
 using PoolSample = Sample<series_count>;
 static_assert(sizeof(PoolSample) == 64, "16 numbers of 4 bytes, with the time");
-using ProcessSample = Sample<1>;  ///< its page faults a second
+using ProcessSample = Sample<1>;  ///< page faults per second
 
 /// Used by one thread at a time.
 class History {
