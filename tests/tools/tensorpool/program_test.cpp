@@ -175,9 +175,9 @@ TEST_F(Program, PrintsAllDataAsJson) {
     const ProgramResult result = run({"top", "--name", name_, "--json", "-i", "0.02", "-n", "2"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     ASSERT_EQ(lines_of(result.output).size(), 2u);
-    const Json look = Json::parse(lines_of(result.output)[1]);
-    EXPECT_EQ(look["snapshot"]["pools"][0]["name"], "first");
-    EXPECT_GT(look["rates"]["seconds"], 0);
+    const Json sample = Json::parse(lines_of(result.output)[1]);
+    EXPECT_EQ(sample["snapshot"]["pools"][0]["name"], "first");
+    EXPECT_GT(sample["rates"]["seconds"], 0);
 }
 
 TEST_F(Program, FollowsEventsUntilTheEnd) {

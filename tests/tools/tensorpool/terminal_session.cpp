@@ -43,7 +43,7 @@ std::string TerminalSession::screen() const {
 }
 
 bool TerminalSession::comes_to_show(const std::string& text) const {
-    for (int looks = 0; looks < 1200; ++looks) {
+    for (int attempts = 0; attempts < 1200; ++attempts) {
         if (screen().find(text) != std::string::npos) return true;
         usleep(50'000);
     }

@@ -21,8 +21,8 @@ inline Column count_column(const char* title) {
 inline Column part_column(const char* title) {
     return {title, Side::right, 5};
 }
-inline Column text_column(const char* title, std::size_t least = 0) {
-    return {title, Side::left, least};
+inline Column text_column(const char* title, std::size_t min_width = 0) {
+    return {title, Side::left, min_width};
 }
 
 inline Cell text_cell(std::string_view text) {

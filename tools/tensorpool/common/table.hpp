@@ -13,7 +13,7 @@ namespace tensorpool::command {
 struct Column {
     std::string title;
     Side side = Side::right;
-    std::size_t least = 0;  ///< minimum width, so that changing values do not move the columns
+    std::size_t min_width = 0;  ///< minimum width, so that changing values do not move the columns
 };
 
 /// The text of a cell, and the number it is sorted by (0 for text).

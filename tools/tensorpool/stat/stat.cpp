@@ -111,13 +111,13 @@ private:
         }
         ++lines_;
     }
-    void print(const StatLook& look) {
+    void print(const StatSample& sample) {
         const Sizes sizes = sizes_of(settings_);
         if (settings_.json) {
-            print_line(stat_json(look));
+            print_line(stat_json(sample));
         } else {
             if (lines_ % lines_per_title == 0) print_line(stat_titles(sizes));
-            print_line(stat_line(look, sizes));
+            print_line(stat_line(sample, sizes));
         }
         ++lines_;
     }

@@ -13,7 +13,7 @@
 namespace tensorpool::command {
 
 /// The state of a process, and its rates since the previous sample.
-struct StatLook {
+struct StatSample {
     std::uint64_t process = 0;
     std::uint64_t time_unix_ns = 0;
     double seconds = 0;  ///< the time span of the rates; 0: unknown, so there are no rates
@@ -21,23 +21,23 @@ struct StatLook {
     TotalRates rates;
 };
 
-StatLook compare(const ProcessSnapshot& older, const ProcessSnapshot& newer);
+StatSample compare(const ProcessSnapshot& older, const ProcessSnapshot& newer);
 /// Makes the first sample: averages since the process began, `age` seconds ago.
-StatLook since_start(const ProcessSnapshot& snapshot, double age);
+StatSample since_start(const ProcessSnapshot& snapshot, double age);
 
 std::string stat_titles(Sizes sizes);
 /// Returns a line of at most 80 columns, except with sizes in bytes.
-std::string stat_line(const StatLook& look, Sizes sizes);
-std::string stat_json(const StatLook& look);
+std::string stat_line(const StatSample& sample, Sizes sizes);
+std::string stat_json(const StatSample& sample);
 
 /// Returns a table for each device allocator, with PyTorch's names beside ours. An empty line
 /// precedes all samples but the first. There is no newline at the end.
-std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look);
+std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first);
 /// Returns `{"process":...,"time_unix_ns":...,"devices":[...]}`, with `to_json` of each device.
 std::string stat_devices_json(const ProcessSnapshot& snapshot);
 
 /// Returns a table of the planned arenas. An empty line precedes all samples but the first.
-std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look);
+std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first);
 /// Returns `{"process":...,"time_unix_ns":...,"planned":[...]}`, with `to_json` of each arena.
 std::string stat_planned_json(const ProcessSnapshot& snapshot);
 

@@ -13,7 +13,7 @@ namespace tensorpool::command {
 class Highest {
 public:
     /// Records a value. Returns the highest since the last reset, including this one.
-    std::uint64_t see(const std::string& key, std::uint64_t value);
+    std::uint64_t record(const std::string& key, std::uint64_t value);
     /// Makes the last value of each key its highest.
     void reset();
     std::uint64_t get(const std::string& key) const;

@@ -38,15 +38,15 @@ public:
         follow_choice();
     }
 
-    /// Runs until the user or a signal ends it, or `looks` samples were taken (0: unlimited).
-    void run(Terminal& terminal, std::uint64_t looks) {
-        for (std::uint64_t look = 1; !quit_ && !terminal.is_ending();) {
+    /// Runs until the user or a signal ends it, or `samples` samples were taken (0: unlimited).
+    void run(Terminal& terminal, std::uint64_t samples) {
+        for (std::uint64_t sample = 1; !quit_ && !terminal.is_ending();) {
             terminal.show(draw(watch_.data(), state_, terminal.size()));
             const std::optional<KeyPress> key = terminal.wait_for_key(next_);
             if (key) obey(*key);
             if (Clock::now() < next_) continue;
-            if (looks != 0 && ++look > looks) return;
-            watch_.look(state_.view == View::processes);
+            if (samples != 0 && ++sample > samples) return;
+            watch_.update(state_.view == View::processes);
             follow_choice();
             next_ = Clock::now() + interval_;
         }
@@ -75,7 +75,7 @@ private:
             case Action::choose_process:
                 watch_.choose(state_.process);
                 break;
-            case Action::look:
+            case Action::update:
                 next_ = Clock::now();  // shows at once what was not read before
                 break;
         }
@@ -113,16 +113,16 @@ std::string rates_json(const ProcessRates& rates) {
 }
 
 /// Prints one JSON object per sample, with all available data.
-int print_looks(const Settings& settings, const Repetition& repetition) try {
+int print_samples(const Settings& settings, const Repetition& repetition) try {
     StatisticsReader reader = attach_chosen(settings);
     ProcessSnapshot older = reader.snapshot();
     Clock::time_point next = Clock::now();
-    const std::uint64_t looks = repetition.times;
-    for (std::uint64_t look = 1;; ++look) {
-        const ProcessSnapshot newer = look == 1 ? older : reader.snapshot();
+    const std::uint64_t samples = repetition.times;
+    for (std::uint64_t sample = 1;; ++sample) {
+        const ProcessSnapshot newer = sample == 1 ? older : reader.snapshot();
         print_line(fmt::format("{{\"snapshot\":{},\"rates\":{}}}", to_json(newer),
                                rates_json(difference(older, newer))));
-        if (look == looks) return success;
+        if (sample == samples) return success;
         older = newer;
         next += std::chrono::duration_cast<Clock::duration>(
             std::chrono::duration<double>(repetition.interval));
@@ -156,7 +156,7 @@ CLI::App* add_top(CLI::App& app, Settings& settings) {
         "shown. With --pid, the status is 3 if the process ended.\n";
     command->callback([&settings, repetition] {
         settings.run = [&settings, repetition] {
-            return settings.json ? print_looks(settings, *repetition)
+            return settings.json ? print_samples(settings, *repetition)
                                  : watch_live(settings, *repetition);
         };
     });

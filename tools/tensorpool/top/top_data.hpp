@@ -40,6 +40,6 @@ std::string device_key(std::uint64_t device);
 std::string thread_key(std::uint64_t thread, std::uint64_t pool);
 
 /// Adds a new snapshot: the last becomes the previous one, and the highest values are updated.
-void take_look(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest);
+void add_snapshot(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest);
 
 }  // namespace tensorpool::command

@@ -18,7 +18,7 @@ void move(Position& position, const Table& table, std::ptrdiff_t rows) {
 Action change_view(TopState& state, View view) {
     state.view = view;
     state.device = 0;
-    return Action::look;
+    return Action::update;
 }
 
 /// Moves to the next or previous view.
@@ -57,7 +57,7 @@ Action enter(TopState& state, const Table& table) {
     }
     if (state.view == View::devices && state.device == 0) {
         state.device = number;
-        return Action::look;
+        return Action::update;
     }
     if (state.view != View::pools) return Action::nothing;
     state.pool = number;

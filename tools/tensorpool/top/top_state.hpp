@@ -54,7 +54,7 @@ struct Position {
 };
 
 /// What the caller has to do after a key.
-enum class Action { nothing, quit, reset_highest, choose_process, look };
+enum class Action { nothing, quit, reset_highest, choose_process, update };
 
 struct TopState {
     TopState();

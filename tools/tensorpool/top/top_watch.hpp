@@ -21,15 +21,15 @@ public:
 
     const TopData& data() const noexcept { return data_; }
     /// Reads the chosen process, and with `all` every other process too.
-    void look(bool all);
+    void update(bool all);
     /// Chooses a process; 0: none.
     void choose(std::uint64_t process);
     void reset_highest() { data_.highest.reset(); }
 
 private:
-    void look_at_all();
-    void look_at_chosen();
-    void look_for_awaited();
+    void read_all();
+    void read_chosen();
+    void find_awaited();
     bool read(WatchedProcess& watched, StatisticsReader& reader);
 
     TopData data_;

@@ -13,7 +13,7 @@ using testing::status_of;
 using testing::the_token;
 
 int status_for(MadeUpServer& server, const std::string& host, const std::string& headers = "",
-        const std::string& target = "/api/processes") {
+               const std::string& target = "/api/processes") {
     return status_of(server.converse("GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n" +
                                      headers + "\r\n"));
 }
@@ -73,7 +73,8 @@ TEST(Gate, RejectsPagesOfOtherOrigins) {
          {"null", "http://evil.example", "http://localhost", "http://localhost:3000",
           "https://localhost:9464", "http://127.0.0.1:9464", "http://localhost:9464.evil.example",
           "http://localhost:9464/", "*"}) {
-        EXPECT_EQ(status_for(server, host, "Origin: " + std::string(origin) + "\r\n"), 403) << origin;
+        EXPECT_EQ(status_for(server, host, "Origin: " + std::string(origin) + "\r\n"), 403)
+            << origin;
     }
 }
 
@@ -87,8 +88,9 @@ TEST(Gate, RejectsResourcesLoadedByOtherPages) {
     const std::string link = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n";
     EXPECT_EQ(status_for(server, host, link, "/"), 200);
     EXPECT_EQ(status_for(server, host, link, "/metrics"), 403);
-    EXPECT_EQ(status_for(server, host, "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", "/"),
-              403);
+    EXPECT_EQ(
+        status_for(server, host, "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", "/"),
+        403);
 }
 
 TEST(Gate, RejectsRequestsWithoutTheToken) {

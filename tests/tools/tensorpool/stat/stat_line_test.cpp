@@ -11,25 +11,25 @@ namespace tensorpool::command {
 namespace {
 
 TEST(StatLine, ShowsRatesBetweenTwoSamples) {
-    const StatLook look = compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000));
-    EXPECT_EQ(look.seconds, 2);
-    EXPECT_EQ(look.rates.allocations, 2500);
-    EXPECT_EQ(stat_line(look, Sizes::iec),
+    const StatSample sample = compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000));
+    EXPECT_EQ(sample.seconds, 2);
+    EXPECT_EQ(sample.rates.allocations, 2500);
+    EXPECT_EQ(stat_line(sample, Sizes::iec),
               "  116 MiB   230 MiB   221 MiB  50.4%   100%     2500        0        0        0");
 }
 
 TEST(StatLine, AlignsWithItsTitlesWithin80Columns) {
-    const StatLook look = compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000));
+    const StatSample sample = compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000));
     for (const Sizes sizes : {Sizes::iec, Sizes::bytes}) {
-        EXPECT_EQ(stat_titles(sizes).size(), stat_line(look, sizes).size());
+        EXPECT_EQ(stat_titles(sizes).size(), stat_line(sample, sizes).size());
     }
     EXPECT_LE(stat_titles(Sizes::iec).size(), 80u);
 }
 
 TEST(StatLine, TheFirstIsTheAverageSinceTheStart) {
-    const StatLook look = since_start(made_up_snapshot(), 10);
-    EXPECT_EQ(look.rates.allocations, 200);
-    EXPECT_EQ(look.rates.hit_ratio, 0.99);
+    const StatSample sample = since_start(made_up_snapshot(), 10);
+    EXPECT_EQ(sample.rates.allocations, 200);
+    EXPECT_EQ(sample.rates.hit_ratio, 0.99);
 }
 
 TEST(StatLine, HasNoRatesWithoutAStartTime) {

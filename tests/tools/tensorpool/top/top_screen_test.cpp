@@ -85,7 +85,7 @@ TEST(TopScreen, TheLargestValuesFit80Columns) {
     TopData data = made_up_data();
     data.chosen->now->pools[0].in_use_bytes = std::uint64_t{1023} << 40;
     data.chosen->now->pools[0].capacity_bytes = std::uint64_t{1023} << 40;
-    take_look(*data.chosen, later(*data.chosen->now, 1, 99'900'000), data.highest);
+    add_snapshot(*data.chosen, later(*data.chosen->now, 1, 99'900'000), data.highest);
     for (const ScreenLine& line : draw(data, in(View::pools), {1000, 24})) {
         if (line.style == Style::plain && line.text.find("/s ") != std::string::npos) {
             EXPECT_LE(line.text.size(), 80u) << line.text;

@@ -69,7 +69,7 @@ TEST_F(TopKeys, EnterShowsADeviceAllocatorAndEscapeTheList) {
     type('d');
     table_ = rows({"5", "6"});
     press_key(Key::down);
-    EXPECT_EQ(press_key(Key::enter), Action::look);
+    EXPECT_EQ(press_key(Key::enter), Action::update);
     EXPECT_EQ(state_.view, View::devices);
     EXPECT_EQ(state_.device, 6u);
     EXPECT_EQ(press_key(Key::enter), Action::nothing) << "there is no further level";
@@ -109,7 +109,7 @@ TEST_F(TopKeys, KeysCycleThroughTheSortColumns) {
 TEST_F(TopKeys, EachViewHasALetterAndAPositionInTheCycle) {
     const std::string letters = "opbstalde";
     for (std::size_t i = 0; i < letters.size(); ++i) {
-        EXPECT_EQ(type(letters[i]), Action::look);
+        EXPECT_EQ(type(letters[i]), Action::update);
         EXPECT_EQ(static_cast<std::size_t>(state_.view), i);
     }
     press_key(Key::tab);

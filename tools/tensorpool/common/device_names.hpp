@@ -12,6 +12,6 @@ namespace tensorpool::command {
 
 /// Columns: our name, PyTorch's name, the current value, the peak, and the running totals allocated
 /// and freed.
-Table device_words_table(const DeviceStatistics& device, Sizes sizes);
+Table device_names_table(const DeviceStatistics& device, Sizes sizes);
 
 }  // namespace tensorpool::command

@@ -1,4 +1,4 @@
-#include "common/device_words.hpp"
+#include "common/device_names.hpp"
 
 #include <algorithm>
 #include <initializer_list>
@@ -14,13 +14,13 @@ namespace {
 
 /// PyTorch's name for a metric, without its suffix: "allocated_bytes" of
 /// "allocated_bytes.all.current".
-std::string pytorch_word(std::string_view metric) {
+std::string pytorch_name(std::string_view metric) {
     const auto all = describe_metrics();
     const auto found = std::ranges::find_if(all, [&](const MetricDescription& one) {
         return std::string_view(one.of) == "device" && one.name == metric;
     });
-    const std::string_view word = found == all.end() ? "" : found->pytorch;
-    return std::string(word.substr(0, word.find(".all.")));
+    const std::string_view name = found == all.end() ? "" : found->pytorch;
+    return std::string(name.substr(0, name.find(".all.")));
 }
 
 /// Adds rows: our name, PyTorch's name, and up to four values.
@@ -30,7 +30,7 @@ public:
 
     /// `metric` is the metric whose PyTorch name is shown.
     void add(const char* ours, std::string_view metric, std::initializer_list<Cell> cells) {
-        std::vector<Cell> row = {text_cell(ours), text_cell(pytorch_word(metric))};
+        std::vector<Cell> row = {text_cell(ours), text_cell(pytorch_name(metric))};
         row.insert(row.end(), cells);
         row.resize(table_.columns.size());
         table_.rows.push_back(std::move(row));
@@ -75,7 +75,7 @@ void add_counts(Rows& rows, const DeviceStatistics& d) {
 
 }  // namespace
 
-Table device_words_table(const DeviceStatistics& device, Sizes sizes) {
+Table device_names_table(const DeviceStatistics& device, Sizes sizes) {
     Table table;
     table.columns = {text_column("OURS", 14), text_column("PYTORCH", 20), size_column("NOW"),
                      size_column("PEAK"),     size_column("TOTAL"),       size_column("FREED")};
