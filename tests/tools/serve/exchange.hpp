@@ -27,8 +27,8 @@ public:
 
     /// Returns all answers to these bytes.
     std::string converse(const std::string& bytes, std::size_t part = 4096,
-                         std::size_t most = 1 << 20) {
-        MemoryTransport transport(bytes, part, most);
+                         std::size_t max = 1 << 20) {
+        MemoryTransport transport(bytes, part, max);
         server.converse(transport);
         return transport.got;
     }

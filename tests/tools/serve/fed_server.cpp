@@ -56,7 +56,7 @@ void feed_server(std::span<const std::uint8_t> bytes) {
     const std::string sent(bytes.begin() + 1, bytes.end());
     // Ends a stream after this many bytes, which include its first events.
     constexpr std::size_t max = 1000;
-    const std::string got = (with_token ? closed : open).converse(sent, part, most);
+    const std::string got = (with_token ? closed : open).converse(sent, part, max);
     check(sent, got, with_token);
 }
 

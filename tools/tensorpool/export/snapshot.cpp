@@ -220,11 +220,12 @@ private:
         at->second = pickle_.remember();
     }
     void write_frame(const inspect::FrameName& frame) {
-        const inspect::CodePlace& place = frame.place;
+        const inspect::CodePlace& position = frame.place;
         pickle_.begin_dictionary();
-        pickle_.entry("filename", place.file.empty() ? frame.module : place.file);
-        pickle_.entry("line", static_cast<std::uint64_t>(std::max(place.line, 0)));
-        pickle_.entry("name", place.function.empty() ? inspect::to_text(frame) : place.function);
+        pickle_.entry("filename", position.file.empty() ? frame.module : position.file);
+        pickle_.entry("line", static_cast<std::uint64_t>(std::max(position.line, 0)));
+        pickle_.entry("name",
+                      position.function.empty() ? inspect::to_text(frame) : position.function);
         pickle_.end_dictionary();
     }
 

@@ -106,11 +106,11 @@ Observer::Observer()
 }
 
 void Observer::take(const std::function<void(Message)>& use) {
-    for (int i = 0; i < max_accepted && accept_one(); ++i) hear(use);
-    hear(use);
+    for (int i = 0; i < max_accepted && accept_one(); ++i) read_callers(use);
+    read_callers(use);
 }
 
-void Observer::hear(const std::function<void(Message)>& use) {
+void Observer::read_callers(const std::function<void(Message)>& use) {
     std::erase_if(callers_, [&](const Caller& caller) {
         std::optional<Message> message = receive(caller.socket, caller.process);
         if (!message) return false;

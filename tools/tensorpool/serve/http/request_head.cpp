@@ -116,8 +116,8 @@ std::size_t read_body_bytes(const Headers& headers, std::string_view method, con
 /// Only a request without a body keeps its connection open. The unread body of a rejected request
 /// could otherwise be taken for another request.
 bool keeps_connection(const FirstLine& line, const Headers& headers) {
-    const std::string_view wish = headers.values[connection].value_or("");
-    return line.version == "HTTP/1.1" && line.method != "POST" && !equal_letters(wish, "close");
+    const std::string_view requested = headers.values[connection].value_or("");
+    return line.version == "HTTP/1.1" && line.method != "POST" && !equal_letters(requested, "close");
 }
 
 std::string write_head(const FirstLine& line, const Headers& headers, const RequestHead& head) {
