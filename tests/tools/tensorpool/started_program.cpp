@@ -27,17 +27,17 @@ StartedProgram::StartedProgram(std::vector<std::string> arguments) {
     int input[2];
     int output[2];
     if (pipe2(input, O_CLOEXEC) != 0 || pipe2(output, O_CLOEXEC) != 0) {
-        throw std::runtime_error("no pipe");
+        throw std::runtime_error("cannot create a pipe");
     }
     errors_ = memfd_create("errors", MFD_CLOEXEC);
-    const std::vector<char*> arguments = null_ended(arguments);
+    const std::vector<char*> pointers = null_ended(arguments);
     process_ = fork();
-    if (process_ < 0) throw std::runtime_error("no process");
+    if (process_ < 0) throw std::runtime_error("cannot create a process");
     if (process_ == 0) {
         dup2(input[0], STDIN_FILENO);
         dup2(output[1], STDOUT_FILENO);
         dup2(errors_, STDERR_FILENO);
-        execv(arguments[0], arguments.data());
+        execv(pointers[0], pointers.data());
         _exit(127);
     }
     close(input[0]);
