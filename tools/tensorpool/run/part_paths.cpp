@@ -1,6 +1,6 @@
-// TENSORPOOL_RUN_…: paths from the folder of the program, by parts.cmake.
+// parts.cmake defines TENSORPOOL_RUN_…: paths relative to the folder of the command.
 
-#include "run/places.hpp"
+#include "run/part_paths.hpp"
 
 #include <string>
 #include <string_view>
@@ -11,24 +11,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// operator/ leaves an absolute path as it is.
+/// Joins paths; operator/ leaves an absolute path unchanged.
 fs::path path_from(const fs::path& folder, const char* path) {
     return (folder / path).lexically_normal();
 }
 
-/// Where the program lies in the build folder that made it, that; otherwise "".
+/// Returns the build folder if the command lies in the one that built it; otherwise "".
 fs::path build_folder_of(const fs::path& folder) {
-    constexpr std::string_view place = "/" TENSORPOOL_RUN_PLACE_IN_BUILD;
+    constexpr std::string_view position = "/" TENSORPOOL_RUN_FOLDER_IN_BUILD;
     std::string text = folder;
-    if (!text.ends_with(place)) return {};
-    text.resize(text.size() - place.size());
+    if (!text.ends_with(position)) return {};
+    text.resize(text.size() - position.size());
     std::error_code ignored;
     return fs::exists(text + "/cmake_install.cmake", ignored) ? fs::path(text) : fs::path();
 }
 
 }  // namespace
 
-Places places_beside(const fs::path& folder) {
+PartPaths part_paths_beside(const fs::path& folder) {
     if (const fs::path build = build_folder_of(folder); !build.empty()) {
         return {build / "lib/interpose/libtensorpool_interpose.so",
                 build / "lib/libtensorpool_torch.so", build / "python/tensorpool",
@@ -40,8 +40,8 @@ Places places_beside(const fs::path& folder) {
             path_from(folder, TENSORPOOL_RUN_DATA) / "python_site"};
 }
 
-Places find_places() {
-    return places_beside(fs::read_symlink("/proc/self/exe").parent_path());
+PartPaths find_part_paths() {
+    return part_paths_beside(fs::read_symlink("/proc/self/exe").parent_path());
 }
 
 }  // namespace tensorpool::command::run

@@ -1,8 +1,8 @@
-// The figures of one pool, or of all together, from a snapshot.
+// The statistics of one pool, or of all together, from a snapshot.
 
 export const everything = 'all';
 
-/** Adds numbers, and what objects and arrays hold of them; the rest is the first one's. */
+/** Adds numbers, and numbers inside objects and arrays; other values are taken from `a`. */
 function added(a, b) {
   if (typeof a === 'number' && typeof b === 'number') return a + b;
   if (Array.isArray(a)) return a.map((one, index) => added(one, b[index]));
@@ -16,12 +16,12 @@ function addedPools(pools) {
   sum.buckets.forEach((bucket, index) => {
     bucket.block_bytes = pools[0].buckets[index].block_bytes;
   });
-  // A limit on some pools is none on all.
+  // If one pool has no limit, the sum has none.
   if (pools.some((pool) => !pool.limit_bytes)) sum.limit_bytes = 0;
   return sum;
 }
 
-/** Part of `weights` that `parts` make; `otherwise` where the weights are all 0. */
+/** Returns the mean of `parts` weighted by `weights`, or `otherwise` if all weights are 0. */
 export function weighted(parts, weights, otherwise) {
   const whole = weights.reduce((a, b) => a + b, 0);
   if (!(whole > 0)) return otherwise;
@@ -40,8 +40,8 @@ function addedRates(rates) {
 
 const isChosen = (choice) => (id) => choice === everything || id === choice;
 
-/** `{pool, rates, count, limited}`: the first two are null where nothing is known. */
-export function chosenFigures(snapshot, rates, choice) {
+/** Returns `{pool, rates, count, limited}`; the first two are null if unknown. */
+export function chosenStatistics(snapshot, rates, choice) {
   const chosen = isChosen(choice);
   const pools = (snapshot?.pools ?? []).filter((pool) => chosen(pool.id));
   return {
@@ -52,7 +52,7 @@ export function chosenFigures(snapshot, rates, choice) {
   };
 }
 
-/** Threads of the chosen pools; one that uses several appears once. */
+/** Returns the threads of the chosen pools; one that uses several appears once. */
 export function chosenThreads(snapshot, choice) {
   const byNumber = new Map();
   for (const thread of snapshot?.threads ?? []) {
@@ -65,7 +65,7 @@ export function chosenThreads(snapshot, choice) {
   return [...byNumber.values()];
 }
 
-/** What is free on the way back to the system, by tier. */
+/** Returns the bytes in use, and the free bytes by tier on their way back to the system. */
 export function tiers(pool) {
   return {
     in_use: pool.in_use_bytes,
@@ -76,7 +76,7 @@ export function tiers(pool) {
   };
 }
 
-/** Bytes in use that nobody asked for, if what is in use is like all requests so far. */
+/** Returns the bytes in use that were not requested, if they are like all requests so far. */
 export function waste(part) {
   if (!(part.allocated_bytes > part.requested_bytes)) return 0;
   return part.in_use_bytes * (1 - part.requested_bytes / part.allocated_bytes);

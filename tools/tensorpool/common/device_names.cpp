@@ -1,4 +1,4 @@
-#include "common/device_words.hpp"
+#include "common/device_names.hpp"
 
 #include <algorithm>
 #include <initializer_list>
@@ -12,25 +12,26 @@
 namespace tensorpool::command {
 namespace {
 
-/// Of "allocated_bytes.all.current" the first part.
-std::string pytorch_word(std::string_view metric) {
+/// PyTorch's name for a metric, without its suffix: "allocated_bytes" of
+/// "allocated_bytes.all.current".
+std::string pytorch_name(std::string_view metric) {
     const auto all = describe_metrics();
     const auto found = std::ranges::find_if(all, [&](const MetricDescription& one) {
         return std::string_view(one.of) == "device" && one.name == metric;
     });
-    const std::string_view word = found == all.end() ? "" : found->pytorch;
-    return std::string(word.substr(0, word.find(".all.")));
+    const std::string_view name = found == all.end() ? "" : found->pytorch;
+    return std::string(name.substr(0, name.find(".all.")));
 }
 
-/// One thing by both names, and up to four figures of it.
+/// Adds rows: our name, PyTorch's name, and up to four values.
 class Rows {
 public:
     Rows(Table& table, Sizes sizes) : table_(table), sizes_(sizes) {}
 
-    /// `metric` has PyTorch's word.
-    void add(const char* ours, std::string_view metric, std::initializer_list<Cell> figures) {
-        std::vector<Cell> row = {text_cell(ours), text_cell(pytorch_word(metric))};
-        row.insert(row.end(), figures);
+    /// `metric` is the metric whose PyTorch name is shown.
+    void add(const char* ours, std::string_view metric, std::initializer_list<Cell> cells) {
+        std::vector<Cell> row = {text_cell(ours), text_cell(pytorch_name(metric))};
+        row.insert(row.end(), cells);
         row.resize(table_.columns.size());
         table_.rows.push_back(std::move(row));
         table_.keys.emplace_back(ours);
@@ -47,7 +48,7 @@ void add_bytes(Rows& rows, const DeviceStatistics& d) {
     rows.add("in use", "in_use_bytes",
              {size(d.in_use_bytes), size(d.peak_in_use_bytes), size(d.allocated_bytes),
               size(d.deallocated_bytes)});
-    rows.add("  asked for", "requested_in_use_bytes",
+    rows.add("  requested", "requested_in_use_bytes",
              {size(d.requested_in_use_bytes), {}, size(d.requested_bytes), {}});
     rows.add("  and deferred", "peak_active_bytes",
              {size(d.in_use_bytes + d.deferred_bytes), size(d.peak_active_bytes)});
@@ -74,7 +75,7 @@ void add_counts(Rows& rows, const DeviceStatistics& d) {
 
 }  // namespace
 
-Table device_words_table(const DeviceStatistics& device, Sizes sizes) {
+Table device_names_table(const DeviceStatistics& device, Sizes sizes) {
     Table table;
     table.columns = {text_column("OURS", 14), text_column("PYTORCH", 20), size_column("NOW"),
                      size_column("PEAK"),     size_column("TOTAL"),       size_column("FREED")};
