@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A pool for the containers of the standard library.
+/// An allocator for the containers of the standard library that takes memory from a pool.
 
 #include <concepts>
 #include <cstddef>
@@ -14,31 +14,41 @@
 
 namespace tensorpool {
 
-/// Gets a container's memory from a pool, which must outlive the container and all that it was
-/// moved or swapped into. Any thread, as the pool. Two are equal when their pool is the same.
+/// A standard allocator that takes memory from a pool.
 ///
-/// Moving and swapping containers takes the pool along, so neither ever moves an element. Assigning
-/// by copy does not: a container's elements stay in the pool that it was given. A copy made anew
-/// uses the pool of its original.
+/// The pool must outlive the container and every container that it was moved or swapped into. Any
+/// thread may use it, as the pool. Two allocators are equal if they use the same pool.
+///
+/// Moving and swapping containers carries the pool along, so neither moves an element. Copy
+/// assignment does not: the target keeps its own pool. A copy-constructed container uses the pool
+/// of its original.
 template <class T>
 class Allocator {
 public:
+    /// The type of the elements.
     using value_type = T;
+    /// Allocators of different pools are not equal.
     using is_always_equal = std::false_type;
+    /// Copy assignment keeps the target's pool.
     using propagate_on_container_copy_assignment = std::false_type;
+    /// Move assignment takes the source's pool.
     using propagate_on_container_move_assignment = std::true_type;
+    /// Swapping exchanges the pools.
     using propagate_on_container_swap = std::true_type;
 
-    /// Over the global pool.
+    /// Takes memory from the global pool.
     Allocator() noexcept : pool_(&get_global_memory_pool()) {}
-    /// Over `pool`; implicit, so that a pool can be given where a container wants its allocator.
+    /// Takes memory from `pool`. Implicit, so that a pool can be passed where a container expects
+    /// its allocator.
     Allocator(MemoryPool& pool) noexcept : pool_(&pool) {}
-    /// Over the pool of another, for the other types that a container needs.
+    /// Takes memory from the pool of `other`. Containers rebind their allocator by this
+    /// constructor.
     template <class U>
     Allocator(const Allocator<U>& other) noexcept : pool_(&other.pool()) {}
 
-    /// Memory for `count` elements, aligned to 64 or to what T asks for; nullptr for 0. Throws
-    /// std::bad_array_new_length when `count * sizeof(T)` overflows, otherwise as the pool does.
+    /// Allocates memory for `count` elements, aligned to 64 bytes or to the alignment of T if that
+    /// is larger. Returns nullptr for 0. Throws std::bad_array_new_length if `count * sizeof(T)`
+    /// overflows, and AllocationError if the pool cannot meet the request.
     [[nodiscard]] T* allocate(std::size_t count) {
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
             throw std::bad_array_new_length();
@@ -49,7 +59,8 @@ public:
             return static_cast<T*>(pool_->allocate(count * sizeof(T)));
         }
     }
-    /// Takes what an equal allocator's `allocate(count)` returned.
+    /// Frees the memory at `p`, which an equal allocator returned from `allocate(count)`. nullptr
+    /// is ignored.
     void deallocate(T* p, std::size_t count) noexcept {
         if constexpr (alignof(T) > 64) {
             pool_->deallocate(p, count * sizeof(T), alignof(T));
@@ -58,8 +69,10 @@ public:
         }
     }
 
+    /// Returns the pool that the memory comes from.
     MemoryPool& pool() const noexcept { return *pool_; }
 
+    /// Returns whether both allocators use the same pool.
     template <class U>
     bool operator==(const Allocator<U>& other) const noexcept {
         return pool_ == &other.pool();
@@ -69,7 +82,8 @@ private:
     MemoryPool* pool_;
 };
 
-// The standard names no concept for an allocator; these are the requirements that types can tell.
+// The standard library has no concept for allocators. These are the requirements that type traits
+// can check.
 static_assert(std::is_same_v<std::allocator_traits<Allocator<int>>::pointer, int*>);
 static_assert(
     std::is_same_v<std::allocator_traits<Allocator<int>>::rebind_alloc<double>, Allocator<double>>);

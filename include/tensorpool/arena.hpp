@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// Memory that goes all at once. Sizes are bytes unless a name says otherwise.
+/// An arena: memory that is allocated step by step and released all at once. Sizes are bytes unless
+/// a name says otherwise.
 
 #include <atomic>
 #include <bit>
@@ -26,21 +27,23 @@ class ArenaReleases;
 class ArenaState;
 }  // namespace detail
 
-/// Hands out memory from the front of one range of addresses and takes it back by marks. The range
-/// is reserved when the arena is made and committed as it grows: what was handed out never moves,
-/// and growing copies nothing and fills nothing.
+/// Allocates from the front of one range of addresses and releases memory back to a mark.
 ///
-/// `allocate`, `try_allocate`, `mark` and the figures may be called from any thread at any time
-/// (see Sharing); `release_to`, `reset`, `trim`, `reserve` and the destructor want no other call to
-/// be under way.
+/// The address range is reserved when the arena is made and committed as the arena grows. So a
+/// block never moves, and growth neither copies nor fills memory.
+///
+/// Any thread may call `allocate`, `try_allocate`, `mark` and the functions that return statistics
+/// at any time (see Sharing). No other call may run during `release_to`, `reset`, `trim`, `reserve`
+/// or the destructor.
 class TENSORPOOL_API Arena {
 public:
-    /// A place to come back to. Valid until a release goes below it.
+    /// A position in an arena, to which the arena can be released. It is valid until a release goes
+    /// below it.
     class Mark {
     public:
-        /// Of no arena.
+        /// Makes a mark of no arena.
         constexpr Mark() noexcept = default;
-        /// What the arena had in use when the mark was made.
+        /// Returns the bytes that the arena had in use when the mark was made.
         constexpr std::size_t offset() const noexcept { return offset_; }
 
     private:
@@ -51,79 +54,102 @@ public:
         std::size_t offset_ = 0;
     };
 
-    /// Memory of its own. Throws std::invalid_argument for options that make no sense, and
-    /// AllocationError when the address space or the initial capacity cannot be had.
+    /// Makes an arena with memory of its own. Throws std::invalid_argument for contradictory or
+    /// out-of-range options, and AllocationError if the address space or the initial capacity is
+    /// unavailable.
     explicit Arena(ArenaOptions options = {});
-    /// Memory of the caller's, which must outlive the arena and is never freed by it: it never
-    /// grows. What lies before the first multiple of the alignment is not used. Sizes of growth
-    /// have no meaning in the options.
+    /// Makes an arena over the caller's memory. It never grows and never frees `buffer`, which must
+    /// outlive it. Bytes before the first multiple of the alignment (64) are not used.
     static Arena over(std::span<std::byte> buffer);
+    /// Makes an arena with these options over the caller's memory. It never grows and never frees
+    /// `buffer`, which must outlive it. Bytes before the first multiple of the alignment are not
+    /// used, and options about growth are ignored. Throws std::invalid_argument for invalid
+    /// options.
     static Arena over(std::span<std::byte> buffer, ArenaOptions options);
-    /// No memory at all: it hands out addresses, distinct, aligned and never nullptr, that must not
-    /// be touched, and `peak()` then tells what the same run needs of a real arena with the same
-    /// options: one that is reserved to that figure does not grow in it. `max_allocation` holds,
-    /// `max_capacity` does not.
+    /// Makes an arena without memory, which measures how much a run needs.
+    ///
+    /// It returns distinct, aligned addresses, never nullptr, that must not be touched. Afterwards
+    /// `peak()` is what the same run needs of a real arena with the same options: after
+    /// `reserve(peak())` that run does not grow it. `max_allocation` applies, `max_capacity`
+    /// does not.
     static Arena measuring();
+    /// Makes an arena with these options and without memory, which measures how much a run needs.
+    ///
+    /// It returns distinct, aligned addresses, never nullptr, that must not be touched. Afterwards
+    /// `peak()` is what the same run needs of a real arena with the same options. `max_allocation`
+    /// applies, `max_capacity` does not. Throws std::invalid_argument for invalid options.
     static Arena measuring(ArenaOptions options);
 
+    /// Gives all memory of its own back, blocks in use included.
     ~Arena();
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
-    /// At least `bytes`, aligned to `alignment` and to the arena's own; nullptr for 0. The content
-    /// is undefined. Throws AllocationError (a std::bad_alloc) when it cannot be had, at once when
-    /// it is more than `max_allocation`, and std::invalid_argument unless `alignment` is a power of
-    /// two; the arena is then as it was.
+    /// Allocates at least `bytes` bytes, aligned to `alignment` and to the arena's own alignment.
+    /// The content is undefined. Returns nullptr for 0.
+    ///
+    /// Throws AllocationError (a std::bad_alloc) if the memory is unavailable or `bytes` exceeds
+    /// `max_allocation`, and std::invalid_argument unless `alignment` is a power of two. The arena
+    /// is then unchanged.
     void* allocate(std::size_t bytes, std::size_t alignment = default_alignment);
-    /// As above, but returns nullptr instead of throwing.
+    /// Allocates at least `bytes` bytes, aligned to `alignment` and to the arena's own alignment.
+    /// The content is undefined. Returns nullptr for 0, if the memory is unavailable, and unless
+    /// `alignment` is a power of two.
     void* try_allocate(std::size_t bytes, std::size_t alignment = default_alignment) noexcept;
 
-    /// Records nothing: costs a few loads, and a wait amid the growth by another thread.
+    /// Returns a mark of the present position. It costs a few loads; if another thread grows the
+    /// arena at that moment, it waits for the growth.
     Mark mark() const noexcept;
-    /// Ends everything that was allocated since the mark was made. Releasing to the same mark again
-    /// and again is the normal loop. Throws std::invalid_argument, changing nothing, for a mark of
-    /// another arena, a mark that lies ahead of what is in use, and a stale one: a release went
-    /// below it since.
+    /// Releases everything that was allocated since the mark was made. A loop may release to the
+    /// same mark again and again. Throws std::invalid_argument, changing nothing, for a mark of
+    /// another arena, for a mark ahead of what is in use, and for a stale mark: one below which the
+    /// arena was released since.
     void release_to(Mark mark);
-    /// To an offset that `used()` gave. Throws std::invalid_argument, changing nothing, for one
-    /// that lies ahead and for one that is no multiple of the alignment; no other can be told from
-    /// a good one.
+    /// Releases everything above `offset`, a value that `used()` returned. Throws
+    /// std::invalid_argument, changing nothing, if the offset is ahead of what is in use or not a
+    /// multiple of the alignment. Other wrong offsets cannot be detected.
     void release_to(std::size_t offset);
-    /// Ends everything.
+    /// Releases everything.
     void reset() noexcept;
 
-    /// Commits until `capacity()` is at least `bytes`, touched and ready. Throws AllocationError,
-    /// changing nothing, when that is beyond what was reserved or cannot be had. A measuring arena
-    /// has nothing to make ready.
+    /// Commits and touches memory until `capacity()` is at least `bytes`. Throws AllocationError,
+    /// changing nothing, if that exceeds the reserved address space or is unavailable. Does nothing
+    /// in a measuring arena.
     void reserve(std::size_t bytes);
-    /// Gives back to the system what lies above what is in use, whatever was reserved or retained.
-    /// Returns the bytes given back.
+    /// Gives the committed memory above the blocks in use back to the system, including what was
+    /// reserved or retained. Returns the number of bytes given back.
     std::size_t trim() noexcept;
 
-    /// Bytes handed out and not released, padding for alignment included.
+    /// Returns the bytes allocated and not released, including padding for alignment.
     std::size_t used() const noexcept;
-    /// The most that `used()` ever was.
+    /// Returns the highest value that `used()` ever had, in bytes.
     std::size_t peak() const noexcept;
-    /// Bytes committed; of a measuring arena 0.
+    /// Returns the committed bytes; 0 for a measuring arena.
     std::size_t capacity() const noexcept;
-    /// Bytes of address space; of a measuring arena 0.
+    /// Returns the bytes of reserved address space; 0 for a measuring arena.
     std::size_t reserved() const noexcept;
-    /// Bytes until the next growth, or until the buffer is full.
+    /// Returns the bytes that can be allocated before the next growth, or before the buffer is
+    /// full.
     std::size_t available() const noexcept;
+    /// Returns the alignment of every block, in bytes.
     std::size_t alignment() const noexcept { return granule_mask_ + 1; }
+    /// Returns the arena's name, as ArenaOptions::name gave it.
     const std::string& name() const noexcept;
+    /// Returns the arena's statistics.
     ArenaStatistics statistics() const noexcept;
 
-    /// Tells the register (see ArenaOptions::objects) what lies at `data`, which this arena handed
-    /// out. A release that ends it takes it from the register, with its views. Any thread. Throws
-    /// std::invalid_argument when it does not lie within what is in use. Without a register it does
-    /// nothing and returns 0.
+    /// Records an object at `data`, an address within a block of this arena, in the register (see
+    /// ArenaOptions::objects). A release that ends the block removes the object and its views. Any
+    /// thread may call it. Throws std::invalid_argument if the object does not lie within the bytes
+    /// in use. Returns the object's number, or 0 if there is no register.
     ObjectId record(const void* data, ObjectDescription object);
-    /// The same for a view that begins `offset` bytes into the object `of`, or into a view. Throws
-    /// std::invalid_argument when there is no such object or the view reaches beyond it.
+    /// Records a view that begins `offset` bytes into the object or view `of`. Any thread may call
+    /// it. Throws std::invalid_argument if there is no such object or the view extends beyond it.
+    /// Returns the view's number, or 0 if there is no register.
     ObjectId record_view(ObjectId of, std::size_t offset, ObjectDescription view);
-    /// A copy of the register, in the order of recording.
+    /// Returns a copy of the register, in the order of recording.
     std::vector<ArenaObject> objects() const;
+    /// Returns the recorded objects' counts and bytes, by kind and by element type.
     ArenaAnalysis analyze() const;
 
 private:
@@ -137,7 +163,8 @@ private:
     void set_up(std::byte* base) noexcept;
 
     static constexpr std::size_t default_alignment = 64;
-    // The top holds the offset of the next block, and above it how often claims were cancelled.
+    // The top holds the offset of the next block in its lower 48 bits. The upper 16 bits count how
+    // often claims were cancelled.
     static constexpr unsigned offset_bits = 48;
     static constexpr std::uint64_t offset_mask = (std::uint64_t{1} << offset_bits) - 1;
 
@@ -145,27 +172,29 @@ private:
     void* settle_or_throw(std::uint64_t claim, std::size_t bytes);
     void* take_one_threads(std::size_t size) noexcept;
 
-    // Read by every allocation, in one cache line. `end_` only grows while allocations may be under
-    // way.
+    // Every allocation reads these; they share one cache line. `end_` only grows while allocations
+    // may be under way.
     alignas(64) std::byte* base_ = nullptr;
     std::size_t granule_mask_ = 0;
-    // A larger request takes the slow path; in an arena of one thread with checks all do.
-    // Atomic, for another thread may begin to record calls, which sends all there. Relaxed: a call
-    // that is under way may be the last one unseen.
+    // A larger request takes the slow path. In an arena of one thread with checks, every request
+    // does. Atomic, because another thread may begin to record calls, which sends every request to
+    // the slow path. Relaxed is enough: a call under way may miss the change.
     std::atomic<std::size_t> quick_bytes_ = 0;
     bool shared_ = true;
-    std::atomic<std::size_t> end_ = 0;  // bytes from base_ that may be used
-    // Written by every allocation. It lies in a line of its own, in the record of the arena, where
-    // other processes may read it.
+    std::atomic<std::size_t> end_ = 0;  // usable bytes, from base_ on
+    // Every allocation writes this word. It lies in a cache line of its own, in the arena's record,
+    // where other processes may read it.
     std::atomic<std::uint64_t>* top_ = nullptr;
     std::unique_ptr<detail::ArenaState> state_;
 };
 
-/// Marks an arena when it is made and releases to that mark when it goes. One that finds its mark
-/// stale, because a release went below it meanwhile, does nothing.
+/// Marks an arena when it is made and releases the arena to that mark when it is destroyed. If the
+/// mark is stale by then, because the arena was released below it, the scope does nothing.
 class TENSORPOOL_API ArenaScope {
 public:
+    /// Marks `arena`, which must outlive the scope.
     explicit ArenaScope(Arena& arena) noexcept : arena_(&arena), mark_(arena.mark()) {}
+    /// Releases the arena to the mark.
     ~ArenaScope();
     ArenaScope(const ArenaScope&) = delete;
     ArenaScope& operator=(const ArenaScope&) = delete;
@@ -183,7 +212,7 @@ inline void* Arena::take_one_threads(std::size_t size) noexcept {
 }
 
 inline void* Arena::allocate(std::size_t bytes, std::size_t alignment) {
-    // 0 wraps round and leaves by the same comparison, for bytes as for alignment.
+    // 0 wraps around and fails the same comparison, for `bytes` and for `alignment`.
     if (bytes - 1 >= quick_bytes_.load(std::memory_order_relaxed) ||
         alignment - 1 > granule_mask_ || !std::has_single_bit(alignment)) [[unlikely]] {
         return allocate_slow(bytes, alignment);
@@ -193,8 +222,7 @@ inline void* Arena::allocate(std::size_t bytes, std::size_t alignment) {
         void* const block = take_one_threads(size);
         return block != nullptr ? block : allocate_slow(bytes, alignment);
     }
-    // The end is read before the claim is made: a claim that was cancelled since then lies above
-    // it.
+    // The end is read before the claim is made: a claim that is cancelled in between lies above it.
     const std::size_t end = end_.load(std::memory_order_acquire);
     const std::uint64_t claim = top_->fetch_add(size, std::memory_order_relaxed);
     const std::size_t start = claim & offset_mask;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What lies in an arena, as far as its users tell it.
+/// The register of an arena's objects, as its users describe them.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,53 +12,71 @@
 
 namespace tensorpool {
 
-/// An object of an arena's register. 0 is none.
+/// The number of an object in an arena's register; 0 is none.
 using ObjectId = std::uint64_t;
 
-/// What its user says of an object. Kinds and element types are words of the user's own, such as
-/// "tensor", "graph", "work buffer", and "f32", "q4_0"; element type and shape may be empty.
+/// A user's description of an object. Kinds and element types are the user's own terms, such as
+/// "tensor", "graph" or "work buffer", and "f32" or "q4_0".
 struct ObjectDescription {
+    /// The object's name.
     std::string name;
+    /// What the object is, such as "tensor".
     std::string kind;
+    /// The type of its elements, such as "f32"; may be empty.
     std::string element_type = {};
+    /// The extent of each dimension, in elements; may be empty.
     std::vector<std::size_t> shape = {};
-    /// Of a view: what it shows; a view has no bytes of its own.
+    /// The object's size. For a view, the bytes that it shows: a view has no bytes of its own.
     std::size_t bytes = 0;
 };
 
-/// An object in the register.
+/// An object in the register of an arena.
 struct ArenaObject {
+    /// The object's number.
     ObjectId id = 0;
+    /// The description that the user recorded.
     ObjectDescription description;
-    /// Where it begins, in bytes from the arena's beginning.
+    /// Where the object begins, in bytes from the beginning of the arena.
     std::size_t offset = 0;
-    /// What it is a view of; 0 for an object with bytes of its own.
+    /// The object that it is a view of; 0 for an object with bytes of its own.
     ObjectId view_of = 0;
 };
 
-/// Objects that have a word in common.
+/// The objects of one kind, or of one element type.
 struct ObjectGroup {
+    /// The kind or the element type.
     std::string name;
-    std::size_t count = 0;  ///< objects with bytes of their own
+    /// The number of objects with bytes of their own.
+    std::size_t count = 0;
+    /// The number of views.
     std::size_t views = 0;
-    std::size_t bytes = 0;  ///< of those that are no views
-    double percent = 0;     ///< of the bytes of all objects
+    /// The bytes of the objects that are no views.
+    std::size_t bytes = 0;
+    /// The part of all objects' bytes, from 0 to 100.
+    double percent = 0;
 };
 
-/// What an arena holds, by kind and by element type, the most bytes first.
+/// The objects in an arena, by kind and by element type.
 struct ArenaAnalysis {
+    /// The arena's name.
     std::string arena;
-    std::size_t used = 0;  ///< bytes handed out, whether an object was told of or not
+    /// The bytes allocated, with or without a recorded object.
+    std::size_t used = 0;
+    /// The number of objects with bytes of their own.
     std::size_t count = 0;
+    /// The number of views.
     std::size_t views = 0;
+    /// The bytes of all objects that are no views.
     std::size_t bytes = 0;
+    /// The objects by kind, the group with the most bytes first.
     std::vector<ObjectGroup> by_kind;
+    /// The objects by element type, the group with the most bytes first.
     std::vector<ObjectGroup> by_element_type;
 };
 
-/// One JSON object, the names those of the fields above.
+/// Returns one JSON object whose keys are the names of the fields of ArenaAnalysis.
 TENSORPOOL_API std::string to_json(const ArenaAnalysis& analysis);
-/// A table for people. Ends with a newline.
+/// Returns a table for people that ends with a newline.
 TENSORPOOL_API std::string to_text(const ArenaAnalysis& analysis);
 
 }  // namespace tensorpool

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What an arena can be told when it is made. All sizes are bytes.
+/// The options of an arena. All sizes are bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,36 +14,42 @@
 
 namespace tensorpool {
 
-/// Who may allocate from an arena.
+/// Which threads may allocate from an arena.
 enum class Sharing : std::uint8_t {
-    /// Any number of threads at once: an allocation is one atomic addition.
+    /// Any number of threads at once. An allocation is one atomic addition.
     any_thread,
-    /// The thread that allocates first, and no other: an allocation has no atomic operation. With
-    /// checks, another thread's call stops the program with a line on stderr.
+    /// Only the thread that allocates first. An allocation needs no atomic operation. With checks,
+    /// a call by another thread stops the program with a line on stderr.
     one_thread,
 };
 
-/// Something that an arena tells its owner. The strings live as long as the call.
+/// An event that an arena reports to ArenaOptions::on_event. Its strings are valid during the call.
 struct ArenaEvent {
+    /// What happened.
     enum class Kind : std::uint8_t {
-        /// `bytes` more were committed; of the initial capacity nothing is told.
+        /// `bytes` more were committed. The initial capacity is not reported.
         growth,
         /// `bytes` were given back to the system.
         give_back,
-        /// A request of `bytes` could not be met; the arena is as it was.
+        /// A request of `bytes` bytes failed. The arena is unchanged.
         refusal,
     };
+    /// What happened.
     Kind kind;
+    /// The arena's name.
     const char* arena;
+    /// The bytes that the event is about; see Kind.
     std::size_t bytes;
+    /// The bytes in use at that time.
     std::size_t used;
+    /// The bytes committed at that time.
     std::size_t capacity;
-    /// For `refusal`: the limit that was met, in words, such as `max_capacity`; otherwise "".
+    /// For `refusal`, the limit that was met, such as "max_capacity"; otherwise "".
     const char* limit;
 };
 
 namespace detail {
-/// What the environment says of the options below; read once.
+/// The values of the options below that the environment sets; read once.
 struct ArenaDefaults {
     std::size_t initial_capacity = std::size_t{8} << 20;
     std::size_t max_capacity = 0;
@@ -54,41 +60,49 @@ struct ArenaDefaults {
 TENSORPOOL_API const ArenaDefaults& arena_defaults();
 }  // namespace detail
 
-/// What a program does not set, the environment may: TENSORPOOL_ARENA_INITIAL_CAPACITY,
-/// TENSORPOOL_ARENA_MAX_CAPACITY, TENSORPOOL_ARENA_MAX_ALLOCATION, TENSORPOOL_ARENA_GROWTH
-/// (conservative, aggressive), TENSORPOOL_ARENA_GROWTH_STEP, TENSORPOOL_ARENA_GROWTH_FACTOR,
-/// TENSORPOOL_ARENA_GROWTH_FRACTION, TENSORPOOL_ARENA_RETAIN. Sizes take the suffixes KiB, MiB,
-/// GiB, TiB. A value that makes no sense is told on stderr, and the default below is used.
+/// The options of an arena. Defaults come from the environment where it sets them:
+/// TENSORPOOL_ARENA_INITIAL_CAPACITY, TENSORPOOL_ARENA_MAX_CAPACITY,
+/// TENSORPOOL_ARENA_MAX_ALLOCATION, TENSORPOOL_ARENA_GROWTH (conservative, aggressive),
+/// TENSORPOOL_ARENA_GROWTH_STEP, TENSORPOOL_ARENA_GROWTH_FACTOR, TENSORPOOL_ARENA_GROWTH_FRACTION,
+/// TENSORPOOL_ARENA_RETAIN. Sizes accept the suffixes KiB, MiB, GiB and TiB. An invalid value is
+/// reported on stderr, and the default below is used.
 struct ArenaOptions {
-    /// Shown in statistics and messages; at most 47 bytes of it are kept.
+    /// The name shown in statistics and messages. At most 47 bytes of it are kept.
     std::string name = "arena";
-    /// Committed when the arena is made, though not touched, and counted against what the process
-    /// may commit from the first allocation on; at most max_capacity, which wins where it is less.
+    /// The memory committed when the arena is made. It is not touched, and it counts against what
+    /// the process may commit only from the first allocation on. `max_capacity` wins if it is less.
     /// Default: 8 MiB.
     std::size_t initial_capacity = detail::arena_defaults().initial_capacity;
-    /// Address space that is reserved, and so the most that it may grow to; 0: twice the total
-    /// memory, or less where many such arenas are alive, for the n-th of them at most 6 TiB / n
-    /// (`Arena::reserved()` tells). Under RLIMIT_AS at most a quarter of the address space that is
-    /// left.
+    /// The address space to reserve, which is also the limit of the arena's capacity.
+    ///
+    /// 0, the default, means twice the total memory. If many such arenas are alive, the n-th of
+    /// them gets at most 6 TiB / n, and under RLIMIT_AS at most a quarter of the address space that
+    /// is left. `Arena::reserved()` returns the result.
     std::size_t max_capacity = detail::arena_defaults().max_capacity;
-    /// A larger request throws at once. Default: 8 GiB.
+    /// The limit for one request; a larger one throws at once. Default: 8 GiB.
     std::size_t max_allocation = detail::arena_defaults().max_allocation;
-    /// Every block begins at a multiple of it and takes a multiple of it; a power of two. One below
-    /// 64 packs small blocks that are asked for with a small alignment, such as the nodes of
-    /// containers (ArenaResource); all others then leave the fast path.
+    /// The alignment of every block, a power of two. Block sizes are rounded up to a multiple of
+    /// it.
+    ///
+    /// A value below 64 packs small blocks that are requested with a small alignment, such as the
+    /// nodes of containers (ArenaResource). Requests with a larger alignment then take the slow
+    /// path.
     std::size_t alignment = 64;
-    /// Default: GrowthPolicy::conservative().
+    /// How the arena grows. Default: GrowthPolicy::conservative().
     GrowthPolicy growth = detail::arena_defaults().growth;
-    /// Of what a release leaves free, so much capacity in all stays committed; the rest is given
-    /// back to the system. Default: everything stays.
+    /// The capacity that stays committed after a release. Free memory above it is given back to the
+    /// system. Default: all of it stays.
     std::size_t retain = detail::arena_defaults().retain;
+    /// Which threads may allocate.
     Sharing sharing = Sharing::any_thread;
-    /// Keeps a register of the objects that `Arena::record` is told of.
+    /// Whether the arena keeps a register of the objects that `Arena::record` describes.
     bool objects = false;
-    /// `basic` and `full` are the same here; see Sharing::one_thread.
+    /// How much each call is checked; see Sharing::one_thread. `basic` and `full` are the same
+    /// here.
     Checks checks = default_checks();
-    /// Called on the thread whose call caused it, outside all locks of the arena. It must not throw
-    /// and must not use the arena. Nothing is ever printed unasked.
+    /// A function to call for each event; may be empty. It runs on the thread whose call caused the
+    /// event, outside all locks of the arena. It must not throw and must not use the arena. Without
+    /// it, nothing is printed.
     std::function<void(const ArenaEvent&)> on_event = {};
 };
 

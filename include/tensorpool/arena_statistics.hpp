@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What an arena or a scratch did and holds. All sizes are bytes.
+/// The statistics of an arena or a scratch. All sizes are bytes.
 
 #include <cstdint>
 #include <string>
@@ -10,42 +10,63 @@
 
 namespace tensorpool {
 
-/// A snapshot of one arena or scratch. Exact when no call is under way; otherwise each figure is
-/// one that held while the snapshot was taken.
+/// The statistics of one arena or scratch at one moment. They are exact if no call is under way.
+/// Otherwise each value is one that held while the snapshot was taken.
 struct ArenaStatistics {
+    /// The version of this structure.
     static constexpr std::uint32_t current_version = 2;
 
-    /// Where the memory comes from.
+    /// What the memory belongs to.
     enum class Kind : std::uint8_t {
-        growing,    ///< an arena with memory of its own
-        buffer,     ///< an arena over memory of its owner's
-        measuring,  ///< an arena without memory, which only adds up
-        scratch,    ///< a scratch
+        /// An arena with memory of its own.
+        growing,
+        /// An arena over its owner's memory.
+        buffer,
+        /// An arena without memory, which measures what a run needs.
+        measuring,
+        /// A thread's scratch.
+        scratch,
     };
 
+    /// The version of the structure that was filled in.
     std::uint32_t version = current_version;
+    /// The name, zero-terminated.
     char name[48] = {};
+    /// What the memory belongs to.
     Kind kind = Kind::growing;
-    std::uint64_t id = 0;      ///< unlike that of any other pool or arena of the process, ever
-    std::uint64_t thread = 0;  ///< whose scratch it is, by the system's number; 0 for an arena
+    /// A number that no other pool or arena of the process ever has.
+    std::uint64_t id = 0;
+    /// The system's number of the thread whose scratch it is; 0 for an arena.
+    std::uint64_t thread = 0;
 
-    std::uint64_t used_bytes = 0;           ///< handed out since the last release below them,
-                                            ///< alignment included
-    std::uint64_t peak_used_bytes = 0;      ///< the most of that at once
-    std::uint64_t capacity_bytes = 0;       ///< committed, or the size of the buffer
-    std::uint64_t peak_capacity_bytes = 0;  ///< the most of that at once
-    std::uint64_t reserved_bytes = 0;       ///< address space
-    std::uint64_t limit_bytes = 0;          ///< how far the capacity may grow; 0 means no limit
-    std::uint64_t growths = 0;              ///< times that memory was committed
-    std::uint64_t grown_bytes = 0;          ///< total of that
-    std::uint64_t give_backs = 0;           ///< times that memory was given back to the system
-    std::uint64_t given_back_bytes = 0;     ///< total of that
-    std::uint64_t refusals = 0;             ///< requests that could not be met
+    /// The bytes allocated and not released, including padding for alignment.
+    std::uint64_t used_bytes = 0;
+    /// The highest value of `used_bytes` so far.
+    std::uint64_t peak_used_bytes = 0;
+    /// The committed bytes, or the size of the buffer.
+    std::uint64_t capacity_bytes = 0;
+    /// The highest value of `capacity_bytes` so far.
+    std::uint64_t peak_capacity_bytes = 0;
+    /// The reserved address space.
+    std::uint64_t reserved_bytes = 0;
+    /// The limit of the capacity; 0 means no limit.
+    std::uint64_t limit_bytes = 0;
+    /// How often memory was committed.
+    std::uint64_t growths = 0;
+    /// The total bytes committed by growth.
+    std::uint64_t grown_bytes = 0;
+    /// How often memory was given back to the system.
+    std::uint64_t give_backs = 0;
+    /// The total bytes given back to the system.
+    std::uint64_t given_back_bytes = 0;
+    /// The number of requests that failed.
+    std::uint64_t refusals = 0;
 };
 
-/// One JSON object, the names those of the fields above; the kind is a word, such as "growing".
+/// Returns one JSON object whose keys are the names of the fields of ArenaStatistics. The kind is a
+/// word, such as "growing".
 TENSORPOOL_API std::string to_json(const ArenaStatistics& statistics);
-/// A report for people: a headline, then a few lines of figures. Ends with a newline.
+/// Returns a report for people: a headline, then a few lines of statistics. It ends with a newline.
 TENSORPOOL_API std::string to_text(const ArenaStatistics& statistics);
 
 }  // namespace tensorpool

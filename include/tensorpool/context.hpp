@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Arena and scratch under one roof, for a graph of operators. Sizes are bytes unless a name says
-/// otherwise.
+/// An arena and a scratch behind one interface, for graphs of operators. Sizes are bytes unless a
+/// name says otherwise.
 
 #include <cstddef>
 #include <memory>
@@ -14,89 +14,120 @@
 
 namespace tensorpool {
 
-/// Memory for phases of work: `alloc` gives what lives until a release, from any thread;
-/// `scratch_alloc` what lives inside an operator, of the calling thread. Both are aligned alike.
+/// Provides memory for the phases of a computation.
 ///
-///     Context context;
-///     const std::size_t before = context.mark();
-///     auto* activations = static_cast<float*>(context.alloc(bytes));
-///     {
-///         ScratchScope scope(context.scratch(), "matmul");
-///         void* packed = context.scratch_alloc_matrix_pack(rows, cols, sizeof(float));
-///     }
-///     context.release_to(before);
+/// `alloc` returns memory of an arena that lives until a release; any thread may call it.
+/// `scratch_alloc` returns memory of the calling thread's scratch that lives inside an operator.
+/// Both have the same alignment.
 ///
-/// The threads of each function are those of the same function of Arena and Scratch.
+///    Context context;
+///    const std::size_t before = context.mark();
+///    auto* activations = static_cast<float*>(context.alloc(bytes));
+///    {
+///        ScratchScope scope(context.scratch(), "matmul");
+///        void* packed = context.scratch_alloc_matrix_pack(rows, cols, sizeof(float));
+///    }
+///    context.release_to(before);
+///
+/// Each function may be called on the threads that may call the same function of Arena or Scratch.
 class TENSORPOOL_API Context {
 public:
-    /// An arena with the options that the environment gives (see ArenaOptions).
+    /// Makes a context whose arena has the default options, which the environment may set (see
+    /// ArenaOptions). Throws AllocationError if there is no memory.
     Context();
-    /// The arena begins with `arena_size`; blocks are aligned to `align`, a power of two. Throws
-    /// std::invalid_argument for another alignment, and AllocationError when there is no memory.
+    /// Makes a context whose arena begins with `arena_size` bytes and whose blocks are aligned to
+    /// `align`, a power of two. Throws std::invalid_argument for any other alignment, and
+    /// AllocationError if there is no memory.
     explicit Context(std::size_t arena_size, std::size_t align = 64);
+    /// Makes a context whose arena has these options. Throws std::invalid_argument for invalid
+    /// options, and AllocationError if there is no memory.
     explicit Context(ArenaOptions options);
-    /// The arena lies in memory of the caller's, which must outlive the context: it never grows.
-    /// Contexts may take turns over the same buffer: only one of them at a time may be in use.
+    /// Makes a context whose arena lies in the caller's memory. The arena never grows, and the
+    /// buffer must outlive the context. Several contexts may share a buffer if only one at a time
+    /// is in use. Throws std::invalid_argument unless `align` is a power of two.
     explicit Context(std::span<std::byte> arena_buffer, std::size_t align = 64);
-    /// Its `alloc` gives addresses that must not be touched, and `peak()` then tells what
-    /// `reserve_arena` needs (see Arena::measuring). Its scratch is real.
+    /// Makes a context that measures how much memory its arena needs.
+    ///
+    /// `alloc` returns addresses that must not be touched, and `peak()` is then the argument that
+    /// `reserve_arena` needs (see Arena::measuring). The scratch is real.
     static Context measuring(std::size_t align = 64);
+    /// Gives the arena's memory back, blocks in use included.
     ~Context();
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
 
-    /// At least `bytes` from the arena; nullptr for 0. Throws AllocationError (a std::bad_alloc)
-    /// when it cannot be had or is more than the limit for one request, 8 GiB by default; the arena
-    /// is then as it was.
+    /// Allocates at least `bytes` bytes from the arena; returns nullptr for 0. Throws
+    /// AllocationError (a std::bad_alloc) if the memory is unavailable or `bytes` exceeds the limit
+    /// for one request, 8 GiB by default. The arena is then unchanged.
     void* alloc(std::size_t bytes) { return arena_.allocate(bytes, alignment_); }
 
-    /// At least `bytes` of scratch, until its ScratchScope ends or, outside of any, `scratch_reset`
-    /// is called; nullptr for 0. Throws as `alloc` does.
+    /// Allocates at least `bytes` bytes of scratch; returns nullptr for 0. The memory lives until
+    /// its ScratchScope ends or, outside of any scope, until `scratch_reset`. Throws
+    /// AllocationError (a std::bad_alloc) if the memory is unavailable or `bytes` exceeds the limit
+    /// for one request, 8 GiB by default.
     void* scratch_alloc(std::size_t bytes) { return scratch().allocate(bytes, alignment_); }
-    /// See Scratch::allocate_matrix_pack.
+    /// Allocates scratch for `rows * cols` elements of `elem_size` bytes, row after row without
+    /// gaps. Returns nullptr if there are none. Throws AllocationError if the product overflows or
+    /// the memory is unavailable.
     void* scratch_alloc_matrix_pack(std::size_t rows, std::size_t cols, std::size_t elem_size);
-    /// Ends all scratch of this thread. Throws std::logic_error inside an open ScratchScope.
+    /// Releases all scratch of the calling thread. Throws std::logic_error inside an open
+    /// ScratchScope.
     void scratch_reset() { scratch().reset(); }
 
-    /// The arena's `used()`.
+    /// Returns the arena's present position, which equals `used()`, for `release_to`.
     std::size_t mark() const { return arena_.mark().offset(); }
-    /// Ends what the arena gave since. Throws std::invalid_argument, changing nothing, when the
-    /// mark lies ahead of what is in use or within a block; no other mark can be told from a good
-    /// one, as Arena::Mark can.
+    /// Releases what the arena allocated since `mark()` returned this value. Throws
+    /// std::invalid_argument, changing nothing, if the mark is ahead of what is in use or not a
+    /// multiple of the alignment. Unlike an Arena::Mark, other stale marks cannot be detected.
     void release_to(std::size_t mark) { arena_.release_to(mark); }
-    /// Ends all that the arena gave; scratch stays.
+    /// Releases everything that the arena allocated. Scratch is unaffected.
     void reset() { arena_.reset(); }
-    /// See Arena::reserve and Scratch::reserve.
+    /// Commits and touches memory until the arena's capacity is at least `bytes`. Throws
+    /// AllocationError, changing nothing, if that is unavailable.
     void reserve_arena(std::size_t bytes) { arena_.reserve(bytes); }
+    /// Makes room for `bytes` more bytes in the calling thread's scratch, so that they can be
+    /// allocated without growth. Throws AllocationError if they are unavailable.
     void reserve_scratch(std::size_t bytes) { scratch().reserve(bytes); }
 
-    /// Remembers what this thread's scratch has in use now, in place of what was remembered before.
+    /// Remembers the present position of this thread's scratch, in place of a position remembered
+    /// before.
     void save_scratch();
-    /// Ends what the scratch gave since `save_scratch`, so that a graph can be computed again and
-    /// again over the same scratch. What is remembered stays. Throws std::logic_error, changing
-    /// nothing, when nothing is remembered, on another thread, or in another ScratchScope.
+    /// Releases what the scratch allocated since `save_scratch`, so that a graph can be computed
+    /// repeatedly over the same scratch. The remembered position stays. Throws std::logic_error,
+    /// changing nothing, if no position is remembered, on another thread, and in another
+    /// ScratchScope.
     void restore_scratch();
-    /// From now on `scratch_alloc` of this context takes from a buffer of the caller's, which must
-    /// outlive the context and serves one thread; it throws when that is full. Scopes of it are
-    /// those made with `scratch()`, as above: a ScratchScope without it is of the thread's own.
-    /// Contexts may take turns over one buffer. An empty one: the threads' own scratch again.
-    /// Throws std::logic_error while the present buffer has something in use or a ScratchScope is
-    /// open on it.
+    /// Makes `scratch_alloc` of this context take memory from the caller's buffer from now on. An
+    /// empty buffer restores each thread's own scratch.
+    ///
+    /// The buffer must outlive the context and serves one thread at a time; `scratch_alloc` throws
+    /// if it is full. Pass `scratch()` to a ScratchScope, or the scope belongs to the thread's own
+    /// scratch. Several contexts may share a buffer if only one at a time is in use. Throws
+    /// std::logic_error while the present buffer has bytes in use or an open ScratchScope.
     void use_scratch(std::span<std::byte> buffer);
 
+    /// Returns the bytes that the arena has in use, including padding for alignment.
     std::size_t used() const { return arena_.used(); }
+    /// Returns the bytes that the arena has committed.
     std::size_t capacity() const { return arena_.capacity(); }
-    /// The most that `used()` ever was.
+    /// Returns the highest value that `used()` ever had, in bytes.
     std::size_t peak() const { return arena_.peak(); }
-    /// Of the calling thread, all contexts together, unless `use_scratch` gave a buffer.
+    /// Returns the bytes of scratch that the calling thread has in use: of all contexts together,
+    /// unless `use_scratch` set a buffer.
     std::size_t scratch_used() const { return scratch().used(); }
+    /// Returns the bytes that the calling thread's scratch has committed, or the size of the buffer
+    /// that `use_scratch` set.
     std::size_t scratch_capacity() const { return scratch().capacity(); }
+    /// Returns the highest value that `scratch_used()` ever had for this scratch, in bytes.
     std::size_t scratch_peak() const { return scratch().peak(); }
+    /// Returns the alignment of all blocks, in bytes.
     std::size_t alignment() const noexcept { return alignment_; }
 
+    /// Returns the context's arena.
     Arena& arena() noexcept { return arena_; }
+    /// Returns the context's arena.
     const Arena& arena() const noexcept { return arena_; }
-    /// The scratch that `scratch_alloc` takes from on this thread.
+    /// Returns the scratch that `scratch_alloc` uses on the calling thread.
     Scratch& scratch() const { return buffer_ != nullptr ? *buffer_ : Scratch::local(); }
 
 private:

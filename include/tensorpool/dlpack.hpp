@@ -1,9 +1,9 @@
 #pragma once
 
 /// @file
-/// DLPack, by which NumPy, PyTorch, JAX, TVM and others hand tensors to each other without a copy:
-/// blocks of a pool for them, and tensors of theirs. Needs DLPack's header, which the library does
-/// not.
+/// Exchange of tensors with NumPy, PyTorch, JAX, TVM and others by DLPack, without a copy: it
+/// exports blocks of a pool and imports tensors of other libraries. This header needs DLPack's
+/// header; the library does not.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace tensorpool {
 
 namespace detail {
 
-/// What a tensor in other hands keeps alive.
+/// The objects that an exported tensor keeps alive.
 template <class Block>
 struct DlpackRecord {
     Block block;
@@ -38,7 +38,7 @@ struct DlpackRecord {
     }
 };
 
-/// Throws std::invalid_argument unless `held` elements are what shape and strides reach.
+/// Throws std::invalid_argument if shape and strides reach beyond `held` elements.
 inline void check_reach(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
                         std::size_t held, std::size_t element_bytes) {
     const std::size_t count = element_count("to_dlpack", shape, element_bytes);
@@ -81,28 +81,39 @@ DLManagedTensor* to_dlpack(Block& block, T* data, std::size_t held, std::vector<
 
 }  // namespace detail
 
-/// The elements of `array` as a tensor of `shape`, for a library that takes DLPack. Whoever takes
-/// it calls its deleter once, from any thread, and that gives the block back to its pool, which
-/// must live until then. `strides`, in elements, may tell another order than the compact one of no
-/// strides: 0 or more each, and no element beyond the array.
+/// Exports the elements of `array` as a tensor of `shape`, for a library that accepts DLPack.
 ///
-/// Throws std::invalid_argument where shape and strides do not fit the array, std::bad_alloc for
-/// the tensor's record, which comes from `new`; `array` then keeps its elements. They begin at a
-/// multiple of 64 bytes, not the 256 that dlpack.h speaks of and that no library asks for: one that
-/// does needs a PooledAllocation of that alignment.
+/// The receiver calls the tensor's deleter once, from any thread, which frees the block. The pool
+/// must outlive it. `strides`, in elements, describe a layout other than the compact one; each must
+/// be 0 or more, and no element may lie beyond the array.
+///
+/// Throws std::invalid_argument if shape and strides do not fit the array, and std::bad_alloc if
+/// there is no memory for the tensor's record, which comes from `new`; `array` then keeps its
+/// elements. The elements begin at a multiple of 64 bytes, not of the 256 that dlpack.h mentions
+/// and no known library requires. Use a PooledAllocation of that alignment for one that does.
 template <DlpackElement T>
 [[nodiscard]] DLManagedTensor* to_dlpack(PooledArray<T>&& array, std::vector<std::int64_t> shape,
                                          std::vector<std::int64_t> strides = {}) {
     return detail::to_dlpack<T>(array, array.data(), array.size(), std::move(shape),
                                 std::move(strides));
 }
-/// As above, of one dimension.
+/// Exports the elements of `array` as a tensor of one dimension, for a library that accepts DLPack.
+///
+/// The receiver calls the tensor's deleter once, from any thread, which frees the block. The pool
+/// must outlive it. Throws std::bad_alloc if there is no memory for the tensor's record; `array`
+/// then keeps its elements.
 template <DlpackElement T>
 [[nodiscard]] DLManagedTensor* to_dlpack(PooledArray<T>&& array) {
     const auto count = static_cast<std::int64_t>(array.size());
     return to_dlpack(std::move(array), {count});
 }
-/// As above, of a block that holds elements T.
+/// Exports a block that holds elements T as a tensor of `shape`, for a library that accepts DLPack.
+///
+/// The receiver calls the tensor's deleter once, from any thread, which frees the block. The pool
+/// must outlive it. `strides`, in elements, describe a layout other than the compact one; each must
+/// be 0 or more, and no element may lie beyond the block. Throws std::invalid_argument if shape and
+/// strides do not fit the block, and std::bad_alloc if there is no memory for the tensor's record;
+/// `block` then keeps its elements.
 template <DlpackElement T>
 [[nodiscard]] DLManagedTensor* to_dlpack(PooledAllocation&& block, std::vector<std::int64_t> shape,
                                          std::vector<std::int64_t> strides = {}) {
@@ -111,9 +122,12 @@ template <DlpackElement T>
                                 std::move(strides));
 }
 
-/// Takes a tensor that another library made, as DlpackTensor's constructor: where that throws
-/// std::invalid_argument the caller still has it. A `const T` only reads: DLPack 0.6 does not tell
-/// whether a tensor may be written to.
+/// Takes ownership of a tensor that another library made.
+///
+/// Throws std::invalid_argument, and leaves the tensor to the caller, if it is nullptr, is on
+/// another device than the CPU, or has elements of another type, an invalid shape, or an address
+/// that is not aligned for T. With `const T` the elements can only be read. DLPack 0.6 does not say
+/// whether a tensor may be written.
 template <class T>
 [[nodiscard]] DlpackTensor<T> from_dlpack(DLManagedTensor* tensor) {
     return DlpackTensor<T>(tensor);

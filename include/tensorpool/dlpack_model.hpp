@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Tensors of a model file for libraries that take DLPack: views into its mapping, nothing copied.
-/// Needs DLPack's header, which the library does not.
+/// Export of a model file's tensors by DLPack, as views into its mapping, without a copy. This
+/// header needs DLPack's header; the library does not.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +22,8 @@
 
 namespace tensorpool {
 
-/// Whether DLPack has a type for such elements: not for those in blocks, as of quantised weights.
+/// Returns whether DLPack has a type for such elements. It has none for elements in blocks, such as
+/// quantised weights.
 [[nodiscard]] inline bool has_dlpack_type(const ElementType& type) noexcept {
     return type.dlpack_code >= 0 && type.block_elements == 1 && type.block_bytes >= 1 &&
            type.block_bytes <= 16;
@@ -35,20 +36,20 @@ namespace detail {
 }
 
 inline std::vector<std::int64_t> dlpack_shape(const ModelTensor& tensor) {
-    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    constexpr auto max = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     std::vector<std::int64_t> shape;
     shape.reserve(tensor.shape.size());
     for (const std::uint64_t extent : tensor.shape) {
-        if (extent > most) {
+        if (extent > max) {
             refuse_view(tensor, "an extent of " + std::to_string(extent) + ", expected at most " +
-                                    std::to_string(most));
+                                    std::to_string(max));
         }
         shape.push_back(static_cast<std::int64_t>(extent));
     }
     return shape;
 }
 
-/// In elements.
+/// Returns the strides of a compact tensor, in elements.
 inline std::vector<std::int64_t> dlpack_strides(std::vector<std::int64_t> shape,
                                                 bool column_major) {
     if (!column_major) return row_major_strides(shape);
@@ -58,7 +59,7 @@ inline std::vector<std::int64_t> dlpack_strides(std::vector<std::int64_t> shape,
     return strides;
 }
 
-/// A view of `bytes` that keeps the model until its deleter is called.
+/// Returns a view of `bytes` that keeps the model alive until its deleter is called.
 inline DLManagedTensor* view_of(std::shared_ptr<const ModelFile> model,
                                 std::span<const std::byte> bytes, DLDataType type,
                                 std::vector<std::int64_t> shape,
@@ -81,17 +82,17 @@ inline void check_model(const std::shared_ptr<const ModelFile>& model) {
     if (model == nullptr) refuse_tensor("to_dlpack", "nullptr, expected a ModelFile");
 }
 
-/// Addresses of such elements are multiples of it.
+/// Returns the alignment of such elements, in bytes.
 inline std::size_t alignment_of(const ElementType& type) {
     return std::max(type.dlpack_code == kDLComplex ? type.block_bytes / 2 : type.block_bytes, 1U);
 }
 
-/// How far the elements lie from where a processor may read them as such.
+/// Returns how many bytes the elements lie past a multiple of their alignment.
 inline std::size_t misalignment(std::span<const std::byte> bytes, const ElementType& type) {
     return bytes.empty() ? 0 : reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment_of(type);
 }
 
-/// That DLPack can tell of the tensor.
+/// Throws std::invalid_argument if DLPack cannot describe the tensor.
 inline void check_view(const ModelTensor& tensor, std::span<const std::byte> bytes) {
     if (!has_dlpack_type(tensor.type)) {
         refuse_view(tensor, "elements of type " + std::string(tensor.type.name) +
@@ -106,22 +107,24 @@ inline void check_view(const ModelTensor& tensor, std::span<const std::byte> byt
 
 }  // namespace detail
 
-/// Whether `to_dlpack` takes the tensor: DLPack has its type, and its elements lie where such
-/// elements may, which formats do not promise.
+/// Returns whether `to_dlpack` accepts the tensor: DLPack has its type, and its elements are
+/// aligned for that type, which formats do not guarantee.
 [[nodiscard]] inline bool has_dlpack_view(const ModelFile& model,
                                           const ModelTensor& tensor) noexcept {
     return has_dlpack_type(tensor.type) &&
            detail::misalignment(model.bytes(tensor), tensor.type) == 0;
 }
 
-/// A tensor of `model` as it lies in the mapping, which stays until the taker calls the deleter
-/// (once, from any thread). It must not be written to: the mapping is read-only, and DLPack 0.6
-/// cannot tell. Nor may the bytes be unmapped (MappedFile::unmap) while somebody has it. For a
-/// model that was read from bytes (ModelFile::read), they must last as long.
+/// Exports a tensor of `model` as it lies in the mapping, for a library that accepts DLPack.
 ///
-/// Throws std::invalid_argument, naming the tensor and the reason, for one that has no view
-/// (`bytes_to_dlpack` takes them all); std::bad_alloc for the view's record, which comes from
-/// `new`. `bool` has the code 6 that DLPack gives it since 0.8.
+/// The view keeps the model alive until the receiver calls the deleter, once, from any thread. It
+/// must not be written to: the mapping is read-only, which DLPack 0.6 cannot express. While the
+/// view exists, its bytes must not be unmapped (MappedFile::unmap); for a model made by
+/// ModelFile::read, the bytes must stay in place.
+///
+/// Throws std::invalid_argument, naming the tensor and the reason, for a tensor without a view
+/// (`bytes_to_dlpack` accepts every tensor), and std::bad_alloc if there is no memory for the
+/// view's record, which comes from `new`. `bool` has the code 6 that DLPack defines since 0.8.
 [[nodiscard]] inline DLManagedTensor* to_dlpack(std::shared_ptr<const ModelFile> model,
                                                 const ModelTensor& tensor) {
     detail::check_model(model);
@@ -134,7 +137,12 @@ inline void check_view(const ModelTensor& tensor, std::span<const std::byte> byt
     return detail::view_of(std::move(model), bytes, type, std::move(shape), std::move(strides));
 }
 
-/// The bytes of any tensor as the file has them, of one dimension; all else as `to_dlpack`.
+/// Exports the bytes of any tensor of `model` as the file has them, as a tensor of bytes of one
+/// dimension.
+///
+/// The view keeps the model alive until the receiver calls the deleter, once, from any thread. It
+/// must not be written to, and its bytes must not be unmapped while it exists. Throws
+/// std::bad_alloc if there is no memory for the view's record.
 [[nodiscard]] inline DLManagedTensor* bytes_to_dlpack(std::shared_ptr<const ModelFile> model,
                                                       const ModelTensor& tensor) {
     detail::check_model(model);

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A tensor of another library, taken by DLPack.
+/// A tensor that another library passed by DLPack.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,36 +20,40 @@
 
 namespace tensorpool {
 
-/// Owns a DLManagedTensor whose elements are T, or are read as const T; calls its deleter when it
-/// goes. Move-only; one thread at a time, and what other threads may do with the elements is
-/// between them and the library that made them.
+/// Owns a DLManagedTensor whose elements are T, or are read as const T, and calls its deleter when
+/// destroyed.
+///
+/// Move-only. One thread at a time may use it. Whether other threads may access the elements is up
+/// to the library that made them.
 template <class T>
 requires DlpackElement<std::remove_const_t<T>>
 class DlpackTensor {
 public:
-    /// Owns nothing.
+    /// Makes an object that owns no tensor.
     DlpackTensor() noexcept = default;
-    /// Takes `tensor`. Throws std::invalid_argument, and leaves it to the caller, where it is
-    /// nullptr, lies on another device than the CPU, has another type than T, a shape that makes no
-    /// sense, or elements at addresses that T cannot have.
+    /// Takes ownership of `tensor`.
+    ///
+    /// Throws std::invalid_argument, and leaves the tensor to the caller, if it is nullptr, is on
+    /// another device than the CPU, or has elements of another type, an invalid shape, or an
+    /// address that is not aligned for T.
     explicit DlpackTensor(DLManagedTensor* tensor) {
         if (tensor == nullptr) refuse("nullptr, expected a DLManagedTensor");
         check(tensor->dl_tensor);
         owned_.reset(tensor);
     }
 
-    /// The first element, `byte_offset` counted in; nullptr where there is none.
+    /// Returns the address of the first element, including `byte_offset`; nullptr if there is none.
     T* data() const noexcept { return data_; }
-    /// The extent of each dimension, in elements.
+    /// Returns the extent of each dimension, in elements.
     std::span<const std::int64_t> shape() const noexcept { return shape_; }
-    /// From an element to the next of each dimension, in elements; may be negative. Those of a
-    /// compact tensor where it had none.
+    /// Returns the distance from an element to the next in each dimension, in elements; it may be
+    /// negative. A tensor without strides has those of a compact one.
     std::span<const std::int64_t> strides() const noexcept { return strides_; }
-    /// Elements: the product of the shape.
+    /// Returns the number of elements, the product of the shape.
     std::size_t size() const noexcept { return size_; }
-    /// True where the elements lie one after another, the last dimension's next to each other.
+    /// Returns whether the elements lie one after another, with the last dimension fastest.
     bool is_contiguous() const { return detail::is_row_major(shape_, strides_); }
-    /// All elements. Throws std::invalid_argument where they are not contiguous.
+    /// Returns all elements. Throws std::invalid_argument if they are not contiguous.
     std::span<T> elements() const {
         if (!is_contiguous()) {
             refuse("strides " + detail::shape_text(strides_) + " of shape " +
@@ -58,9 +62,11 @@ public:
         }
         return {data_, size_};
     }
+    /// Returns whether it owns a tensor.
     explicit operator bool() const noexcept { return owned_ != nullptr; }
 
-    /// Hands the tensor to the caller, who then calls its deleter; nullptr where it owns none.
+    /// Returns the tensor and gives up its ownership; the caller then calls its deleter. Returns
+    /// nullptr if there is none.
     [[nodiscard]] DLManagedTensor* release() noexcept {
         DLManagedTensor* const tensor = owned_.release();
         *this = DlpackTensor();

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// DLPack's names for the types of elements and for devices.
+/// DLPack's descriptions of element types and devices.
 
 #include <complex>
 #include <concepts>
@@ -13,33 +13,42 @@
 
 namespace tensorpool {
 
-/// How DLPack tells the type T: `value`. Known are integers, floating point and std::complex; for a
-/// half or a bfloat16 of your own, specialise it. There is none for bool: DLPack 0.6 has no such
-/// type.
+/// The DLPack type of elements of type T: its member `value`. It is defined for integers,
+/// floating-point types and std::complex. Specialise it for a half or a bfloat16 of your own. It is
+/// not defined for bool, because DLPack 0.6 has no such type.
 template <class T>
 struct DlpackType;
 
+/// The DLPack type of an integer.
 template <std::integral T>
 struct DlpackType<T> {
+    /// The description.
     static constexpr DLDataType value = {std::signed_integral<T> ? kDLInt : kDLUInt, 8 * sizeof(T),
                                          1};
 };
+/// Not defined: DLPack 0.6 has no type for bool.
 template <>
 struct DlpackType<bool>;
+/// The DLPack type of a floating-point number.
 template <std::floating_point T>
 struct DlpackType<T> {
+    /// The description.
     static constexpr DLDataType value = {kDLFloat, 8 * sizeof(T), 1};
 };
+/// The DLPack type of a complex number of two floats.
 template <>
 struct DlpackType<std::complex<float>> {
+    /// The description.
     static constexpr DLDataType value = {kDLComplex, 64, 1};
 };
+/// The DLPack type of a complex number of two doubles.
 template <>
 struct DlpackType<std::complex<double>> {
+    /// The description.
     static constexpr DLDataType value = {kDLComplex, 128, 1};
 };
 
-/// A type that DLPack can tell.
+/// A type that DLPack can describe.
 template <class T>
 concept DlpackElement = requires {
     { DlpackType<T>::value } -> std::convertible_to<DLDataType>;
@@ -48,7 +57,7 @@ static_assert(DlpackElement<float> && DlpackElement<std::uint8_t> && !DlpackElem
 
 namespace detail {
 
-/// As "float32", with the lanes of a vector behind: "float32x4".
+/// Returns the type as text, such as "float32", followed by the lanes of a vector: "float32x4".
 inline std::string dlpack_text(DLDataType type) {
     static constexpr const char* names[] = {"int", "uint", "float", "opaque", "bfloat", "complex"};
     std::string text = type.code < std::size(names) ? names[type.code] : "code ";
@@ -58,7 +67,7 @@ inline std::string dlpack_text(DLDataType type) {
     return text;
 }
 
-/// As "CUDA 1".
+/// Returns the device as text, such as "CUDA 1".
 inline std::string dlpack_text(DLDevice device) {
     static constexpr const char* names[] = {
         "device type 0", "CPU",           "CUDA",      "pinned CUDA", "OpenCL",

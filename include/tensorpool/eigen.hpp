@@ -1,8 +1,9 @@
 #pragma once
 
 /// @file
-/// Eigen: a matrix in a block of a pool. Eigen has no hook for the memory of its own types, so this
-/// one holds a block and shows it as an Eigen::Map. Needs Eigen 3.4, which the library does not.
+/// A matrix for Eigen in a block of a pool. Eigen has no hook for the memory of its own types, so
+/// this matrix owns a block and provides it as an Eigen::Map. This header needs Eigen 3.4; the
+/// library does not.
 
 #include <cstddef>
 #include <limits>
@@ -18,11 +19,13 @@
 
 namespace tensorpool {
 
-/// `rows * cols` elements in one block of a pool, aligned to 64 bytes and not initialised, as in
-/// Eigen::Matrix, whose template arguments these are. All of Eigen works on `map()`:
+/// A matrix of `rows * cols` elements in one block of a pool, aligned to 64 bytes and not
+/// initialised.
+///
+/// The template arguments are those of Eigen::Matrix. All of Eigen works on `map()`:
 /// `c.map().noalias() = a.map() * b.map();`. Temporaries of Eigen's expressions still come from
-/// malloc. Move-only; what was moved from has no rows and may be resized, assigned to or destroyed.
-/// One thread at a time. The pool must outlive it.
+/// malloc. Move-only. A moved-from matrix has no rows and may be resized, assigned to or destroyed.
+/// One thread at a time may use it. The pool must outlive it.
 template <class Scalar, int Rows = Eigen::Dynamic, int Cols = Eigen::Dynamic,
           int Options = Eigen::Matrix<Scalar, Rows, Cols>::Options>
 class PooledMatrix {
@@ -30,35 +33,46 @@ class PooledMatrix {
                   "PooledMatrix makes and destroys no objects");
 
 public:
+    /// The type of Eigen with the same elements and sizes.
     using Matrix = Eigen::Matrix<Scalar, Rows, Cols, Options>;
+    /// A view of the elements.
     using Map = Eigen::Map<Matrix, Eigen::Aligned64>;
+    /// A read-only view of the elements.
     using ConstMap = Eigen::Map<const Matrix, Eigen::Aligned64>;
+    /// The type of rows, columns and sizes.
     using Index = Eigen::Index;
 
-    /// `rows * cols` elements from the global pool; no block where that is 0. Throws
-    /// std::invalid_argument where a number is negative or not that of the type, AllocationError
-    /// where the pool does.
+    /// Allocates `rows * cols` elements from the global pool; no block if there are none. Throws
+    /// std::invalid_argument if a number is negative or differs from that of the type, and
+    /// AllocationError if the pool cannot meet the request.
     PooledMatrix(Index rows, Index cols) : PooledMatrix(get_global_memory_pool(), rows, cols) {}
-    /// From `pool`.
+    /// Allocates `rows * cols` elements from `pool`; no block if there are none. Throws
+    /// std::invalid_argument if a number is negative or differs from that of the type, and
+    /// AllocationError if the pool cannot meet the request.
     PooledMatrix(MemoryPool& pool, Index rows, Index cols)
         : pool_(&pool), block_(pool, bytes_of(rows, cols)), rows_(rows), cols_(cols) {}
-    /// The values of a matrix or an expression of Eigen (of an array: its `.matrix()`), which goes
-    /// straight into a block of the global pool.
+    /// Allocates from the global pool and assigns a matrix or an expression of Eigen (for an array,
+    /// its `.matrix()`), which is evaluated into the block. Throws AllocationError if the pool
+    /// cannot meet the request.
     template <class Derived>
     explicit PooledMatrix(const Eigen::MatrixBase<Derived>& values)
         : PooledMatrix(get_global_memory_pool(), values) {}
-    /// As above, from `pool`.
+    /// Allocates from `pool` and assigns a matrix or an expression of Eigen (for an array, its
+    /// `.matrix()`), which is evaluated into the block. Throws AllocationError if the pool cannot
+    /// meet the request.
     template <class Derived>
     PooledMatrix(MemoryPool& pool, const Eigen::MatrixBase<Derived>& values)
         : PooledMatrix(pool, values.rows(), values.cols()) {
         map().noalias() = values;
     }
 
+    /// Takes the elements of `other`, which then has no rows.
     PooledMatrix(PooledMatrix&& other) noexcept
         : pool_(other.pool_),
           block_(std::move(other.block_)),
           rows_(std::exchange(other.rows_, 0)),
           cols_(std::exchange(other.cols_, 0)) {}
+    /// Frees the present elements and takes those of `other`, which then has no rows.
     PooledMatrix& operator=(PooledMatrix&& other) noexcept {
         pool_ = other.pool_;
         block_ = std::move(other.block_);
@@ -69,19 +83,28 @@ public:
     PooledMatrix(const PooledMatrix&) = delete;
     PooledMatrix& operator=(const PooledMatrix&) = delete;
 
-    /// The elements, to read and write; good until the matrix is resized, moved from or gone.
+    /// Returns a view for reading and writing the elements. It is valid until the matrix is
+    /// resized, moved from or destroyed.
     Map map() noexcept { return Map(data(), rows_, cols_); }
+    /// Returns a view for reading the elements. It is valid until the matrix is resized, moved from
+    /// or destroyed.
     ConstMap map() const noexcept { return ConstMap(data(), rows_, cols_); }
 
+    /// Returns the address of the first element; nullptr if there is none.
     Scalar* data() noexcept { return static_cast<Scalar*>(block_.get()); }
+    /// Returns the address of the first element; nullptr if there is none.
     const Scalar* data() const noexcept { return static_cast<const Scalar*>(block_.get()); }
+    /// Returns the number of rows.
     Index rows() const noexcept { return rows_; }
+    /// Returns the number of columns.
     Index cols() const noexcept { return cols_; }
-    /// Elements.
+    /// Returns the number of elements.
     Index size() const noexcept { return rows_ * cols_; }
 
-    /// As Eigen's: keeps the elements only where their number stays the same. Throws as the
-    /// constructor does, changing nothing.
+    /// Changes the numbers of rows and columns. As in Eigen, the elements are kept only if their
+    /// number stays the same. Throws std::invalid_argument if a number is negative or differs from
+    /// that of the type, and AllocationError if the pool cannot meet the request; the matrix is
+    /// then unchanged.
     void resize(Index rows, Index cols) {
         const std::size_t bytes = bytes_of(rows, cols);
         if (bytes != block_.size()) block_ = PooledAllocation(*pool_, bytes);
@@ -97,12 +120,12 @@ private:
             (of_type == Eigen::Dynamic ? "0 or more" : std::to_string(of_type)));
     }
 
-    // What does not fit a size is more than any pool has.
+    // Returns the largest size if the product overflows: no pool can allocate it.
     static std::size_t bytes_of(Index rows, Index cols) {
         check("rows", rows, Rows);
         check("columns", cols, Cols);
-        constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Scalar);
-        if (cols > 0 && static_cast<std::size_t>(rows) > most / static_cast<std::size_t>(cols)) {
+        constexpr std::size_t max = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(Scalar);
+        if (cols > 0 && static_cast<std::size_t>(rows) > max / static_cast<std::size_t>(cols)) {
             return std::numeric_limits<std::size_t>::max();
         }
         return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols) * sizeof(Scalar);

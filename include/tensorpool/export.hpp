@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// What the library exports, and whether the fast path is inlined into callers.
+/// Macros that control which names the library exports and how its thread-local variables are
+/// accessed.
 
 #if defined(_MSC_VER)
 #if defined(TENSORPOOL_BUILDING_SHARED)
@@ -13,6 +14,8 @@
 #endif
 #define TENSORPOOL_INITIAL_EXEC
 #else
+/// Marks a declaration that the library exports.
 #define TENSORPOOL_API __attribute__((visibility("default")))
+/// Marks a thread-local variable that is accessed without a call to the loader.
 #define TENSORPOOL_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 #endif

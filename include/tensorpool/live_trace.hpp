@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// The calls of another process, recorded while it runs. Linux only: elsewhere there are none.
+/// Recording of the calls of another process while it runs. Linux only: on other systems no process
+/// can be recorded.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,57 +16,74 @@
 
 namespace tensorpool {
 
-/// One moment by both clocks of a trace, as headers of chunks have it.
+/// One moment by both clocks of a trace, as the headers of chunks have it.
 struct TraceMoment {
+    /// The processor's cycle counter.
     std::uint64_t cycles = 0;
+    /// The time in nanoseconds since 1970 UTC.
     std::uint64_t unix_ns = 0;
 };
 
-/// Now. Any thread.
+/// Returns the present moment. Any thread may call it.
 TENSORPOOL_API TraceMoment trace_moment() noexcept;
 
-/// What one look at a process brought: views, valid until the next look.
+/// A piece of what one look at a process found: views that are valid until the next look.
 struct TracePart {
+    /// What the piece contains.
     TraceChunkKind kind;
-    std::uint32_t ring = 0;     // of entries
-    std::uint64_t dropped = 0;  // of entries: how many of this ring found no room so far
+    /// For entries, the number of their ring.
+    std::uint32_t ring = 0;
+    /// For entries, how many of this ring found no room so far.
+    std::uint64_t dropped = 0;
+    /// The content, in the format of a chunk of a trace file.
     std::span<const std::byte> payload;
 };
 
-/// Takes out what a process puts into its rings. It never stops or slows the process; what it does
-/// not take in time is dropped there and counted. One thread's at a time. It holds two descriptors
-/// and two mappings, so that what was recorded outlives the process.
+/// Takes the entries that a process writes into its rings.
+///
+/// It never stops or slows the process. Entries that are not taken in time are dropped there and
+/// counted. One thread at a time may use it. It holds two descriptors and two mappings, so that
+/// what was recorded outlives the process.
 class TENSORPOOL_API LiveTrace {
 public:
-    /// Asks a running process to record its calls, with a call stack sampled each
-    /// `stack_interval` bytes allocated (0: none). The process sees it when any of its threads next
-    /// takes a slow path of a pool, such as for a large block or after some hundred small ones; one
-    /// that does nothing with tensorpool never does. Throws AttachError where the process has no
-    /// control, cannot be looked into, or is recorded already; and std::bad_alloc.
+    /// Requests that a running process records its calls, with a call stack sampled each
+    /// `stack_interval` bytes allocated (0: no stacks).
+    ///
+    /// The process sees the request when one of its threads next takes a slow path of a pool, such
+    /// as for a large block or after some hundred small ones. A process that makes no call of
+    /// tensorpool never does. Throws AttachError if the process has no control, cannot be read, or
+    /// is recorded already, and std::bad_alloc.
     static LiveTrace ask(std::uint64_t process, std::uint64_t stack_interval = 0);
-    /// Takes over descriptors that a process handed to its observer: of its control and of its
-    /// rings, which are closed where this throws too. Throws AttachError.
+    /// Returns a recording that owns two descriptors which a process handed to its observer: those
+    /// of its control and of its rings. They are closed on an error too. Throws AttachError.
     static LiveTrace take_over(int control, int rings);
 
+    /// Takes over the recording of another object, which then may only be assigned to or destroyed.
     LiveTrace(LiveTrace&&) noexcept;
+    /// Gives up its own and takes over the recording of another object, which then may only be
+    /// assigned to or destroyed.
     LiveTrace& operator=(LiveTrace&&) noexcept;
-    /// Without `stop` a process that still runs notices after a while that nobody reads.
+    /// Ends the recording's use of the rings. Without `stop`, a process that still runs notices
+    /// after a while that no reader is left.
     ~LiveTrace();
 
-    /// Whether the process has begun to record, as the last look found it.
+    /// Returns whether the process had begun to record at the last look.
     bool has_begun() const noexcept;
-    /// Calls `use` with each piece that came since the last look, in the order of a trace file: the
-    /// process first, names and modules before entries that need them. Returns how many entries.
-    /// Throws AttachError where what is there is damaged, and what `use` throws.
+    /// Calls `use` with each piece that was written since the last look, in the order of a trace
+    /// file: the process first, and names and modules before entries that need them. Returns the
+    /// number of entries. Throws AttachError if the rings are damaged, and any exception of `use`.
     std::size_t look(const std::function<void(const TracePart&)>& use);
-    /// Asks the process to record no more. Calls under way may still come.
+    /// Requests that the process stops recording. Calls under way may still be recorded.
     void stop() noexcept;
-    /// Whether it has done so, by its own word. False before a look found that it began.
+    /// Returns whether the process reports that it stopped. False before a look found that it
+    /// began.
     bool has_ended() const noexcept;
 
-    /// Its number; and how many of its threads found no ring, or names no place.
+    /// Returns the number of the process.
     std::uint64_t process() const noexcept;
+    /// Returns the number of its threads that found no ring.
     std::uint64_t threads_left_out() const noexcept;
+    /// Returns the number of names that found no room.
     std::uint64_t names_left_out() const noexcept;
 
 private:

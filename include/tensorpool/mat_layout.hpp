@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// How the elements of a cv::Mat lie, for allocators of cv::Mat: those of opencv.hpp and your own.
+/// The layout of a cv::Mat's elements, for allocators of cv::Mat: those of opencv.hpp and your own.
 
 #include <cstddef>
 
@@ -9,9 +9,12 @@
 
 namespace tensorpool {
 
-/// Puts the strides of `sizes[0] * … * sizes[dims - 1]` elements of `type` into `step` (bytes; may
-/// be nullptr), from the last dimension outwards; those of the caller's memory stand, unless they
-/// are CV_AUTOSTEP of opencv2/core/types_c.h. Returns the bytes in all.
+/// Computes the strides of `sizes[0] * … * sizes[dims - 1]` elements of `type` and stores them in
+/// `step`.
+///
+/// Strides are bytes, computed from the last dimension outwards; `step` may be nullptr. With
+/// `callers_memory`, strides given in `step` stay as they are, except those that are CV_AUTOSTEP of
+/// opencv2/core/types_c.h. Returns the total number of bytes. Any thread may call it.
 inline std::size_t lay_out_mat(int dims, const int* sizes, int type, bool callers_memory,
                                std::size_t* step) {
     constexpr std::size_t automatic = 0x7fffffff;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Memory that the system must not take away: locked. All sizes are bytes.
+/// Memory that the system must keep resident: locked memory. All sizes are bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,60 +12,85 @@
 
 namespace tensorpool {
 
-/// What stood in the way of a lock.
+/// What prevented a lock.
 enum class LockLimit : std::uint8_t {
+    /// Nothing.
     none,
-    soft,     ///< the process's limit of locked memory, which it may raise itself (RLIMIT_MEMLOCK)
-    hard,     ///< the same, and only an administrator may
-    machine,  ///< the machine has not so much memory available
-    container,  ///< the container's limit leaves not so much (a control group's)
-    pages,      ///< not all of it is mapped, or its file was cut short
-    system,     ///< another reason of the system
+    /// The process's limit of locked memory, which it may raise itself (RLIMIT_MEMLOCK).
+    soft,
+    /// The process's limit of locked memory, which only an administrator may raise.
+    hard,
+    /// The available memory of the machine.
+    machine,
+    /// The memory that the limit of the container (a control group) leaves.
+    container,
+    /// Not all of the range is mapped, or its file was truncated.
+    pages,
+    /// Another reason of the system.
+    system,
 };
 
-/// What became of the wish to lock. Converts to true where all that was asked for is locked.
+/// The result of a request to lock memory. Converts to true if all of the requested bytes are
+/// locked.
 struct LockOutcome {
+    /// What prevented the lock.
     LockLimit limit = LockLimit::none;
-    std::size_t asked_bytes = 0;   ///< from the beginning of the range
-    std::size_t locked_bytes = 0;  ///< what is locked of that, in whole pages
-    /// The limit's value: of `soft` and `hard`, of the container; of the machine, its memory.
+    /// The requested bytes, from the beginning of the range.
+    std::size_t asked_bytes = 0;
+    /// The bytes of them that are locked, in whole pages.
+    std::size_t locked_bytes = 0;
+    /// The value of the limit, for `soft`, `hard` and `container`; for `machine`, its memory.
     std::size_t limit_bytes = 0;
-    std::size_t hard_limit_bytes = 0;  ///< of `soft` and `hard`; SIZE_MAX: none
-    /// `soft` and `hard`: what the limit would have to be.
+    /// The process's hard limit, for `soft` and `hard`; SIZE_MAX means none.
+    std::size_t hard_limit_bytes = 0;
+    /// The limit with which the lock would have succeeded, for `soft` and `hard`.
     std::size_t needed_bytes = 0;
-    std::size_t available_bytes = 0;  ///< `machine` and `container`: what there was to be had
-    int error = 0;                    ///< `system`: its number
+    /// The memory that was available, for `machine` and `container`.
+    std::size_t available_bytes = 0;
+    /// The system's error number, for `system`.
+    int error = 0;
 
+    /// Returns whether all of the requested bytes are locked.
     explicit operator bool() const noexcept { return limit == LockLimit::none; }
 };
-/// For people, in one line: which limit, its value, what was asked, and how to raise it. "" where
-/// nothing stood in the way.
+/// Returns one line for people: which limit, its value, the requested bytes and how to raise the
+/// limit. "" if nothing prevented the lock.
 TENSORPOOL_API std::string to_text(const LockOutcome& outcome);
 
-/// Keeps a range of memory, such as the bytes of a mapped file, in memory until it goes: from its
-/// beginning, as far as it was told. Never fails: where the system refuses, the rest of the range
-/// stays unlocked, and the outcome says why. The range must stay mapped as long as this object
-/// lives, save what a MappedFile unmaps. Locks are by whole pages and do not add up: where two of
-/// these share a page, it is unlocked when the first of them goes. One thread at a time.
+/// Keeps a range of memory, such as the bytes of a mapped file, resident until it is destroyed:
+/// from the beginning of the range, as far as requested.
+///
+/// Locking never fails with an exception. If the system refuses, the rest of the range stays
+/// unlocked and the result says why. The range must stay mapped for the lifetime of this object,
+/// except for parts that a MappedFile unmaps. Locks apply to whole pages and are not counted: a
+/// page that two objects lock is unlocked when the first of them is destroyed. One thread at a time
+/// may use the object.
 class TENSORPOOL_API MemoryLock {
 public:
-    /// Locks nothing.
+    /// Makes a lock of no memory.
     MemoryLock() noexcept = default;
-    /// Locks nothing yet. `range` need not begin or end with a page.
+    /// Makes a lock for `range`, which need not begin or end at a page. Nothing is locked yet.
     explicit MemoryLock(std::span<const std::byte> range) noexcept : range_(range) {}
+    /// Takes over the locked range of another object, which then locks nothing.
     MemoryLock(MemoryLock&& other) noexcept;
+    /// Gives up its own and takes over the locked range of another object, which then locks
+    /// nothing.
     MemoryLock& operator=(MemoryLock&& other) noexcept;
-    /// Unlocks.
+    /// Unlocks the memory.
     ~MemoryLock();
 
-    /// Locks the first `bytes` of the range, all of it at most; what is locked already stays so.
-    /// What is not in memory is read into it first, so that the call takes as long as that. A lock
-    /// that the machine or the container has no memory for is not begun; other limits stop it where
-    /// they are met. Once that happened the system is not asked again: the outcome stays.
+    /// Locks the first `bytes` bytes of the range, at most all of it; bytes that are locked stay
+    /// locked.
+    ///
+    /// Pages that are not in memory are read first, so the call takes as long as reading them. A
+    /// lock for which the machine or the container has not enough memory is not begun; other limits
+    /// stop it where they are met. After a refusal the system is not called again, and the result
+    /// stays the same.
     LockOutcome grow_to(std::size_t bytes) noexcept;
 
-    /// What is locked from the beginning of the range on.
+    /// Returns the locked bytes, from the beginning of the range.
     std::size_t locked_bytes() const noexcept { return locked_; }
+    /// Returns the range.
     std::span<const std::byte> range() const noexcept { return range_; }
 
 private:
@@ -74,11 +99,11 @@ private:
     LockOutcome check_room(std::size_t bytes) noexcept;
 
     std::span<const std::byte> range_;
-    // Both from its beginning on; how much was locked, and for how much there was memory when we
-    // asked last.
+    // Both count from the beginning of the range: the locked bytes, and the bytes for which there
+    // was memory at the last check.
     std::size_t locked_ = 0;
     std::size_t has_room_for_ = 0;
-    LockOutcome refusal_;  // none, or why no more is locked
+    LockOutcome refusal_;  // `none`, or why no more is locked
 };
 
 }  // namespace tensorpool

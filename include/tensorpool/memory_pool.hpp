@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The pool. Sizes are bytes unless a name says otherwise.
+/// The memory pool. Sizes are bytes unless a name says otherwise.
 
 #include <atomic>
 #include <cstddef>
@@ -23,94 +23,132 @@ struct GlobalPool;
 }  // namespace abi_2
 }  // namespace detail
 
-/// A thread-safe pool of memory blocks. Any thread may call any member at any time, and free what
-/// another thread allocated; only the destructor wants to be alone. Blocks never move and never
-/// overlap, and the pool never writes into one.
+/// A thread-safe pool of memory blocks.
 ///
-/// Up to 64 KiB a block comes from one of eleven power-of-two buckets; above, from whole pages.
+/// Any thread may call any member at any time, and may free blocks that other threads allocated.
+/// Only the destructor must not run concurrently with other calls. Blocks never move and never
+/// overlap, and the pool never writes into a block.
+///
+/// Blocks of up to 64 KiB come from eleven buckets, one for each power of two from 64 B. Larger
+/// blocks are runs of whole pages.
 class TENSORPOOL_API MemoryPool {
 public:
-    /// Commits and touches `initial_capacity` bytes. Throws AllocationError when they cannot be
-    /// had.
+    /// Makes a pool with default options that commits and touches `initial_capacity` bytes. Throws
+    /// AllocationError if they are unavailable.
     explicit MemoryPool(std::size_t initial_capacity = 0);
-    /// Throws std::invalid_argument for options that make no sense, and AllocationError as above.
+    /// Makes a pool with these options. Throws std::invalid_argument for contradictory or
+    /// out-of-range options, and AllocationError if the initial capacity is unavailable.
     explicit MemoryPool(const PoolOptions& options);
-    /// Gives all memory back, blocks in use included. No other call may be under way. Waits while
-    /// the background trimmer, or a thread that answers a request to trim, looks at the pool: the
-    /// caller must hold no lock that `PoolOptions::on_event` takes.
+    /// Gives all memory back, blocks in use included. No other call on the pool may be under way.
+    ///
+    /// The destructor waits while the background trimmer, or a thread that answers a trim request,
+    /// visits the pool. So the caller must hold no lock that `PoolOptions::on_event` takes.
     ~MemoryPool();
     MemoryPool(const MemoryPool&) = delete;
     MemoryPool& operator=(const MemoryPool&) = delete;
 
-    /// A block of at least `bytes`, aligned to 64; nullptr for 0. Its content is undefined. Throws
-    /// AllocationError (a std::bad_alloc) when it cannot be had; the pool is then as before.
+    /// Allocates at least `bytes` bytes, aligned to 64. The content is undefined. Returns nullptr
+    /// for 0. Throws AllocationError (a std::bad_alloc) if the request cannot be met; the pool is
+    /// then unchanged.
     void* allocate(std::size_t bytes);
-    /// As above, aligned to `alignment`. Throws std::invalid_argument unless that is a power of
-    /// two.
+    /// Allocates at least `bytes` bytes, aligned to `alignment`, a power of two. The content is
+    /// undefined. Returns nullptr for 0. Throws AllocationError (a std::bad_alloc) if the request
+    /// cannot be met, and std::invalid_argument for any other alignment; the pool is then
+    /// unchanged.
     void* allocate(std::size_t bytes, std::size_t alignment);
-    /// As above, but returns nullptr instead of throwing.
+    /// Allocates at least `bytes` bytes, aligned to `alignment`, a power of two. The content is
+    /// undefined. Returns nullptr for 0, for any other alignment, and if the request cannot be met.
     void* try_allocate(std::size_t bytes, std::size_t alignment = 64) noexcept;
-    /// As `allocate(bytes)`, for who writes all of it: what of a block above 64 KiB comes fresh
-    /// from the system is made resident by one call to it (madvise with MADV_POPULATE_WRITE on
-    /// Linux), which costs a tenth to a third less than page faults do, and a fifth to a
-    /// twentieth with larger pages, which it asks for as `HugePages::buckets` says.
+    /// Allocates at least `bytes` bytes, aligned to 64, for callers that will write the whole
+    /// block. The content is undefined. Returns nullptr for 0. Throws AllocationError (a
+    /// std::bad_alloc) if the request cannot be met; the pool is then unchanged.
+    ///
+    /// The part of a block above 64 KiB that comes fresh from the system is made resident by one
+    /// system call (on Linux madvise with MADV_POPULATE_WRITE). That costs a tenth to a third less
+    /// than page faults do, and a fifth to a twentieth of them with larger pages, which it requests
+    /// as `HugePages::buckets` describes.
     void* allocate_prefaulted(std::size_t bytes);
-    /// As above, but returns nullptr instead of throwing.
+    /// Allocates at least `bytes` bytes, aligned to 64, for callers that will write the whole
+    /// block. The content is undefined. Returns nullptr for 0 and if the request cannot be met.
+    /// Fresh pages are made resident by one system call, as `allocate_prefaulted` describes.
     void* try_allocate_prefaulted(std::size_t bytes) noexcept;
-    /// A block of `count * element_bytes` zeros. Throws AllocationError when the product overflows.
+    /// Allocates `count * element_bytes` bytes that are all zero, aligned to 64. Returns nullptr if
+    /// the product is 0. Throws AllocationError (a std::bad_alloc) if the product overflows or the
+    /// request cannot be met; the pool is then unchanged.
     void* allocate_zeroed(std::size_t count, std::size_t element_bytes);
-    /// As above, but returns nullptr instead of throwing.
+    /// Allocates `count * element_bytes` bytes that are all zero, aligned to 64. Returns nullptr if
+    /// the product is 0 or overflows, and if the request cannot be met.
     void* try_allocate_zeroed(std::size_t count, std::size_t element_bytes) noexcept;
-    /// Makes a block of default alignment hold `new_bytes`, moving it if need be; the first
-    /// min(old_bytes, new_bytes) bytes are kept. With nullptr and 0 it allocates; with `new_bytes`
-    /// 0 it frees and returns nullptr. When it throws, the old block stands.
+    /// Changes the size of a block of default alignment to `new_bytes`, and moves it if necessary.
+    /// The first `min(old_bytes, new_bytes)` bytes are kept. Returns the block's address.
+    ///
+    /// With `p` nullptr and `old_bytes` 0 it allocates. With `new_bytes` 0 it frees the block and
+    /// returns nullptr. Throws AllocationError (a std::bad_alloc) if the request cannot be met; the
+    /// old block then stays valid.
     void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes);
 
-    /// Gives a block back, whatever its alignment; nullptr is ignored. A pointer that is not a
-    /// block of this pool stops the program with a line on stderr that says what it is.
+    /// Frees a block of any alignment; nullptr is ignored. A pointer that is not a block of this
+    /// pool stops the program with a line on stderr that says what it is.
     void deallocate(void* p) noexcept;
-    /// The faster one, for blocks of default alignment that this pool's functions gave, not
-    /// `malloc`: `bytes` is anything from what was asked for to `usable_size(p)`.
+    /// Frees a block of default alignment, faster than `deallocate(p)`; nullptr is ignored.
+    ///
+    /// `bytes` is any value from the requested size to `usable_size(p)`. The block must come from
+    /// this pool's functions, not from a `malloc` that the pool serves. The fast path validates the
+    /// pointer only with checks (PoolOptions::checks).
     void deallocate(void* p, std::size_t bytes) noexcept;
-    /// For blocks made with this alignment.
+    /// Frees a block that was allocated with this alignment; nullptr is ignored. `bytes` is any
+    /// value from the requested size to `usable_size(p)`.
     void deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept;
 
-    /// Commits memory until capacity is at least `capacity`, touched and ready. Throws
-    /// AllocationError, changing nothing, when that is beyond `max_capacity` or cannot be had.
+    /// Commits and touches memory until the capacity is at least `capacity`. Throws
+    /// AllocationError, changing nothing, if that exceeds `max_capacity` or is unavailable.
     void reserve(std::size_t capacity);
-    /// Gives back to the system what is free, what other threads' caches hold and what `reserve`
-    /// prepared too; a cache whose thread is in the midst of a call keeps what it has, and all do
-    /// where the system has no membarrier(2). Returns the bytes by which capacity fell; pages
-    /// between blocks in use are dropped too and stay part of it.
+    /// Gives the free memory back to the system, including what other threads' caches hold and what
+    /// `reserve` prepared.
+    ///
+    /// A cache keeps its blocks if its thread is in the middle of a call; all caches do if the
+    /// system lacks membarrier(2). Returns the bytes by which the capacity fell. Pages between
+    /// blocks in use are dropped too, but stay part of the capacity.
     std::size_t trim() noexcept;
 
-    /// From now on capacity grows to at most `bytes`, free memory included, as
-    /// `PoolOptions::max_capacity` says for a new pool; 0 means no limit. Is there more already,
-    /// free memory is given back first, as by `trim` but no more than that takes; blocks in use
-    /// stay, and nothing grows until they have gone. Throws AllocationError only where the global
-    /// pool could not be set up.
+    /// Sets the limit of the capacity, free memory included, as PoolOptions::max_capacity does for
+    /// a new pool. 0 means no limit.
+    ///
+    /// If the capacity already exceeds `bytes`, free memory is released until it does not, as with
+    /// `trim`. Blocks in use stay, and the pool does not grow until enough of them are freed.
+    /// Throws AllocationError only if the global pool cannot be set up.
     void set_max_capacity(std::size_t bytes);
-    /// The limit in force; 0 means none. Throws as above.
+    /// Returns the limit of the capacity in bytes; 0 means no limit. Throws AllocationError only if
+    /// the global pool cannot be set up.
     std::size_t max_capacity() const;
 
-    /// True for any address inside a block of this pool in use. For a block that was freed it is
-    /// false, unless the block waits in the cache of another thread or between threads, where to
-    /// find it would mean to search; with checks it is always exact.
+    /// Returns whether `p` is an address inside a block in use of this pool.
+    ///
+    /// For a freed block it returns false, unless the block waits in another thread's cache or
+    /// between threads, where finding it would need a search. With checks the result is always
+    /// exact.
     bool owns(const void* p) const noexcept;
-    /// Bytes that may be used of the block that begins at `p`; 0 for any other pointer.
+    /// Returns the usable bytes of the block that begins at `p`, at least as many as were
+    /// requested; 0 for any other pointer.
     std::size_t usable_size(const void* p) const;
 
-    /// All figures of this pool, summed over threads. Exact when no call is under way.
+    /// Returns the pool's statistics, summed over all threads. They are exact if no call is under
+    /// way.
     PoolStatistics statistics() const;
-    /// Bytes of the blocks in use.
+    /// Returns the bytes of the blocks in use.
     std::size_t get_total_allocated() const noexcept;
-    /// Bytes committed, free memory included.
+    /// Returns the committed bytes, free memory included.
     std::size_t get_total_capacity() const noexcept;
-    /// The first over the second; 0 when nothing is committed.
+    /// Returns `get_total_allocated()` divided by `get_total_capacity()`; 0 if nothing is
+    /// committed.
     double get_utilization_ratio() const noexcept;
-    /// Null and zero-size calls are not counted; a `reallocate` that moves counts as one of each.
+    /// Returns the number of allocations so far. Requests for 0 bytes are not counted; a
+    /// `reallocate` that moves the block counts as one allocation and one deallocation.
     std::size_t get_allocation_count() const noexcept;
+    /// Returns the number of deallocations so far. nullptr is not counted; a `reallocate` that
+    /// moves the block counts as one allocation and one deallocation.
     std::size_t get_deallocation_count() const noexcept;
+    /// Returns the pool's name, as PoolOptions::name gave it.
     const std::string& name() const noexcept;
 
 private:
@@ -125,20 +163,22 @@ private:
     detail::Pool* pool_if_set_up() const noexcept { return pool_.load(std::memory_order_acquire); }
 
     detail::TablePlace place_;
-    // Null only in the global pool before its first use. Pairs with the release store of set-up.
+    // Null only in the global pool before its first use. The acquire load above pairs with the
+    // release store of the set-up.
     mutable std::atomic<detail::Pool*> pool_;
 };
 
-/// Whether pools with `RetentionPolicy::background` may have their thread, the one of the process.
-/// False ends it, returns when it is gone, and lets none start until true allows it again. Any
-/// thread but that one, on which PoolOptions::on_event may be called; the caller must hold no lock
-/// that an `on_event` takes.
+/// Allows or forbids the thread of the process that trims pools with RetentionPolicy::background.
+///
+/// False ends the thread, returns when it has ended, and lets none start until a call with true.
+/// Any thread may call it, except that one, on which PoolOptions::on_event may be called. The
+/// caller must hold no lock that an `on_event` takes.
 TENSORPOOL_API void allow_background_trimmer(bool allowed) noexcept;
 
 namespace detail {
 inline namespace abi_2 {
-/// The global pool's storage: constant-initialised, never destroyed, so that static constructors
-/// and destructors can use it.
+/// The storage of the global pool: constant-initialised and never destroyed, so that static
+/// constructors and destructors can use it.
 struct TENSORPOOL_API GlobalPool {
     static constexpr unsigned number = 0;
     union {
@@ -146,38 +186,41 @@ struct TENSORPOOL_API GlobalPool {
     };
     constexpr GlobalPool() noexcept : pool(number, nullptr) {}
     ~GlobalPool() {}
-    /// Makes it ready for use, once, whichever thread comes first.
+    /// Sets the pool up, once, on the thread that uses it first.
     static Pool& set_up();
 
-    /// For what serves malloc by this pool, requests of `min_bytes` and more, before the pool's
-    /// first use: no request is too large, unless TENSORPOOL_MAX_ALLOCATION says so, and where
-    /// small ones come there are finer sizes for those that want an alignment of 16 bytes at most.
+    /// Prepares the pool, before its first use, to serve `malloc` for requests of at least
+    /// `min_bytes` bytes. No request is then too large, unless TENSORPOOL_MAX_ALLOCATION says so.
+    /// If small requests are served, those with an alignment of at most 16 bytes get finer sizes.
     static void serve_malloc(std::size_t min_bytes) noexcept;
-    /// What became of a request: no block and not limited, and another allocator may serve it.
+    /// The result of a request. If `block` is nullptr and `is_limited` false, another allocator may
+    /// serve the request.
     struct Answer {
         void* block = nullptr;
-        /// Refused for TENSORPOOL_MAX_ALLOCATION or TENSORPOOL_MAX_CAPACITY.
+        /// TENSORPOOL_MAX_ALLOCATION or TENSORPOOL_MAX_CAPACITY refused the request.
         bool is_limited = false;
     };
     static Answer try_allocate(std::size_t bytes, std::size_t alignment) noexcept;
     static Answer try_allocate_zeroed(std::size_t bytes) noexcept;
-    /// The block at `p` with room for `bytes` and its content, without a copy: at the same address
-    /// or, its pages moved, at another. nullptr, and it is as it was, where that cannot be had.
+    /// Makes room for `bytes` in the block at `p` without copying its content: at the same address
+    /// or, by moving its pages, at another. Returns nullptr, with the block unchanged, if that is
+    /// not possible.
     static void* lengthen(void* p, std::size_t bytes) noexcept;
-    /// False where `p`, which lies in `pool_addresses`, lies in what others mapped there.
+    /// Frees the block at `p`. Returns false if `p`, an address within `pool_addresses`, lies in
+    /// memory that others mapped there.
     static bool deallocate(void* p) noexcept;
 
 private:
-    /// nullptr when it cannot be made ready.
+    /// Returns nullptr if the set-up fails.
     static Pool* try_set_up() noexcept;
-    /// nullptr when the system has no memory for its records.
+    /// Returns nullptr if the system has no memory for the pool's records.
     static Pool* set_up_under_lock();
 };
 extern TENSORPOOL_API constinit GlobalPool global_pool;
 }  // namespace abi_2
 }  // namespace detail
 
-// Where the compiler sees that the pool is the global one, it need not look for the place.
+// If the compiler sees that the pool is the global one, the look-up of the cache is shorter.
 inline detail::ThreadCache& MemoryPool::thread_cache() const noexcept {
     static_assert(detail::GlobalPool::number == 0);
 #if defined(__GNUC__)
@@ -208,8 +251,9 @@ inline void MemoryPool::deallocate(void* p, std::size_t bytes) noexcept {
     deallocate_slow(p, bytes);
 }
 
-/// The pool behind tensor constructors: one for the process, set up on its first use from the
-/// environment (see PoolOptions), never destroyed.
+/// Returns the global pool, the pool of the process. It is set up on its first use from the
+/// environment (see PoolOptions) and never destroyed. Any thread may call it, static constructors
+/// and destructors included.
 inline MemoryPool& get_global_memory_pool() noexcept {
     return detail::global_pool.pool;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A pool, or an arena, for the containers of `std::pmr`.
+/// Memory resources for the containers of `std::pmr` that take memory from a pool or an arena.
 
 #include <concepts>
 #include <cstddef>
@@ -13,15 +13,19 @@
 
 namespace tensorpool {
 
-/// Gets memory from a pool, which must outlive it. Any thread, as the pool. Two are equal when
-/// their pool is the same. As the standard wants it, 0 bytes get a block too. Throws as the pool
-/// does.
+/// A memory resource that takes memory from a pool.
+///
+/// The pool must outlive the resource. Any thread may use it, as the pool. Two resources are equal
+/// if they use the same pool. As the standard requires, a request for 0 bytes gets a block too.
+/// Throws AllocationError if the pool cannot meet a request.
 class TENSORPOOL_API PoolResource final : public std::pmr::memory_resource {
 public:
-    /// Over the global pool.
+    /// Takes memory from the global pool.
     PoolResource() noexcept : pool_(&get_global_memory_pool()) {}
+    /// Takes memory from `pool`.
     explicit PoolResource(MemoryPool& pool) noexcept : pool_(&pool) {}
 
+    /// Returns the pool that the memory comes from.
     MemoryPool& pool() const noexcept { return *pool_; }
 
 private:
@@ -32,17 +36,21 @@ private:
     MemoryPool* pool_;
 };
 
-/// Gets memory from an arena, which must outlive it and its containers, and gives none back: it
-/// goes when the arena is released. The threads are those of the arena; two are equal when their
-/// arena is the same. As the standard wants it, 0 bytes get an address too. Throws as the arena
-/// does.
+/// A memory resource that takes memory from an arena.
 ///
-/// Blocks are rounded to the arena's alignment: for containers of small nodes give it a small one
-/// (ArenaOptions::alignment).
+/// The arena must outlive the resource and its containers. Deallocation does nothing: the memory
+/// goes when the arena is released. The threads that may use the arena may use the resource. Two
+/// resources are equal if they use the same arena. As the standard requires, a request for 0 bytes
+/// gets an address too. Throws AllocationError if the arena cannot meet a request.
+///
+/// Block sizes are rounded up to the arena's alignment. For containers with small nodes, use an
+/// arena with a small one (ArenaOptions::alignment).
 class TENSORPOOL_API ArenaResource final : public std::pmr::memory_resource {
 public:
+    /// Takes memory from `arena`.
     explicit ArenaResource(Arena& arena) noexcept : arena_(&arena) {}
 
+    /// Returns the arena that the memory comes from.
     Arena& arena() const noexcept { return *arena_; }
 
 private:

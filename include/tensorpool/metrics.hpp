@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// What each metric means, and the metrics of processes as Prometheus and its like take them: names
-/// with labels.
+/// The meaning of each metric, and the metrics of processes in the form that Prometheus and similar
+/// systems accept: names with labels.
 
 #include <cstdint>
 #include <span>
@@ -15,45 +15,61 @@
 
 namespace tensorpool {
 
-/// One metric. All strings live as long as the program.
+/// The description of one metric. All strings are valid for the lifetime of the program.
 struct MetricDescription {
-    const char* of;        ///< "process", "pool", "bucket", "large", "arena", "device", "planned",
-                           ///< "scope" or "thread"
-    const char* name;      ///< of the field, in JSON and in the structure
-    const char* unit;      ///< "bytes", or what is counted, such as "calls"
-    const char* kind;      ///< "gauge", "total" (only grows) or "peak" (the highest so far)
-    const char* sentence;  ///< what it says, ending with a full stop
-    /// What Prometheus calls it; "" if it is not exported under a name of its own.
+    /// The kind of object it belongs to: "process", "pool", "bucket", "large", "arena", "device",
+    /// "planned", "scope" or "thread".
+    const char* of;  ///< "process", "pool", "bucket", "large", "arena", "device", "planned",
+    /// The name of the field, in JSON and in the structure.
+    const char* name;
+    /// The unit: "bytes", or what is counted, such as "calls".
+    const char* unit;
+    /// "gauge", "total" (only grows) or "peak" (the highest value so far).
+    const char* kind;
+    /// A sentence that defines the metric and ends with a full stop.
+    const char* sentence;
+    /// The name of the Prometheus metric; "" if it is not exported under a name of its own.
     const char* prometheus;
-    /// What PyTorch calls it, in `torch.cuda.memory_stats()` or in a block's state; "" if PyTorch
-    /// has no word for it. Only device allocators have these words.
+    /// PyTorch's name, in `torch.cuda.memory_stats()` or in a block's state; "" if PyTorch has
+    /// none. Only metrics of device allocators have one.
     const char* pytorch;
 };
 
-/// Returns the descriptions of all metrics, those of one kind of object together.
+/// Returns the descriptions of all metrics, grouped by kind of object.
 TENSORPOOL_API std::span<const MetricDescription> describe_metrics();
 
 /// One value of a metric.
 struct MetricSample {
-    std::vector<std::pair<std::string, std::string>> labels;  ///< name and value, not escaped
+    /// The names and values of the labels, not escaped.
+    std::vector<std::pair<std::string, std::string>> labels;
+    /// The value.
     double value = 0;
 };
 
-/// One metric: what it is, and a value for each combination of labels.
+/// A metric with one value for each combination of labels.
 struct MetricFamily {
-    enum class Kind : std::uint8_t { gauge, counter };
+    /// The type of a metric in Prometheus.
+    enum class Kind : std::uint8_t {
+        gauge,    ///< a value that may rise and fall
+        counter,  ///< a total that only grows
+    };
 
-    std::string name;  ///< as tensorpool_block_bytes; that of a counter ends in _total
+    /// The name, such as tensorpool_block_bytes. The name of a counter ends in _total.
+    std::string name;
+    /// A sentence that defines the metric.
     std::string help;
+    /// The type of the metric.
     Kind kind = Kind::gauge;
+    /// The values.
     std::vector<MetricSample> samples;
 };
 
-/// Everything that the snapshots hold; families without a sample are left out. The labels are
-/// `pid` and `process` everywhere, then `pool`, `arena` or `scope`, then what divides the metric
-/// (`tier`, `source`, `reason`, `kind`). Where several things of one process have the same name,
-/// the second gets its number behind it, as in "images #7": no two samples of a family have the
-/// same labels.
+/// Returns all metrics of the snapshots; families without a sample are left out.
+///
+/// Every sample has the labels `pid` and `process`, then `pool`, `arena` or `scope`, then the label
+/// that divides the metric (`tier`, `source`, `reason`, `kind`). If several objects of a process
+/// share a name, the later ones get their number appended, as in "images #7", so that no two
+/// samples of a family have the same labels.
 TENSORPOOL_API std::vector<MetricFamily> metric_families(
     const std::vector<ProcessSnapshot>& snapshots);
 

@@ -1,9 +1,9 @@
 #pragma once
 
 /// @file
-/// OpenCV: storage of cv::Mat from a pool, once for the process,
-/// `cv::Mat::setDefaultAllocator(&tensorpool::global_mat_allocator())`. Needs OpenCV 4's core,
-/// which the library does not.
+/// An allocator for cv::Mat that takes memory from a pool. Call
+/// `cv::Mat::setDefaultAllocator(&tensorpool::global_mat_allocator())` once in a process. This
+/// header needs OpenCV 4's core; the library does not.
 
 #include <cstddef>
 #include <memory>
@@ -16,20 +16,25 @@
 
 namespace tensorpool {
 
-/// Serves the pixels of every cv::Mat made after `cv::Mat::setDefaultAllocator(&allocator)`, or of
-/// one by `mat.allocator = &allocator`; that one OpenCV takes to the default allocator when it
-/// grows by push_back or when the pool has no memory. Each begins at a multiple of 64 bytes. The
-/// records that OpenCV keeps for each cv::Mat, and buffers within its functions, still come from
-/// `new`. Any thread. The allocator and the pool must outlive each cv::Mat they served.
+/// An allocator for the pixels of cv::Mat that takes memory from a pool.
 ///
-/// Copying, mapping and uploading are what cv::MatAllocator does by default: plain memory.
+/// It serves every cv::Mat made after `cv::Mat::setDefaultAllocator(&allocator)`, or one cv::Mat
+/// after `mat.allocator = &allocator`. OpenCV moves the latter to the default allocator when it
+/// grows by push_back or when the pool has no memory. Each block begins at a multiple of 64 bytes.
+/// The records that OpenCV keeps for each cv::Mat, and buffers within its functions, still come
+/// from `new`. Any thread may use it. The allocator and the pool must outlive each cv::Mat that
+/// they served.
+///
+/// Copying, mapping and uploading use the defaults of cv::MatAllocator, as for plain memory.
 class PooledMatAllocator final : public cv::MatAllocator {
 public:
+    /// Makes an allocator that takes memory from `pool`.
     explicit PooledMatAllocator(MemoryPool& pool) noexcept : pool_(&pool) {}
 
-    /// Continuous storage for `sizes[0] * … * sizes[dims - 1]` elements of `type`, its strides put
-    /// into `step` (bytes; may be nullptr). With `data`, wraps the caller's memory in the strides
-    /// given and never frees it. Throws what MemoryPool::allocate throws.
+    /// Allocates contiguous storage for `sizes[0] * … * sizes[dims - 1]` elements of `type` and
+    /// stores its strides in `step` (bytes; may be nullptr). With `data` not nullptr, it wraps the
+    /// caller's memory with the given strides instead and never frees it. Throws AllocationError if
+    /// the pool cannot meet the request.
     cv::UMatData* allocate(int dims, const int* sizes, int type, void* data, std::size_t* step,
                            cv::AccessFlag, cv::UMatUsageFlags) const override {
         const std::size_t bytes = lay_out_mat(dims, sizes, type, data != nullptr, step);
@@ -42,12 +47,12 @@ public:
         return record.release();
     }
 
-    /// Readies storage for a device; plain memory is always ready. False for nullptr.
+    /// Prepares storage for a device. Plain memory is always ready. Returns false for nullptr.
     bool allocate(cv::UMatData* record, cv::AccessFlag, cv::UMatUsageFlags) const override {
         return record != nullptr;
     }
 
-    /// Ends a record that nobody refers to any more; nullptr is ignored.
+    /// Frees the storage of a record without references; nullptr is ignored.
     void deallocate(cv::UMatData* record) const override {
         if (record == nullptr) return;
         CV_Assert(record->urefcount == 0 && record->refcount == 0);
@@ -60,7 +65,8 @@ private:
     MemoryPool* pool_;
 };
 
-/// The one over the global pool. Never destroyed, so that it outlives static cv::Mat objects.
+/// Returns the allocator that takes memory from the global pool. It is never destroyed, so that it
+/// outlives static cv::Mat objects. Any thread may call it.
 inline PooledMatAllocator& global_mat_allocator() {
     static PooledMatAllocator& allocator = *new PooledMatAllocator(get_global_memory_pool());
     return allocator;

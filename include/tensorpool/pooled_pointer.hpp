@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The smart pointers of the standard library, over objects that lie in a pool.
+/// The smart pointers of the standard library, for objects in a pool.
 
 #include <concepts>
 #include <cstddef>
@@ -14,16 +14,20 @@
 
 namespace tensorpool {
 
-/// Destroys an object and gives its block back to the pool, which must outlive it. Takes any block
-/// of the pool, whatever its size and alignment. As with `delete`, an object may be given back
-/// through a pointer to its base only where the base has a virtual destructor.
+/// Destroys an object and frees its block.
+///
+/// The pool must outlive the deleter. Blocks of any size and alignment are accepted. As with
+/// `delete`, an object may be destroyed through a pointer to its base only if the base has a
+/// virtual destructor.
 class PoolDeleter {
 public:
-    /// Over the global pool.
+    /// Makes a deleter for blocks of the global pool.
     PoolDeleter() noexcept : pool_(&get_global_memory_pool()) {}
-    /// Over `pool`; implicit, so that a pool can be given where a pointer wants its deleter.
+    /// Makes a deleter for blocks of `pool`. Implicit, so that a pool can be passed where a pointer
+    /// expects its deleter.
     PoolDeleter(MemoryPool& pool) noexcept : pool_(&pool) {}
 
+    /// Destroys the object and frees its block.
     template <class T>
     void operator()(T* object) const noexcept {
         void* const block = block_of(object);
@@ -31,10 +35,11 @@ public:
         pool_->deallocate(block);
     }
 
+    /// Returns the pool that blocks go back to.
     MemoryPool& pool() const noexcept { return *pool_; }
 
 private:
-    // The whole object's address: a base need not lie at its beginning.
+    // Returns the address of the whole object: a base need not lie at its beginning.
     template <class T>
     static void* block_of(T* object) noexcept {
         if constexpr (std::is_polymorphic_v<T>) {
@@ -47,7 +52,7 @@ private:
     MemoryPool* pool_;
 };
 
-/// An owner of a T, or of elements for `T[]`, in a pool.
+/// A unique pointer to a T in a pool, or to elements for `T[]`.
 template <class T>
 using PooledUnique = std::unique_ptr<T, PoolDeleter>;
 
@@ -56,9 +61,11 @@ static_assert(std::is_default_constructible_v<PooledUnique<int>>);
 static_assert(std::is_nothrow_move_constructible_v<PooledUnique<int>>);
 static_assert(sizeof(PooledUnique<int>) == 2 * sizeof(void*));
 
-/// A T made of `arguments` in `pool`. A pool as first argument always says where the object goes;
-/// one that T's constructor wants as well is named twice. Throws as `MemoryPool::allocate` does,
-/// and what the constructor throws; then nothing is left behind.
+/// Makes a T from `arguments` in `pool` and returns the pointer that owns it.
+///
+/// A pool as first argument always means the pool for the object; pass it twice if T's constructor
+/// needs one too. Throws AllocationError if the pool cannot meet the request, and any exception of
+/// the constructor; nothing is then left behind.
 template <class T, class... Arguments>
 requires(!std::is_array_v<T>) PooledUnique<T> make_pooled_unique(MemoryPool& pool,
                                                                  Arguments&&... arguments) {
@@ -69,14 +76,18 @@ requires(!std::is_array_v<T>) PooledUnique<T> make_pooled_unique(MemoryPool& poo
     std::construct_at(memory.get(), std::forward<Arguments>(arguments)...);
     return PooledUnique<T>(memory.release(), pool);
 }
-/// As above, in the global pool.
+/// Makes a T from `arguments` in the global pool and returns the pointer that owns it. Throws
+/// AllocationError if the pool cannot meet the request, and any exception of the constructor;
+/// nothing is then left behind.
 template <class T, class... Arguments>
 requires(!std::is_array_v<T>) PooledUnique<T> make_pooled_unique(Arguments&&... arguments) {
     return make_pooled_unique<T>(get_global_memory_pool(), std::forward<Arguments>(arguments)...);
 }
 
-/// `count` value-initialised elements in `pool`, for `T[]`; owns nothing for 0. Elements that need
-/// a destructor belong into a PooledArray, which knows how many there are.
+/// Makes `count` value-initialised elements in `pool`, for `T[]`, and returns the pointer that owns
+/// them; it owns nothing for 0. Throws std::bad_alloc if the size overflows or the pool cannot meet
+/// the request. Use PooledArray for elements that need a destructor, because it stores their
+/// number.
 template <class T>
 requires(std::is_unbounded_array_v<T>) PooledUnique<T> make_pooled_unique(MemoryPool& pool,
                                                                           std::size_t count) {
@@ -88,21 +99,30 @@ requires(std::is_unbounded_array_v<T>) PooledUnique<T> make_pooled_unique(Memory
     std::uninitialized_value_construct_n(elements, count);
     return PooledUnique<T>(elements, pool);
 }
-/// As above, in the global pool.
+/// Makes `count` value-initialised elements in the global pool, for `T[]`, and returns the pointer
+/// that owns them; it owns nothing for 0. Throws std::bad_alloc if the size overflows or the pool
+/// cannot meet the request.
 template <class T>
 requires(std::is_unbounded_array_v<T>) PooledUnique<T> make_pooled_unique(std::size_t count) {
     return make_pooled_unique<T>(get_global_memory_pool(), count);
 }
 
-/// A shared T made of `arguments`, in one block of `pool` with its counts. For `T[]` the first
-/// argument is the number of elements, as with std::allocate_shared. Where a pool as first argument
-/// goes and what is thrown: as `make_pooled_unique`.
+/// Makes a T from `arguments` in `pool`, in one block with its reference counts, and returns a
+/// shared pointer to it.
+///
+/// For `T[]` the first of `arguments` is the number of elements, as with std::allocate_shared. A
+/// pool as first argument always means the pool for the object; pass it twice if T's constructor
+/// needs one too. Throws std::bad_alloc if the pool cannot meet the request, and any exception of
+/// the constructor; nothing is then left behind.
 template <class T, class... Arguments>
 std::shared_ptr<T> allocate_pooled_shared(MemoryPool& pool, Arguments&&... arguments) {
     using Element = std::remove_cv_t<std::remove_all_extents_t<T>>;
     return std::allocate_shared<T>(Allocator<Element>(pool), std::forward<Arguments>(arguments)...);
 }
-/// As above, in the global pool.
+/// Makes a T from `arguments` in the global pool, in one block with its reference counts, and
+/// returns a shared pointer to it. For `T[]` the first argument is the number of elements. Throws
+/// std::bad_alloc if the pool cannot meet the request, and any exception of the constructor;
+/// nothing is then left behind.
 template <class T, class... Arguments>
 std::shared_ptr<T> allocate_pooled_shared(Arguments&&... arguments) {
     return allocate_pooled_shared<T>(get_global_memory_pool(),

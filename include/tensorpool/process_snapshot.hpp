@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The figures of a process, this one or another, at one moment. Sizes are bytes.
+/// The statistics of a process, this one or another, at one moment. Sizes are bytes.
 
 #include <cstdint>
 #include <string>
@@ -16,123 +16,204 @@
 
 namespace tensorpool {
 
-/// One thread of one pool.
+/// The statistics of one thread of one pool.
 struct ThreadStatistics {
-    std::uint64_t thread = 0;  ///< the system's number; 0: those that ended or have no slot
-    std::uint64_t pool = 0;    ///< the pool's `id`
-    std::string name;          ///< as the system has it; "" where it tells none
+    /// The system's number of the thread; 0 stands for threads that ended or have no counters of
+    /// their own.
+    std::uint64_t thread = 0;
+    /// The `id` of the pool.
+    std::uint64_t pool = 0;
+    /// The thread's name, as the system has it; "" if it has none.
+    std::string name;
+    /// The number of allocations.
     std::uint64_t allocations = 0;
+    /// The number of deallocations.
     std::uint64_t deallocations = 0;
-    std::uint64_t parked_bytes = 0;  ///< free, in the thread's magazines
+    /// The free bytes in the thread's magazines.
+    std::uint64_t parked_bytes = 0;
 };
 
-/// What did not fit into the segment. Pools, arenas, devices and planned arenas among it are added
-/// up in the elements whose `id` is 0 and whose name is "other"; they lag by what happened since
-/// each last went to the system.
+/// The numbers of objects that did not fit into the segment.
+///
+/// Such pools, arenas, devices and planned arenas are added up in the elements whose `id` is 0 and
+/// whose name is "other". Their statistics lag by what happened since each last called the system.
 struct LeftOut {
+    /// The number of pools.
     std::uint64_t pools = 0;
-    std::uint64_t arenas = 0;          ///< scratches too
-    std::uint64_t devices = 0;         ///< allocators of device memory and of pinned memory
-    std::uint64_t device_streams = 0;  ///< of allocators that fit, whose figures lag as above
-    std::uint64_t planned = 0;         ///< arenas that serve a plan
-    std::uint64_t slots = 0;   ///< of threads, whose figures lag by what is in their magazines
-    std::uint64_t scopes = 0;  ///< StatisticsScopes that began with a name beyond the 64th
+    /// The number of arenas and scratches.
+    std::uint64_t arenas = 0;
+    /// The number of allocators of device memory and of pinned memory.
+    std::uint64_t devices = 0;
+    /// The number of streams of allocators that did fit. Their statistics lag by what happened
+    /// since each last called the system.
+    std::uint64_t device_streams = 0;
+    /// The number of planned arenas.
+    std::uint64_t planned = 0;
+    /// The number of threads' counters. Their statistics lag by what the threads' magazines hold.
+    std::uint64_t slots = 0;
+    /// The number of StatisticsScopes that began with a name beyond the 64th.
+    std::uint64_t scopes = 0;
 };
 
+/// The statistics of a process at one moment.
 struct ProcessSnapshot {
+    /// The version of this structure.
     static constexpr std::uint32_t current_version = 1;
 
+    /// The version of the structure that was filled in.
     std::uint32_t version = current_version;
-    std::uint64_t process = 0;    ///< its number
-    std::string process_name;     ///< as the system has it, "" where it tells none
-    std::string library_version;  ///< of the tensorpool in it
-    std::uint64_t time_ns = 0;    ///< when it was taken, by this machine's monotonic clock
+    /// The number of the process.
+    std::uint64_t process = 0;
+    /// The process's name, as the system has it; "" if it has none.
+    std::string process_name;
+    /// The version of tensorpool in the process.
+    std::string library_version;
+    /// The time of the snapshot in nanoseconds, by this machine's monotonic clock.
+    std::uint64_t time_ns = 0;
+    /// The time of the snapshot in nanoseconds since 1970 UTC.
     std::uint64_t time_unix_ns = 0;
-    /// False when pools or threads came and went all the while: then some figures may not fit
+    /// False if pools or threads came and went all the time, so that some values may not fit
     /// together.
     bool consistent = true;
 
-    std::uint64_t committed_bytes = 0;  ///< of all pools and arenas
-    std::uint64_t minor_faults = 0;     ///< of the process, total; 0 where the system tells none
-    std::uint64_t resident_bytes = 0;   ///< of the process; 0 where the system tells none
-    std::uint64_t failed_misuse = 0;   ///< checks that fired: a pointer or a size that does not fit
-    std::uint64_t failed_leaks = 0;    ///< blocks left when a pool with checks went
-    std::uint64_t failed_threads = 0;  ///< another thread used an arena of one
-    std::uint64_t failed_scope_orders = 0;  ///< a scope ended out of order
+    /// The bytes that all pools and arenas have committed.
+    std::uint64_t committed_bytes = 0;
+    /// The total of the process's minor page faults; 0 if the system does not report them.
+    std::uint64_t minor_faults = 0;
+    /// The resident memory of the process; 0 if the system does not report it.
+    std::uint64_t resident_bytes = 0;
+    /// The failed checks of a pointer or a size.
+    std::uint64_t failed_misuse = 0;
+    /// The blocks in use when a pool with checks was destroyed.
+    std::uint64_t failed_leaks = 0;
+    /// How often another thread used an arena of one thread.
+    std::uint64_t failed_threads = 0;
+    /// How often a scope ended out of order.
+    std::uint64_t failed_scope_orders = 0;
+    /// The numbers of objects that did not fit into the segment.
     LeftOut left_out;
 
-    std::vector<PoolStatistics> pools;  ///< in the order in which they were made, like the others
+    /// The pools, in the order in which they were made.
+    std::vector<PoolStatistics> pools;
+    /// The arenas, in the order in which they were made.
     std::vector<ArenaStatistics> arenas;
+    /// The scratches, in the order in which they were made.
     std::vector<ArenaStatistics> scratches;
+    /// The device allocators, in the order in which they were made.
     std::vector<DeviceStatistics> devices;
+    /// The planned arenas, in the order in which they were made.
     std::vector<PlannedArenaStatistics> planned;
+    /// The scopes, by name.
     std::vector<ScopeStatistics> scopes;
-    std::vector<ThreadStatistics> threads;  ///< by pool
-    std::uint64_t entries = 0;              ///< of the timeline so far
+    /// The threads, by pool.
+    std::vector<ThreadStatistics> threads;
+    /// The number of timeline entries so far.
+    std::uint64_t entries = 0;
 };
 
-/// One JSON object; the elements as `to_json` of each.
+/// Returns one JSON object. Its elements are what `to_json` returns for each.
 TENSORPOOL_API std::string to_json(const ProcessSnapshot& snapshot);
-/// The text exposition format of Prometheus (version 0.0.4), labels `pid`, `process`, `pool`,
-/// `arena`, `device`, `allocator`, `planned` and `scope`; HELP and TYPE once for each name.
+/// Returns the metrics in the text exposition format of Prometheus (version 0.0.4), with the labels
+/// `pid`, `process`, `pool`, `arena`, `device`, `allocator`, `planned` and `scope`. HELP and TYPE
+/// appear once for each name.
 TENSORPOOL_API std::string to_prometheus(const ProcessSnapshot& snapshot);
-/// The same for several processes.
+/// Returns the metrics of several processes in the text exposition format of Prometheus (version
+/// 0.0.4), with the labels `pid`, `process`, `pool`, `arena`, `device`, `allocator`, `planned` and
+/// `scope`. HELP and TYPE appear once for each name.
 TENSORPOOL_API std::string to_prometheus(const std::vector<ProcessSnapshot>& snapshots);
 
-/// What a pool did between two snapshots, a second.
+/// The rates of a pool between two snapshots. Values are a second unless a comment says otherwise.
 struct PoolRates {
-    std::uint64_t pool = 0;  ///< its `id`
+    /// The `id` of the pool.
+    std::uint64_t pool = 0;
+    /// The time between the snapshots, in seconds.
     double seconds = 0;
+    /// Allocations.
     double allocations = 0;
+    /// Deallocations.
     double deallocations = 0;
+    /// Requested bytes.
     double requested_bytes = 0;
+    /// Bytes of the blocks that served the requests.
     double allocated_bytes = 0;
-    double from_magazines = 0;  ///< allocations by where they were served from: these add up
+    /// Allocations from the thread's magazines. The five values `from_…` add up to all allocations.
+    double from_magazines = 0;
+    /// Allocations from a depot.
     double from_depots = 0;
+    /// Allocations from the spans of buckets.
     double from_spans = 0;
+    /// Allocations from free runs of pages.
     double from_extents = 0;
+    /// Allocations for which the pool grew.
     double from_system = 0;
+    /// Requests that could not be met.
     double failures = 0;
-    double hit_ratio = 0;       ///< of the allocations meanwhile; 1 without any
-    double rounding_ratio = 0;  ///< part of the allocated bytes meanwhile that nobody asked for
+    /// The part of the allocations between the snapshots that caches served; 1 if there were none.
+    double hit_ratio = 0;
+    /// The part of the bytes allocated between the snapshots that rounding added to the requested
+    /// bytes.
+    double rounding_ratio = 0;
 };
 
-/// What a device allocator did between two snapshots, a second.
+/// The rates of a device allocator between two snapshots. Values are a second unless a comment says
+/// otherwise.
 struct DeviceRates {
-    std::uint64_t device = 0;  ///< its `id`
+    /// The `id` of the allocator.
+    std::uint64_t device = 0;
+    /// The time between the snapshots, in seconds.
     double seconds = 0;
+    /// Allocations.
     double allocations = 0;
+    /// Deallocations.
     double deallocations = 0;
+    /// Bytes of the blocks that served the requests.
     double allocated_bytes = 0;
-    double growths = 0;           ///< slabs made, or grown
-    double synchronizations = 0;  ///< times that it waited for the device
+    /// Slabs made, or grown.
+    double growths = 0;
+    /// Waits for the device.
+    double synchronizations = 0;
+    /// Requests that could not be met.
     double failures = 0;
-    double hit_ratio =
-        0;  ///< of the allocations meanwhile, by parked or free blocks; 1 without any
+    /// The part of the allocations between the snapshots that parked or free blocks served; 1 if
+    /// there were none.
+    double hit_ratio = 0;
 };
 
-/// What a planned arena did between two snapshots, a second.
+/// The rates of a planned arena between two snapshots. Values are a second unless a comment says
+/// otherwise.
 struct PlannedRates {
-    std::uint64_t planned = 0;  ///< its `id`
+    /// The `id` of the planned arena.
+    std::uint64_t planned = 0;
+    /// The time between the snapshots, in seconds.
     double seconds = 0;
+    /// Iterations.
     double iterations = 0;
-    double served = 0;     ///< requests from the plan
-    double from_pool = 0;  ///< all others
-    double hit_ratio = 0;  ///< of the requests meanwhile, from the plan; 1 without any
+    /// Requests that the plan served.
+    double served = 0;
+    /// All other requests.
+    double from_pool = 0;
+    /// The part of the requests between the snapshots that the plan served; 1 if there were none.
+    double hit_ratio = 0;
 };
 
+/// The rates of a process between two snapshots.
 struct ProcessRates {
+    /// The time between the snapshots, in seconds.
     double seconds = 0;
-    double minor_faults = 0;       ///< a second
-    std::vector<PoolRates> pools;  ///< those that are in both snapshots
+    /// Minor page faults a second.
+    double minor_faults = 0;
+    /// The pools that are in both snapshots.
+    std::vector<PoolRates> pools;
+    /// The device allocators that are in both snapshots.
     std::vector<DeviceRates> devices;
+    /// The planned arenas that are in both snapshots.
     std::vector<PlannedRates> planned;
 };
 
-/// From the older to the newer, of the same process. Figures that went back, as those of a process
-/// that took the same number, count as 0.
+/// Returns the rates between two snapshots of the same process. A value that decreased, as when
+/// another process got the same number, counts as 0.
 TENSORPOOL_API ProcessRates difference(const ProcessSnapshot& older, const ProcessSnapshot& newer);
-/// One JSON object, the names those of the fields above.
+/// Returns one JSON object whose keys are the names of the fields of ProcessRates.
 TENSORPOOL_API std::string to_json(const ProcessRates& rates);
 
 }  // namespace tensorpool

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A thread's own memory for the inside of an operator. Sizes are bytes unless a name says
+/// Scratch: a thread's own memory for the inside of an operator. Sizes are bytes unless a name says
 /// otherwise.
 
 #include <atomic>
@@ -33,26 +33,30 @@ extern TENSORPOOL_API constinit thread_local Scratch* local_scratch TENSORPOOL_I
 }  // namespace abi_2
 }  // namespace detail
 
-/// Where rows are padded: row `i` begins `i * row_bytes` after `data`.
+/// A matrix with padded rows: row `i` begins `i * row_bytes` bytes after `data`.
 struct PaddedMatrix {
+    /// The address of the first row; nullptr if there are no elements.
     void* data = nullptr;
+    /// The distance from the beginning of a row to the next, in bytes.
     std::size_t row_bytes = 0;
 };
 
-/// Memory of one thread that is taken in scopes: what was allocated in a ScratchScope ends with it,
-/// and nothing is freed alone. It begins with 512 KiB and grows by chained chunks, so that pointers
-/// stay valid until their scope ends. When the outermost scope or `reset` has ended everything, the
-/// chunks are joined into one that would have held it all, by steps: for a need below 64 MiB twice
-/// that and at least 16 MiB; below 512 MiB 128 MiB more; above, 64 MiB more.
+/// Memory of one thread that is allocated in scopes. A ScratchScope releases everything that was
+/// allocated in it; blocks are not freed one by one.
 ///
-/// No function may be called from another thread than the one it belongs to, except `statistics`.
+/// A scratch begins with 512 KiB and grows by further chunks, so pointers stay valid until their
+/// scope ends. When the outermost scope or `reset` has released everything, the chunks are replaced
+/// by one that would have held it all. Its size grows in steps: for a need below 64 MiB it is twice
+/// the need and at least 16 MiB; below 512 MiB, 128 MiB more than the need; above, 64 MiB more.
+///
+/// Only the thread that a scratch belongs to may call its functions, except `statistics`.
 class TENSORPOOL_API Scratch {
 public:
-    /// A place within a scope to come back to. Valid until its scope ends or a release goes below
-    /// it.
+    /// A position within a scope, to which the scratch can be released. It is valid until its scope
+    /// ends or a release goes below it.
     class Mark {
     public:
-        /// Of no scratch.
+        /// Makes a mark of no scratch.
         constexpr Mark() noexcept = default;
 
     private:
@@ -65,54 +69,65 @@ public:
         std::size_t offset_ = 0;
     };
 
-    /// The calling thread's, made at its first use and given back when the thread ends. Throws
-    /// AllocationError when there is no memory for it.
+    /// Returns the calling thread's scratch. It is made at its first use and given back when the
+    /// thread ends. Throws AllocationError if there is no memory for it.
     static Scratch& local();
-    /// Over memory of the caller's, which must outlive it: it never grows, and belongs to the
-    /// thread that uses it.
+    /// Makes a scratch over the caller's memory, which must outlive it. It never grows, and it
+    /// belongs to the thread that uses it.
     static Scratch over(std::span<std::byte> buffer);
+    /// Gives all memory of its own back.
     ~Scratch();
     Scratch(const Scratch&) = delete;
     Scratch& operator=(const Scratch&) = delete;
 
-    /// At least `bytes`, aligned to `alignment` and to 64; nullptr for 0. The content is undefined.
-    /// Throws AllocationError (a std::bad_alloc) when it cannot be had or is more than the limit
-    /// for one request (8 GiB, or TENSORPOOL_ARENA_MAX_ALLOCATION), and std::invalid_argument
-    /// unless `alignment` is a power of two; the scratch is then as it was.
+    /// Allocates at least `bytes` bytes, aligned to `alignment` and to 64. The content is
+    /// undefined. Returns nullptr for 0.
+    ///
+    /// Throws AllocationError (a std::bad_alloc) if the memory is unavailable or `bytes` exceeds
+    /// the limit for one request (8 GiB, or TENSORPOOL_ARENA_MAX_ALLOCATION), and
+    /// std::invalid_argument unless `alignment` is a power of two. The scratch is then unchanged.
     void* allocate(std::size_t bytes, std::size_t alignment = 64);
-    /// `rows * cols` elements, row after row without gaps, aligned to 64: for a packed operand of a
-    /// matrix product. nullptr for none. Throws AllocationError when the product overflows.
+    /// Allocates `rows * cols` elements of `element_bytes` bytes, row after row without gaps,
+    /// aligned to `alignment` and to 64, for a packed operand of a matrix product. Returns nullptr
+    /// if there are none. Throws AllocationError if the product overflows or the memory is
+    /// unavailable.
     void* allocate_matrix_pack(std::size_t rows, std::size_t cols, std::size_t element_bytes,
                                std::size_t alignment = 64);
-    /// The same with rows that begin at multiples of 64, and one cache line further apart where
-    /// they would be a multiple of 512: of 4096 all rows would begin in the same set of the
-    /// first-level cache, and walking down a column would find room for its 8 or 12 ways only; of
-    /// 512 in eight of its 64 sets. A transposition of 2048 x 2048 floats is 6 times as quick by
-    /// it, in tiles of 32 x 32 too 5 times, and a naive product of 1024 x 1024 more than 5 times;
-    /// work that walks along rows gains nothing (perf/matrix.cpp).
+    /// Allocates `rows * cols` elements of `element_bytes` bytes whose rows begin at multiples of
+    /// 64 bytes. Throws AllocationError if the product overflows or the memory is unavailable.
+    ///
+    /// If rows would be a multiple of 512 bytes apart, they are placed one cache line further
+    /// apart. At a multiple of 4096 bytes all rows would begin in the same set of the first-level
+    /// cache, so walking down a column would use only its 8 or 12 ways; at a multiple of 512 they
+    /// would begin in eight of its 64 sets. The padding makes a transposition of 2048 x 2048 floats
+    /// 6 times as fast (5 times in tiles of 32 x 32), and a naive product of 1024 x 1024 more than
+    /// 5 times. Work that walks along rows gains nothing (perf/matrix.cpp).
     PaddedMatrix allocate_padded_matrix(std::size_t rows, std::size_t cols,
                                         std::size_t element_bytes);
 
-    /// Ends everything that was allocated outside of any scope. Throws std::logic_error inside one.
+    /// Releases everything that was allocated outside of any scope. Throws std::logic_error inside
+    /// a scope.
     void reset();
+    /// Returns a mark of the present position.
     Mark mark() const noexcept;
-    /// Ends what was allocated since the mark was made, in the scope in which it was made. Throws
-    /// std::logic_error, changing nothing, in any other scope, for a mark of another scratch, and
-    /// for a stale one: a release went below it since.
+    /// Releases everything that was allocated since the mark was made, in the scope in which it was
+    /// made. Throws std::logic_error, changing nothing, in any other scope, for a mark of another
+    /// scratch, and for a stale mark: one below which the scratch was released since.
     void release_to(const Mark& mark);
-    /// Makes room for `bytes` more, so that they will be allocated without growth. Throws
-    /// AllocationError when they cannot be had.
+    /// Makes room for `bytes` more bytes, so that they can be allocated without growth. Throws
+    /// AllocationError if they are unavailable.
     void reserve(std::size_t bytes);
-    /// Gives back what holds nothing: all memory where nothing is in use and no scope is open.
-    /// Returns the bytes given back.
+    /// Gives unused memory back: the chunks without blocks, or all memory if nothing is in use and
+    /// no scope is open. Returns the number of bytes given back.
     std::size_t trim() noexcept;
 
-    /// Bytes handed out and not ended, padding for alignment included.
+    /// Returns the bytes allocated and not released, including padding for alignment.
     std::size_t used() const noexcept { return used_->load(std::memory_order_relaxed); }
-    /// The most that `used()` ever was.
+    /// Returns the highest value that `used()` ever had, in bytes.
     std::size_t peak() const noexcept;
+    /// Returns the committed bytes.
     std::size_t capacity() const noexcept;
-    /// From any thread.
+    /// Returns the scratch's statistics. Any thread may call it.
     ArenaStatistics statistics() const noexcept;
 
 private:
@@ -137,21 +152,24 @@ private:
             high_->store(now, std::memory_order_relaxed);
     }
 
-    // Bytes in use, and how far the present chunk lets that go, counted from `base_`: where it all
-    // would have begun, had it been in one piece that ends with this chunk.
-    // What is atomic is written by one thread, without atomic operations, and read by others too.
-    // The two words lie in the record of the scratch, where other processes may read them.
+    // The bytes in use, and the value up to which they may grow in the present chunk, counted from
+    // `base_`: where everything would have begun if it lay in one piece that ends with this chunk.
+    // Atomic members are written by one thread, without atomic operations, and read by others too.
+    // The words behind `used_` and `high_` lie in the scratch's record, where other processes may
+    // read them.
     std::atomic<std::uint64_t>* used_ = nullptr;
     std::size_t limit_ = 0;
     std::uintptr_t base_ = 0;
-    // The most in use, as far as ended scopes show, since the chunks were last joined or given back
-    // or since the innermost named scope began.
+    // The most bytes in use, as far as ended scopes show, since the chunks were last joined or
+    // given back or since the innermost named scope began.
     std::atomic<std::uint64_t>* high_ = nullptr;
     std::size_t chunk_ = 0;
-    // Atomic, for another thread may begin to record calls, which sends all to the slow path.
+    // Atomic, because another thread may begin to record calls, which sends every request to the
+    // slow path.
     std::atomic<std::size_t> quick_bytes_ = 0;
     // The innermost open scope; scopes are numbered as they begin. Atomic only so that the compiler
-    // does not load both at once: a wide load waits for narrow stores just made, some 10 cycles.
+    // does not load both words at once: a wide load waits for narrow stores just made, some 10
+    // cycles.
     std::atomic<std::uint64_t> scope_ = 0;
     std::atomic<std::uint64_t> last_scope_ = 0;
     std::uint64_t scope() const noexcept { return scope_.load(std::memory_order_relaxed); }
@@ -160,17 +178,21 @@ private:
     std::unique_ptr<detail::ScratchState> state_;
 };
 
-/// Ends what was allocated from the scratch inside it. Scopes nest; one that ends before a scope
+/// Releases the scratch that was allocated inside it. Scopes nest. A scope that ends before a scope
 /// that began inside it stops the program with a line on stderr.
 ///
-/// A scope may carry the name of an operator: then the most that it had in use is remembered, for
-/// all threads, and so much is made ready before the operator runs again (see scratch_report).
-/// Finding the name costs some 12 ns.
+/// A scope may carry the name of an operator. The most bytes that it had in use are then
+/// remembered, for all threads, and as much is made ready before the operator runs again (see
+/// scratch_report). Finding the name costs some 12 ns.
 class TENSORPOOL_API ScratchScope {
 public:
-    /// Of the calling thread's scratch. Throws as Scratch::local does.
+    /// Begins a scope of the calling thread's scratch. Throws AllocationError if there is no memory
+    /// for the scratch.
     ScratchScope() : ScratchScope(Scratch::local()) {}
+    /// Begins a scope of the calling thread's scratch for the operator with this name. Throws
+    /// AllocationError if there is no memory for the scratch.
     explicit ScratchScope(std::string_view name) : ScratchScope(Scratch::local(), name) {}
+    /// Begins a scope of this scratch.
     explicit ScratchScope(Scratch& scratch) noexcept
         : used_before_(scratch.used()),
           scratch_(&scratch),
@@ -180,9 +202,11 @@ public:
         scratch.last_scope_.store(self_, std::memory_order_relaxed);
         scratch.scope_.store(self_, std::memory_order_relaxed);
     }
+    /// Begins a scope of this scratch for the operator with this name.
     ScratchScope(Scratch& scratch, std::string_view name) noexcept : ScratchScope(scratch) {
         scratch.begin_operator(*this, name);
     }
+    /// Releases what was allocated since the scope began.
     ~ScratchScope() {
         Scratch& scratch = *scratch_;
         if (operator_ != nullptr || scratch.unsettled_ || scratch.scope() != self_) [[unlikely]] {
@@ -198,14 +222,14 @@ public:
 
 private:
     friend class Scratch;
-    // Apart from the chunk: gcc would copy both at once, through a vector register, and each scope
-    // wait for the one before it, 2 ns more (perf/arena.cpp).
+    // Apart from `chunk_`: gcc would copy both at once through a vector register, and each scope
+    // would wait for the one before it, 2 ns more (perf/arena.cpp).
     std::size_t used_before_;
     Scratch* scratch_;
     std::size_t chunk_;
     std::uint64_t outer_;
     std::uint64_t self_;
-    // Below: of a scope with a name.
+    // The members below belong to a scope with a name.
     detail::ScratchOperator* operator_ = nullptr;
     detail::ScratchOperator* outer_operator_;
     std::size_t high_before_;
@@ -218,7 +242,7 @@ inline Scratch& Scratch::local() {
 }
 
 inline void* Scratch::allocate(std::size_t bytes, std::size_t alignment) {
-    // 0 wraps round and leaves by the same comparison, for bytes as for alignment.
+    // 0 wraps around and fails the same comparison, for `bytes` and for `alignment`.
     if (bytes - 1 < quick_bytes_.load(std::memory_order_relaxed) && alignment - 1 < 64 &&
         std::has_single_bit(alignment)) [[likely]] {
         const std::size_t size = (bytes + 63) & ~std::size_t{63};

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Which operator needs how much scratch.
+/// The report of how much scratch each operator needs.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,28 +12,34 @@
 
 namespace tensorpool {
 
-/// What is known of an operator: of all scopes with its name, on all threads, that have ended.
+/// The statistics of an operator: of all ended scopes with its name, on all threads.
 struct OperatorScratch {
+    /// The operator's name.
     std::string name;
+    /// The number of scopes that ended.
     std::uint64_t calls = 0;
-    std::size_t peak_bytes = 0;  ///< the most that one scope had in use, scopes inside it included
-    /// Times that a scratch got memory for it, as it began or amid it, and not for a scope inside
-    /// it; the first half mebibyte of a thread and the joining of chunks are nobody's.
+    /// The most bytes that one scope had in use, including scopes inside it.
+    std::size_t peak_bytes = 0;
+    /// How often a scratch grew for the operator: at its beginning or during it, but not for a
+    /// scope inside it. A thread's first 512 KiB and the joining of chunks are not counted for any
+    /// operator.
     std::uint64_t growths = 0;
-    std::size_t grown_bytes = 0;  ///< total of that
+    /// The total bytes of these growths.
+    std::size_t grown_bytes = 0;
 };
 
-/// The operators, the highest peak first.
+/// The scratch statistics of all operators.
 struct ScratchReport {
+    /// The operators, the highest peak first.
     std::vector<OperatorScratch> operators;
 };
 
-/// Any thread.
+/// Returns the scratch statistics of all operators that ran so far. Any thread may call it.
 TENSORPOOL_API ScratchReport scratch_report();
 
-/// One JSON object, the names those of the fields above.
+/// Returns one JSON object whose keys are the names of the fields of ScratchReport.
 TENSORPOOL_API std::string to_json(const ScratchReport& report);
-/// A table for people. Ends with a newline.
+/// Returns a table for people that ends with a newline.
 TENSORPOOL_API std::string to_text(const ScratchReport& report);
 
 }  // namespace tensorpool

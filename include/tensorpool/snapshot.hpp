@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The figures of everything in this process that holds memory of tensorpool's.
+/// The statistics of all objects of this process that hold tensorpool's memory.
 
 #include <string>
 #include <vector>
@@ -15,27 +15,34 @@
 
 namespace tensorpool {
 
-/// What is alive, in the order in which it was made.
+/// The statistics of all live objects, in the order in which they were made.
 struct Snapshot {
-    std::vector<PoolStatistics> pools;  ///< the global pool too, once it was used
+    /// The pools; the global pool is among them once it was used.
+    std::vector<PoolStatistics> pools;
+    /// The arenas.
     std::vector<ArenaStatistics> arenas;
+    /// The scratches.
     std::vector<ArenaStatistics> scratches;
-    std::vector<DeviceStatistics> devices;  ///< allocators of device memory and of pinned memory
+    /// The allocators of device memory and of pinned memory.
+    std::vector<DeviceStatistics> devices;
+    /// The planned arenas.
     std::vector<PlannedArenaStatistics> planned;
-    std::vector<ScopeStatistics> scopes;  ///< by name, those that began at least once
+    /// The scopes that began at least once, by name.
+    std::vector<ScopeStatistics> scopes;
 };
 
-/// The figures of every pool, arena, scratch, device allocator and planned arena of this process.
-/// Any thread may call it at any time; making and destroying pools and arenas waits for it,
-/// allocating does not. Throws std::bad_alloc when there is no memory for the figures.
+/// Returns the statistics of every pool, arena, scratch, device allocator and planned arena of this
+/// process. Any thread may call it at any time. Making and destroying pools and arenas waits for
+/// it; allocating does not. Throws std::bad_alloc if there is no memory for the statistics.
 TENSORPOOL_API Snapshot take_snapshot();
 
-/// One JSON object: {"version":1,"pools":[...],"arenas":[...],"scratches":[...],"devices":[...],
-/// "planned":[...],"scopes":[...]}, the elements as `to_json` of each.
+/// Returns one JSON object: {"version":1,"pools":[...],"arenas":[...],"scratches":[...],
+/// "devices":[...],"planned":[...],"scopes":[...]}. The elements are what `to_json` returns for
+/// each.
 TENSORPOOL_API std::string to_json(const Snapshot& snapshot);
-/// A report for people: that of each pool, device allocator and planned arena, then tables of the
-/// arenas, the scratches and the scopes.
-/// What there is none of takes no line; an empty snapshot gives "".
+/// Returns a report for people: that of each pool, device allocator and planned arena, then tables
+/// of the arenas, the scratches and the scopes. Empty lists take no line; an empty snapshot gives
+/// "".
 TENSORPOOL_API std::string to_text(const Snapshot& snapshot);
 
 }  // namespace tensorpool

@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// The figures of other processes, read while they run. Linux only: elsewhere there are none.
+/// Readers of the statistics of other processes, which keep running undisturbed. Linux only: on
+/// other systems no process can be read.
 
 #include <cstdint>
 #include <memory>
@@ -17,69 +18,100 @@ namespace tensorpool {
 
 /// Why a process cannot be read.
 enum class AttachFailure : std::uint8_t {
-    no_process,    ///< there is none of this number
-    no_segment,    ///< it holds no pool, or its figures are private (TENSORPOOL_STATISTICS=off)
-    closed,        ///< it closed the descriptor of its segment
-    other_user,    ///< it is another user's
-    not_dumpable,  ///< it forbids to be looked at (prctl PR_SET_DUMPABLE), as set-uid programs do
-    more_privileged,  ///< it has capabilities, or a name space, that the reader lacks
-    other_version,    ///< its tensorpool lays out its segment in another way
-    damaged,          ///< what is there is no segment, or one cut short or overwritten
-    ended,            ///< it ended while it was read
-    system,           ///< the system refused for a reason of its own
+    /// There is no process with this number.
+    no_process,
+    /// It holds no pool, or its statistics are private (TENSORPOOL_STATISTICS=off).
+    no_segment,
+    /// It closed the descriptor of its segment.
+    closed,
+    /// It belongs to another user.
+    other_user,
+    /// It forbids access (prctl PR_SET_DUMPABLE), as set-uid programs do.
+    not_dumpable,
+    /// It has capabilities, or a name space, that the reader lacks.
+    more_privileged,
+    /// Its version of tensorpool has another segment layout.
+    other_version,
+    /// The segment is truncated or overwritten, or is none.
+    damaged,
+    /// It ended while it was read.
+    ended,
+    /// The system refused for another reason.
+    system,
 };
 
+/// The exception for a process that cannot be read.
 class TENSORPOOL_API AttachError : public std::runtime_error {
 public:
-    /// `what` says what was found and what helps.
+    /// Makes the error. `what` states what was found and what helps.
     AttachError(AttachFailure failure, const std::string& what);
     ~AttachError() override;
+    /// Returns why the process cannot be read.
     AttachFailure failure() const noexcept { return failure_; }
 
 private:
     AttachFailure failure_;
 };
 
-/// A process that holds a pool, or that might.
+/// A process that holds a pool, or may hold one.
 struct ObservedProcess {
+    /// The process's number.
     std::uint64_t process = 0;
+    /// The process's name, as the system has it.
     std::string name;
+    /// Whether it can be read.
     bool readable = false;
-    std::string problem;  ///< why it cannot be read; "" when it can
+    /// Why it cannot be read; "" if it can.
+    std::string problem;
 };
 
-/// Reads one process. It is never stopped or slowed, and never learns of its readers. A reader is
-/// one thread's at a time; it holds one descriptor and one mapping.
+/// Reads the statistics of one process.
+///
+/// The process is never stopped or slowed and does not notice its readers. One thread at a time may
+/// use a reader. A reader holds one descriptor and one mapping.
 class TENSORPOOL_API StatisticsReader {
 public:
-    /// The processes whose segments can be seen, in the order of their numbers: those of this user
-    /// (root: all), through /proc, and those with a file in TENSORPOOL_STATISTICS_DIR, where that
-    /// is set. Processes that hold a segment which cannot be read are among them. Any thread.
-    /// Throws std::bad_alloc.
+    /// Returns the processes whose segments are visible, in the order of their numbers.
+    ///
+    /// These are the processes of this user (for root, of all users), found in /proc, and those
+    /// with a file in TENSORPOOL_STATISTICS_DIR, if that is set. Processes whose segment cannot be
+    /// read are included. Any thread may call it. Throws std::bad_alloc.
     static std::vector<ObservedProcess> list();
-    /// Removes from TENSORPOOL_STATISTICS_DIR the files of processes that have ended; returns how
-    /// many. Does nothing where it is not set. Any thread. Throws std::bad_alloc.
+    /// Removes the files of ended processes from TENSORPOOL_STATISTICS_DIR and returns how many it
+    /// removed. Does nothing if the variable is not set. Any thread may call it. Throws
+    /// std::bad_alloc.
     static unsigned remove_dead();
 
-    /// Any thread; any number of readers of one process. Throws AttachError, and std::bad_alloc.
+    /// Returns a reader of the process with this number. A process may have any number of readers.
+    /// Any thread may call it. Throws AttachError if the process cannot be read, and
+    /// std::bad_alloc.
     static StatisticsReader attach(std::uint64_t process);
-    /// Takes over a descriptor of its segment that a process handed to its observer, which is
-    /// closed where this throws too. The figures can be read after the end of the process as well:
-    /// they are then those that it ended with. Throws AttachError, and std::bad_alloc.
+    /// Returns a reader that owns `segment`, a descriptor of its segment that a process handed to
+    /// its observer. The descriptor is closed on an error too.
+    ///
+    /// The statistics can also be read after the end of the process; they are then its last ones.
+    /// Throws AttachError, and std::bad_alloc.
     static StatisticsReader take_over(int segment);
 
+    /// Takes over the process of another object, which then may only be assigned to or destroyed.
     StatisticsReader(StatisticsReader&&) noexcept;
+    /// Gives up its own and takes over the process of another object, which then may only be
+    /// assigned to or destroyed.
     StatisticsReader& operator=(StatisticsReader&&) noexcept;
+    /// Closes the descriptor and the mapping.
     ~StatisticsReader();
 
+    /// Returns the number of the process.
     std::uint64_t process() const noexcept;
-    /// Whether the process still runs; a segment that is held open can be read after its end.
+    /// Returns whether the process still runs. A segment that is held open can be read after its
+    /// end.
     bool is_running() const noexcept;
-    /// Throws AttachError when the process has ended, unless its segment was taken over, and
-    /// std::bad_alloc.
+    /// Returns the present statistics of the process. Throws AttachError if the process has ended,
+    /// unless its segment was taken over, and std::bad_alloc.
     ProcessSnapshot snapshot();
-    /// What the process keeps of its timeline after entry `number`; 0 for all. Also after its end.
-    /// Throws AttachError where the segment is damaged, and std::bad_alloc.
+    /// Returns the entries of the process's timeline after entry `number`, as far as it still has
+    /// them; 0 means all. This also works after its end. Throws AttachError if the segment is
+    /// damaged, and std::bad_alloc.
     TimelinePart entries_since(std::uint64_t number = 0);
 
 private:

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a stretch of code allocates.
+/// Scopes that count the allocations of a section of code.
 
 #include <cstdint>
 #include <memory>
@@ -17,31 +17,36 @@ namespace detail {
 struct ScopeFrame;
 }
 
-/// Counts what the calling thread allocates from and gives back to all pools, from when it is made
-/// until it goes; what arenas and scratches hand out is not counted. Scopes nest. They are added up
-/// by name over all threads and stand wherever pools are shown; there is room for 64 names (cut to
-/// 47 bytes), what has others is added up as `other`.
+/// Counts what the calling thread allocates from and frees to all pools, from construction to
+/// destruction. Memory of arenas and scratches is not counted.
 ///
-/// Blocks are counted on the thread that frees them: one that another thread frees stays in the
-/// growth of the scope that allocated it. A scope that ends before one that began inside it, or on
-/// another thread than it began on (coroutines), is counted as out of order, told on the timeline,
-/// and counts up to its own end on the thread where it began, or nothing where that is another one.
+/// Scopes nest. They are added up by name over all threads and appear wherever pools are shown.
+/// There is room for 64 names (cut to 47 bytes); scopes with further names are added up as `other`.
 ///
-/// Between beginning and end it costs nothing but where the thread's magazines are exchanged: there
-/// some 15 ns for each pool that the thread uses. The two take 80 to 110 ns together, and 20 ns
-/// more for each further pool (perf/scope.cpp).
+/// Blocks are counted on the thread that frees them. A block that another thread frees stays in the
+/// growth of the scope that allocated it. A scope is out of order if it ends before one that began
+/// inside it, or on another thread than it began on (coroutines). It is then counted and reported
+/// on the timeline as such, and it counts up to its own end on the thread where it began, or
+/// nothing if that is another one.
+///
+/// Between its beginning and its end a scope costs nothing, except where the thread's magazines are
+/// exchanged: some 15 ns for each pool that the thread uses. Beginning and end together take 80 to
+/// 110 ns, and 20 ns more for each further pool (perf/scope.cpp).
 class TENSORPOOL_API StatisticsScope {
 public:
-    /// Never fails: without memory for its own records it counts nothing.
+    /// Begins a scope with this name. It never fails: without memory for its own records it counts
+    /// nothing.
     explicit StatisticsScope(std::string_view name) noexcept;
+    /// Ends the scope and adds its counts to those of its name.
     ~StatisticsScope();
     StatisticsScope(const StatisticsScope&) = delete;
     StatisticsScope& operator=(const StatisticsScope&) = delete;
 
-    /// By how much the blocks in use of this thread have grown since the scope began.
+    /// Returns by how much the blocks in use of this thread have grown since the scope began.
     ScopeGrowth growth() const noexcept;
-    /// What this scope has counted so far, on the thread where it began: `calls` is 0 and `open` 1.
-    /// All 0 without memory for its records, and once its thread has ended.
+    /// Returns what this scope has counted so far, on the thread where it began; `calls` is 0 and
+    /// `open` 1. All values are 0 if there was no memory for its records, and after its thread has
+    /// ended.
     ScopeStatistics statistics() const noexcept;
 
 private:

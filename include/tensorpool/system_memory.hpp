@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// How much memory there is.
+/// The memory of the system.
 
 #include <cstddef>
 
@@ -9,12 +9,15 @@
 
 namespace tensorpool {
 
-/// Bytes that this process may still take: what the system has available, and no more than what the
-/// limits of its container (cgroup v2 or v1, all ancestors) and RLIMIT_AS leave. Reads the system's
-/// files: microseconds, not nanoseconds. Any thread.
+/// Returns the bytes that this process may still take.
+///
+/// That is the memory that the system has available, or less if the limits of the container (cgroup
+/// v2 or v1, all ancestors) or RLIMIT_AS leave less. The call reads files of the system, which
+/// takes microseconds. Any thread may call it.
 TENSORPOOL_API std::size_t get_available_memory();
 
-/// Bytes in all: the machine's memory, or the container's limit where that is less. Any thread.
+/// Returns the total memory in bytes: the machine's, or the container's limit if that is less. Any
+/// thread may call it.
 TENSORPOOL_API std::size_t get_total_memory();
 
 }  // namespace tensorpool

@@ -1,8 +1,23 @@
 #pragma once
 
 /// @file
-/// All headers of the core, of `models` and of `planning`, where these are installed; without the C
-/// header and the headers of devices and for other libraries.
+/// Includes all headers of the core and, if installed, of the components `models` and `planning`.
+/// It does not include the C header, the headers of devices, and those for other libraries.
+
+/// @mainpage
+/// - MemoryPool allocates blocks for any thread; get_global_memory_pool() is the process's pool.
+/// - PooledAllocation, PooledArray, Allocator, PoolResource and make_pooled_unique() own its
+/// blocks.
+/// - Arena, Scratch and Context allocate memory that is released all at once.
+/// - plan_memory() packs buffers with known lifetimes; PlannedArena learns them from a loop.
+/// - Runtime provides memory, streams and events of the CPU, of CUDA and of simulated devices.
+/// - ModelFile and MappedFile map files of weights.
+/// - PoolStatistics, take_snapshot() and StatisticsReader report where memory is.
+/// - tensorpool.h is the interface for C.
+/// - eigen.hpp, opencv.hpp, xtensor.hpp, armadillo.hpp, dlpack.hpp and torch.hpp serve libraries.
+
+/// @namespace tensorpool
+/// Everything that the library declares for C++.
 
 #include <tensorpool/allocator.hpp>
 #include <tensorpool/arena.hpp>

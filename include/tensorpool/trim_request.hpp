@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Asks another process to give back what its pools do not need. Linux only: elsewhere none can be
-/// asked.
+/// Requests to other processes to give back the memory that their pools do not need. Linux only: on
+/// other systems no process can be reached.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,22 +14,28 @@
 
 namespace tensorpool {
 
-/// A request to another process of the same user to trim all its pools, and its answer. The process
-/// sees the request when one of its threads next takes a slow path of a pool, such as for a large
-/// block or after some hundred small ones, or at once where its background trimmer runs (see
-/// RetentionPolicy). One thread's at a time. It holds one mapping and one descriptor.
+/// A request to another process of the same user to trim all its pools, and its answer.
+///
+/// The process sees the request when one of its threads next takes a slow path of a pool, such as
+/// for a large block or after some hundred small ones, or at once if its background trimmer runs
+/// (see RetentionPolicy). One thread at a time may use the object. It holds one mapping and one
+/// descriptor.
 class TENSORPOOL_API TrimRequest {
 public:
-    /// Asks. The request stands until it is answered, whatever becomes of the object. Throws
-    /// AttachError where the process has no control or cannot be looked into; and std::bad_alloc.
+    /// Sends the request. It stands until it is answered, even if the object is destroyed before.
+    /// Throws AttachError if the process has no control or cannot be read, and std::bad_alloc.
     static TrimRequest ask(std::uint64_t process);
 
+    /// Takes over the request of another object, which then may only be assigned to or destroyed.
     TrimRequest(TrimRequest&&) noexcept;
+    /// Gives up its own and takes over the request of another object, which then may only be
+    /// assigned to or destroyed.
     TrimRequest& operator=(TrimRequest&&) noexcept;
+    /// Closes the descriptor and the mapping; the request stands.
     ~TrimRequest();
 
-    /// The bytes by which the capacities of its pools fell; nothing before the process has answered
-    /// this request or a later one.
+    /// Returns the bytes by which the capacities of the process's pools fell, or std::nullopt
+    /// before it has answered this request or a later one.
     std::optional<std::uint64_t> trimmed_bytes() const noexcept;
 
 private:

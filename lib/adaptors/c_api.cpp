@@ -17,7 +17,7 @@
 namespace tensorpool::adaptors {
 namespace {
 
-/// Runs `call`, which throws when it fails, and keeps the reason. No exception gets out.
+/// Runs `call` and returns its status. If `call` throws, the text becomes this thread's last error.
 template <class Call>
 tensorpool_status guarded(const char* function, Call call) noexcept {
     try {
@@ -32,12 +32,13 @@ tensorpool_status guarded(const char* function, Call call) noexcept {
     } catch (const std::exception& error) {
         set_last_error(function, error.what());
     } catch (...) {
-        set_last_error(function, "failed for a reason that has no text");
+        set_last_error(function, "failed with an exception without a text");
     }
     return tensorpool_other_failure;
 }
 
-/// As above, for a call that returns something: `failed` where it throws.
+/// Runs `call` and returns its result, or `failed` if it throws. The text of the exception becomes
+/// this thread's last error.
 template <class Result, class Call>
 Result guarded_or(Result failed, const char* function, Call call) noexcept {
     Result result = failed;
@@ -50,7 +51,7 @@ Result guarded_or(Result failed, const char* function, Call call) noexcept {
         "pool is NULL, expected one from tensorpool_create or tensorpool_global");
 }
 
-// A C caller's tensorpool_pool is a MemoryPool that it cannot look into.
+// A tensorpool_pool is a MemoryPool. The type is incomplete for callers in C.
 MemoryPool& to_pool(tensorpool_pool* pool) {
     if (pool == nullptr) [[unlikely]]
         refuse_null_pool();
@@ -135,7 +136,7 @@ tensorpool_status tensorpool_destroy(tensorpool_pool* pool) {
     return guarded("destroy", [&] {
         if (pool == tensorpool_global()) {
             throw std::invalid_argument(
-                "pool is the global one, expected one from tensorpool_create");
+                "pool is the global pool, expected one from tensorpool_create");
         }
         delete &to_pool(pool);
     });

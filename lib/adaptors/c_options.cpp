@@ -49,7 +49,8 @@ tensorpool_options defaults() {
     return to;
 }
 
-/// What this version knows of the caller's options.
+/// Returns the part of the caller's options that this version knows. Throws std::invalid_argument
+/// if a field behind it is set.
 tensorpool_options known_part(const tensorpool_options& options) {
     const std::size_t bytes = options.struct_bytes;
     check_struct_bytes("tensorpool_options", bytes, first_version_bytes);
@@ -61,7 +62,7 @@ tensorpool_options known_part(const tensorpool_options& options) {
     const bool all_zero = std::all_of(begin + sizeof known, begin + bytes,
                                       [](unsigned char byte) { return byte == 0; });
     if (all_zero) return known;
-    throw std::invalid_argument("an option behind the first " + std::to_string(sizeof known) +
+    throw std::invalid_argument("an option beyond the first " + std::to_string(sizeof known) +
                                 " B is set, expected none that this older library does not know");
 }
 
@@ -79,13 +80,13 @@ using EventFunction = void (*)(const tensorpool_event*, void*);
 std::function<void(const PoolEvent&)> to_callback(EventFunction function, void* user) {
     if (function == nullptr) return {};
     return [function, user](const PoolEvent& event) {
-        const tensorpool_event told = {.kind = static_cast<std::int32_t>(event.kind),
-                                       .pool = event.pool,
-                                       .bytes = event.bytes,
-                                       .in_use = event.in_use,
-                                       .capacity = event.capacity,
-                                       .limit = event.limit};
-        function(&told, user);
+        const tensorpool_event reported = {.kind = static_cast<std::int32_t>(event.kind),
+                                           .pool = event.pool,
+                                           .bytes = event.bytes,
+                                           .in_use = event.in_use,
+                                           .capacity = event.capacity,
+                                           .limit = event.limit};
+        function(&reported, user);
     };
 }
 

@@ -7,12 +7,14 @@
 
 namespace tensorpool::adaptors {
 
-/// Writes the defaults of `PoolOptions` into the first `struct_bytes` bytes, zeros behind what this
-/// version knows. Throws std::invalid_argument as `tensorpool_options_init` fails.
+/// Writes the defaults of `PoolOptions` into the first `struct_bytes` bytes of `options`, and zeros
+/// into the fields that this version does not know. Throws std::invalid_argument if `options` is
+/// nullptr or the size is not that of any version of the struct.
 void set_defaults(tensorpool_options* options, std::size_t struct_bytes);
 
-/// Throws std::invalid_argument for a size that cannot be, for a value that is none of its
-/// enumeration's and for a field that is set behind those that this version knows.
+/// Converts the options of the C interface. Throws std::invalid_argument for a size that is not
+/// that of any version of the struct, for a value outside its enumeration, and for a set field that
+/// this version does not know.
 PoolOptions to_pool_options(const tensorpool_options& options);
 
 }  // namespace tensorpool::adaptors

@@ -9,15 +9,15 @@ namespace {
 
 constexpr std::size_t text_bytes = 1024;  // for the longest text of an AllocationError
 
-// The text lies on the heap, because the library's thread-local storage must stay a few words for
-// dlopen to find room for it. These are bare words, so that they may be read and written at any
-// moment of a thread's life.
+// The text lies on the heap: the library's thread-local storage must stay small, or dlopen finds no
+// room for it. These variables need no constructor or destructor, so they may be used at any moment
+// of a thread's lifetime.
 constinit thread_local const char* shown = "";
 constinit thread_local char* buffer = nullptr;
 constinit thread_local bool buffer_is_gone = false;
 
-/// Frees the buffer when the thread ends. Destructors that run later get none again: nothing would
-/// free it.
+/// Frees the buffer when the thread ends. Destructors that run later get no new one, because
+/// nothing would free it.
 struct BufferOwner {
     ~BufferOwner() {
         shown = "";
@@ -44,7 +44,8 @@ const char* last_error() noexcept {
 
 void set_last_error(const char* function, const char* text) noexcept {
     if (buffer == nullptr && !make_buffer()) {
-        shown = "tensorpool: a call failed, with no memory for the reason or at its thread's end";
+        shown =
+            "tensorpool: a call failed, without memory for the reason or late at its thread's end";
         return;
     }
     if (std::string_view(text).starts_with("tensorpool: ")) {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t default_alignment = 64;
 
-// Pools and arenas return nullptr for 0 bytes, which a memory resource may not.
+// Pools and arenas return nullptr for 0 bytes; a memory resource must not.
 std::size_t at_least_one(std::size_t bytes) noexcept {
     return std::max<std::size_t>(bytes, 1);
 }

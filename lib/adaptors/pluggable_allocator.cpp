@@ -13,7 +13,7 @@
 namespace tensorpool::adaptors {
 namespace {
 
-/// Runs `call`, which throws when it fails, and keeps the reason. No exception gets out.
+/// Runs `call`. If it throws, the text becomes this thread's last error.
 template <class Call>
 void guarded(const char* function, Call call) noexcept {
     try {
@@ -21,7 +21,7 @@ void guarded(const char* function, Call call) noexcept {
     } catch (const std::exception& error) {
         set_last_error(function, error.what());
     } catch (...) {
-        set_last_error(function, "failed for a reason that has no text");
+        set_last_error(function, "failed with an exception without a text");
     }
 }
 
@@ -33,7 +33,7 @@ DeviceAllocator& allocator_of(int device) {
     return get_runtime({DeviceType::cuda, device}).allocator();
 }
 
-// PyTorch does not say on which device it is.
+// PyTorch does not pass the device of the memory.
 DeviceAllocator& allocator_of(const void* memory) {
     const int devices = device_count(DeviceType::cuda);
     for (int device = 0; device < devices; ++device) {

@@ -8,12 +8,12 @@
 
 namespace tensorpool::adaptors {
 
-/// Structs of the C interface begin with their own size and grow at their end, so that a caller may
-/// be older or newer than the library. No version of them is larger than this: a size beyond is one
-/// that nobody set.
+/// The largest size that is accepted for a struct of the C interface. These structs begin with
+/// their own size and grow at their end, so that a caller may be older or newer than the library.
+/// No version is larger than this: a larger value was never set.
 inline constexpr std::size_t largest_struct_bytes = 4096;
 
-/// Throws std::invalid_argument unless `bytes` may be the size of some version of the struct.
+/// Throws std::invalid_argument unless `bytes` can be the size of a version of the struct.
 inline void check_struct_bytes(const char* name, std::size_t bytes,
                                std::size_t first_version_bytes) {
     if (bytes >= first_version_bytes && bytes <= largest_struct_bytes) return;
@@ -22,7 +22,8 @@ inline void check_struct_bytes(const char* name, std::size_t bytes,
                                 std::to_string(first_version_bytes) + " B in the first version");
 }
 
-/// Gives a caller whose struct has `bytes` what this version knows, and zeros behind it.
+/// Copies the fields that this version knows into a caller's struct of `bytes` bytes, and sets the
+/// rest of it to zero.
 template <class Struct>
 void copy_out(const Struct& ours, Struct* theirs, std::size_t bytes) {
     std::memcpy(theirs, &ours, std::min(bytes, sizeof ours));

@@ -91,6 +91,7 @@ bool ThreadRegistry::take_back(CacheList& caches, pages::Changes& changes) noexc
     // After this fence, a thread that takes a block has either seen that the magazine is closed or
     // has lowered its top, which this thread then sees.
     const bool may_take = !closed.empty() && platform::fence_all_threads();
+    if (!closed.empty() && !may_take) fences_.store(Fences::none, std::memory_order_relaxed);
     for (Cache& cache : closed) {
         if (may_take) cache.take_back(changes);
         cache.end_claim();

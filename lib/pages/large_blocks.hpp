@@ -15,7 +15,6 @@ public:
           map_(heap.space().map()),
           in_use_(PageEntry(nullptr, heap.pool_number(), PageKind::large_in_use)),
           cached_(PageEntry(nullptr, heap.pool_number(), PageKind::large_cached)),
-          totals_(totals),
           cache_(totals) {}
 
     // Beside touching such a block the search costs nothing: free runs are joined before one is
@@ -33,9 +32,9 @@ public:
     static PageCount pages_for(std::size_t bytes) noexcept {
         return static_cast<PageCount>((bytes + page_bytes - 1) >> page_shift);
     }
-    /// `alignment` in bytes, a power of two. Before the heap grows, the cache is emptied into it.
     /// One that waits in the cache of all threads, or nullptr.
     Span* take_cached(PageCount pages) noexcept;
+    /// `alignment` in bytes, a power of two. Before the heap grows, the cache is emptied into it.
     Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
     /// A block with no more pages than the bytes need: when a limit is near.
     Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
@@ -103,7 +102,6 @@ private:
     // The pool's entries of no span.
     const PageEntry in_use_;
     const PageEntry cached_;
-    statistics::PoolTotals& totals_;
     LargeCache cache_;
 };
 

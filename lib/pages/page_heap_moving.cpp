@@ -44,6 +44,13 @@ void PageHeap::join_front(Span& span, Span& extent, PageCount pages) noexcept {
 }
 
 Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
+    const std::size_t lent = lent_bytes();
+    Span* const left = try_move(span, pages, path);
+    if (left == nullptr && lent_bytes() > lent) lend_back();
+    return left;
+}
+
+Span* PageHeap::try_move(Span& span, PageCount pages, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
     const PageRun from{span.first_page, span.pages};
     // What is committed already serves first: the caller copies to it.
@@ -87,8 +94,8 @@ void PageHeap::take_left(Span& left) noexcept {
     add_extent(left, PageKind::extent_cold);
 }
 
-// In the largest cold extent, with room to grow behind it, and as far from the beginning of a huge
-// page as it is now: then the system moves its tables, not each page's entry.
+// In one of the largest cold extents, with room to grow behind it, and as far from the beginning of
+// a huge page as it is now: then the system moves its tables, not each page's entry.
 PageHeap::Place PageHeap::place_to_move_to(PageRun from, PageCount pages) noexcept {
     const PageCount needed = pages + granule_pages - 1;
     Span* cold = cold_.largest();

@@ -53,11 +53,11 @@ std::uint64_t Pool::look_in_background(Moment moment, pages::Changes& changes) n
     const std::uint64_t period = moment.is_memory_short ? whole / 10 : whole;
     const std::uint64_t idle_for = moment.now_ns - idle_.since_ns;
     if (idle_for >= period) {
-        empty_caches(blocks::Bucket::Magazines::destroy, changes);
+        idle_.is_trimmed = empty_caches(blocks::Bucket::Magazines::destroy, changes);
         heap_.give_back(SIZE_MAX, changes);
         buckets_.drop_free_pages();
-        idle_.is_trimmed = true;
-        return platform::no_timeout;
+        // A thread inside a slow path keeps what it parks, and may not call again.
+        return idle_.is_trimmed ? platform::no_timeout : min_pause_ns;
     }
     keep_to_retention(changes);
     return std::max(std::min(period - idle_for, period / looks_in_a_period), min_pause_ns);

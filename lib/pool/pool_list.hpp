@@ -54,7 +54,7 @@ public:
         }
     }
 
-    // For fork handlers.
+    // For fork handlers. The child keeps only the visits of the thread that forked.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
     /// Clears all counts of visits, in the child of a fork, where the visiting threads do not

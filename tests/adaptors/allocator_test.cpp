@@ -26,7 +26,7 @@ bool is_aligned(const void* p, std::size_t alignment) {
     return reinterpret_cast<std::uintptr_t>(p) % alignment == 0;
 }
 
-TEST(Allocator, VectorLivesInThePoolThatItWasGiven) {
+TEST(Allocator, VectorUsesItsPool) {
     MemoryPool pool;
     {
         PooledVector<float> values(1000, pool);
@@ -41,7 +41,7 @@ TEST(Allocator, VectorLivesInThePoolThatItWasGiven) {
     EXPECT_EQ(pool.get_allocation_count(), pool.get_deallocation_count());
 }
 
-TEST(Allocator, WithoutAPoolUsesTheGlobalOne) {
+TEST(Allocator, DefaultUsesTheGlobalPool) {
     const PooledVector<int> values(100);
     EXPECT_EQ(&values.get_allocator().pool(), &get_global_memory_pool());
     EXPECT_TRUE(get_global_memory_pool().owns(values.data()));
@@ -73,7 +73,7 @@ TEST(Allocator, StringsUseThePool) {
     EXPECT_TRUE(pool.owns(text.data()));
 }
 
-TEST(Allocator, EqualExactlyWhenThePoolIsTheSame) {
+TEST(Allocator, EqualIfThePoolIsTheSame) {
     MemoryPool one;
     MemoryPool other;
     EXPECT_EQ(Allocator<int>(one), Allocator<int>(one));
@@ -97,20 +97,19 @@ TEST(Allocator, OverAlignedElementsGetTheirAlignment) {
 
 TEST(Allocator, OverflowThrowsBadArrayNewLength) {
     MemoryPool pool;
-    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
-    EXPECT_THROW(static_cast<void>(Allocator<double>(pool).allocate(most / sizeof(double) + 1)),
+    constexpr std::size_t max = std::numeric_limits<std::size_t>::max();
+    EXPECT_THROW(static_cast<void>(Allocator<double>(pool).allocate(max / sizeof(double) + 1)),
                  std::bad_array_new_length);
-    EXPECT_THROW(static_cast<void>(Allocator<Wide>(pool).allocate(most)),
-                 std::bad_array_new_length);
+    EXPECT_THROW(static_cast<void>(Allocator<Wide>(pool).allocate(max)), std::bad_array_new_length);
     EXPECT_EQ(pool.get_allocation_count(), 0U);
 }
 
-TEST(Allocator, WhatThePoolCannotGiveThrowsItsError) {
+TEST(Allocator, RefusedRequestThrowsAllocationError) {
     MemoryPool pool(PoolOptions{.max_allocation = 1 << 20});
     EXPECT_THROW(static_cast<void>(Allocator<char>(pool).allocate(2 << 20)), AllocationError);
 }
 
-TEST(Allocator, NoElementsTakeNoBlock) {
+TEST(Allocator, ZeroElementsTakeNoBlock) {
     MemoryPool pool;
     Allocator<int> allocator(pool);
     int* const none = allocator.allocate(0);
@@ -119,7 +118,7 @@ TEST(Allocator, NoElementsTakeNoBlock) {
     EXPECT_EQ(pool.get_allocation_count(), 0U);
 }
 
-TEST(Allocator, MoveAssignmentTakesThePoolAlongAndMovesNoElement) {
+TEST(Allocator, MoveAssignmentPropagatesThePoolAndMovesNoElement) {
     MemoryPool one;
     MemoryPool other;
     PooledVector<int> from(100, 7, one);
@@ -131,7 +130,7 @@ TEST(Allocator, MoveAssignmentTakesThePoolAlongAndMovesNoElement) {
     EXPECT_EQ(other.get_total_allocated(), 0U);
 }
 
-TEST(Allocator, SwapTakesThePoolsAlong) {
+TEST(Allocator, SwapExchangesThePools) {
     MemoryPool one;
     MemoryPool other;
     PooledVector<int> left(100, 7, one);
@@ -143,7 +142,7 @@ TEST(Allocator, SwapTakesThePoolsAlong) {
     EXPECT_EQ(&left.get_allocator().pool(), &other);
 }
 
-TEST(Allocator, CopyAssignmentKeepsElementsInTheTargetsPool) {
+TEST(Allocator, CopyAssignmentKeepsThePoolOfTheTarget) {
     MemoryPool one;
     MemoryPool other;
     const PooledVector<int> from(100, 7, one);
@@ -153,10 +152,10 @@ TEST(Allocator, CopyAssignmentKeepsElementsInTheTargetsPool) {
     EXPECT_TRUE(other.owns(to.data()));
 }
 
-TEST(Allocator, CopyMadeAnewUsesThePoolOfItsOriginal) {
+TEST(Allocator, CopyConstructionUsesThePoolOfTheOriginal) {
     MemoryPool pool;
     const PooledVector<int> from(100, 7, pool);
-    const PooledVector<int> copy(from);  // NOLINT: the copy is what is looked at
+    const PooledVector<int> copy(from);  // NOLINT: the test checks the copy
     EXPECT_TRUE(pool.owns(copy.data()));
 }
 

@@ -50,12 +50,12 @@ TEST(CApi, VersionIsThreeNumbers) {
     EXPECT_EQ(std::sscanf(tensorpool_version(), "%d.%d.%d", &major, &minor, &patch), 3);
 }
 
-TEST(CApi, GlobalPoolIsTheOneOfTheOtherInterfaces) {
+TEST(CApi, GlobalPoolIsThatOfTheCppInterface) {
     auto* const global = reinterpret_cast<tensorpool_pool*>(&tensorpool::get_global_memory_pool());
     EXPECT_EQ(tensorpool_global(), global);
 }
 
-TEST(CApi, GlobalPoolIsNotDestroyed) {
+TEST(CApi, GlobalPoolCannotBeDestroyed) {
     EXPECT_EQ(tensorpool_destroy(tensorpool_global()), tensorpool_invalid_argument);
     EXPECT_TRUE(last_error_has("global"));
     void* const block = tensorpool_allocate(tensorpool_global(), 100);
@@ -69,7 +69,7 @@ TEST(CApi, PoolWithoutOptionsHasTheDefaults) {
     EXPECT_EQ(read(pool).limit_bytes, 0U);
 }
 
-TEST(CApi, EveryKindOfBlockGoesBackTheWayItCame) {
+TEST(CApi, EveryKindOfBlockCanBeFreed) {
     const OwnedPool pool = small_pool();
     void* const plain = tensorpool_allocate(pool.get(), 100);
     void* const sized = tensorpool_allocate(pool.get(), 1000);
@@ -89,7 +89,7 @@ TEST(CApi, EveryKindOfBlockGoesBackTheWayItCame) {
     EXPECT_EQ(read(pool).deallocations, 4U);
 }
 
-TEST(CApi, ReallocateKeepsWhatWasWritten) {
+TEST(CApi, ReallocateKeepsTheContent) {
     const OwnedPool pool = small_pool();
     auto* block = static_cast<char*>(tensorpool_reallocate(pool.get(), nullptr, 0, 100));
     ASSERT_NE(block, nullptr);
@@ -103,7 +103,7 @@ TEST(CApi, ReallocateKeepsWhatWasWritten) {
     EXPECT_EQ(read(pool).in_use_bytes, 0U);
 }
 
-TEST(CApi, NothingIsAskedAndGivenBackWithoutFailure) {
+TEST(CApi, ZeroBytesAndNullAreNoFailure) {
     const OwnedPool pool = small_pool();
     EXPECT_EQ(tensorpool_allocate(pool.get(), 0), nullptr);
     tensorpool_deallocate(pool.get(), nullptr);
@@ -113,7 +113,7 @@ TEST(CApi, NothingIsAskedAndGivenBackWithoutFailure) {
     EXPECT_EQ(read(pool).allocations, 0U);
 }
 
-TEST(CApi, RequestThatCannotBeMetSaysWhichLimitItMet) {
+TEST(CApi, RefusedRequestNamesTheLimit) {
     const OwnedPool pool = small_pool();
     EXPECT_EQ(tensorpool_allocate(pool.get(), 2 << 20), nullptr);
     EXPECT_TRUE(last_error_has("small")) << tensorpool_last_error();
@@ -121,13 +121,13 @@ TEST(CApi, RequestThatCannotBeMetSaysWhichLimitItMet) {
     EXPECT_EQ(tensorpool_allocate_zeroed(pool.get(), SIZE_MAX / 2, 3), nullptr);
 }
 
-TEST(CApi, AlignmentThatIsNoPowerOfTwoFails) {
+TEST(CApi, AlignmentThatIsNotAPowerOfTwoFails) {
     const OwnedPool pool = small_pool();
     EXPECT_EQ(tensorpool_allocate_aligned(pool.get(), 100, 48), nullptr);
     EXPECT_TRUE(last_error_has("power of two")) << tensorpool_last_error();
 }
 
-TEST(CApi, PoolThatIsNullFailsEverywhereAndIsNamed) {
+TEST(CApi, NullPoolFailsInEveryFunction) {
     char buffer[8];
     int word = 0;
     tensorpool_statistics statistics;
@@ -154,7 +154,7 @@ TEST(CApi, PoolThatIsNullFailsEverywhereAndIsNamed) {
     EXPECT_LT(tensorpool_report_text(nullptr, buffer, sizeof buffer), 0);
 }
 
-TEST(CApi, ReserveAndTrimMoveCapacity) {
+TEST(CApi, ReserveAndTrimChangeTheCapacity) {
     const OwnedPool pool = small_pool();
     EXPECT_EQ(tensorpool_reserve(pool.get(), std::size_t{8} << 20), tensorpool_ok);
     EXPECT_GE(read(pool).capacity_bytes, std::size_t{8} << 20);
@@ -164,7 +164,7 @@ TEST(CApi, ReserveAndTrimMoveCapacity) {
     EXPECT_LT(read(pool).capacity_bytes, std::size_t{8} << 20);
 }
 
-TEST(CApi, InitialCapacityBeyondTheLimitMakesNoPool) {
+TEST(CApi, InitialCapacityBeyondTheLimitFails) {
     tensorpool_options options;
     ASSERT_EQ(tensorpool_options_init(&options, sizeof options), tensorpool_ok);
     options.initial_capacity = 2 << 20;
@@ -173,7 +173,7 @@ TEST(CApi, InitialCapacityBeyondTheLimitMakesNoPool) {
     EXPECT_STRNE(tensorpool_last_error(), "");
 }
 
-TEST(CApi, StatisticsServeNewerCallersAndRefuseImpossibleSizes) {
+TEST(CApi, StatisticsAcceptNewerCallersAndRejectInvalidSizes) {
     struct {
         tensorpool_statistics known;
         std::uint64_t added;

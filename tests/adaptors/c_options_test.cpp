@@ -24,8 +24,8 @@ tensorpool_options defaults() {
     return options;
 }
 
-/// The text of the failure of `tensorpool_create`; "" where it did not fail.
-std::string refusal_of(const tensorpool_options& options) {
+/// Returns the error of `tensorpool_create`; "" if it succeeds.
+std::string error_of(const tensorpool_options& options) {
     const OwnedPool pool(tensorpool_create(&options));
     return pool == nullptr ? tensorpool_last_error() : "";
 }
@@ -52,7 +52,7 @@ TEST(COptions, DefaultsAreThoseOfPoolOptions) {
     EXPECT_EQ(options.on_event_user, nullptr);
 }
 
-TEST(COptions, ReachThePool) {
+TEST(COptions, AreAppliedToThePool) {
     tensorpool_options options = defaults();
     options.name = "small";
     options.max_capacity = std::size_t{64} << 20;
@@ -68,18 +68,18 @@ TEST(COptions, ReachThePool) {
 }
 
 TEST(COptions, EventsReachTheCallback) {
-    struct Told {
+    struct Reported {
         int failures = 0;
         std::string pool;
         std::size_t bytes = 0;
-    } told;
+    } reported;
     tensorpool_options options = defaults();
     options.name = "talker";
     options.max_allocation = 1 << 20;
-    options.on_event_user = &told;
+    options.on_event_user = &reported;
     options.on_event = [](const tensorpool_event* event, void* user) {
         if (event->kind != tensorpool_event_failure) return;
-        auto& to = *static_cast<Told*>(user);
+        auto& to = *static_cast<Reported*>(user);
         ++to.failures;
         to.pool = event->pool;
         to.bytes = event->bytes;
@@ -87,55 +87,54 @@ TEST(COptions, EventsReachTheCallback) {
     const OwnedPool pool(tensorpool_create(&options));
     ASSERT_NE(pool, nullptr) << tensorpool_last_error();
     EXPECT_EQ(tensorpool_allocate(pool.get(), 2 << 20), nullptr);
-    EXPECT_EQ(told.failures, 1);
-    EXPECT_EQ(told.pool, "talker");
-    EXPECT_EQ(told.bytes, std::size_t{2} << 20);
+    EXPECT_EQ(reported.failures, 1);
+    EXPECT_EQ(reported.pool, "talker");
+    EXPECT_EQ(reported.bytes, std::size_t{2} << 20);
 }
 
-TEST(COptions, ValueOutsideItsEnumerationIsRefusedByName) {
+TEST(COptions, InvalidEnumeratorIsRejectedByName) {
     tensorpool_options options = defaults();
     options.checks = 7;
-    EXPECT_EQ(refusal_of(options), "tensorpool: create: checks is 7, expected 0 to 2");
+    EXPECT_EQ(error_of(options), "tensorpool: create: checks is 7, expected 0 to 2");
     options = defaults();
     options.huge_pages = -1;
-    EXPECT_EQ(refusal_of(options), "tensorpool: create: huge_pages is -1, expected 0 to 3");
+    EXPECT_EQ(error_of(options), "tensorpool: create: huge_pages is -1, expected 0 to 3");
     options = defaults();
     options.numa = 3;
-    EXPECT_EQ(refusal_of(options), "tensorpool: create: numa is 3, expected 0 to 2");
+    EXPECT_EQ(error_of(options), "tensorpool: create: numa is 3, expected 0 to 2");
     options = defaults();
     options.retain_background = 3;
-    EXPECT_EQ(refusal_of(options), "tensorpool: create: retain_background is 3, expected 0 to 2");
+    EXPECT_EQ(error_of(options), "tensorpool: create: retain_background is 3, expected 0 to 2");
     options = defaults();
     options.name = nullptr;
-    EXPECT_EQ(refusal_of(options), "tensorpool: create: name is NULL, expected a text");
+    EXPECT_EQ(error_of(options), "tensorpool: create: name is NULL, expected a text");
 }
 
-TEST(COptions, SizeThatCannotBeIsRefused) {
+TEST(COptions, InvalidSizeIsRejected) {
     tensorpool_options options = defaults();
     for (const std::size_t bytes : {std::size_t{0}, sizeof options - 16, std::size_t{1} << 40}) {
         options.struct_bytes = bytes;
-        EXPECT_NE(refusal_of(options).find("expected sizeof(tensorpool_options)"),
-                  std::string::npos);
+        EXPECT_NE(error_of(options).find("expected sizeof(tensorpool_options)"), std::string::npos);
         EXPECT_EQ(tensorpool_options_init(&options, bytes), tensorpool_invalid_argument);
     }
     EXPECT_EQ(tensorpool_options_init(nullptr, sizeof options), tensorpool_invalid_argument);
 }
 
-/// A caller whose struct has grown since.
+/// The struct of a newer caller, with an added field.
 struct LaterOptions {
     tensorpool_options known;
     std::size_t added;
 };
 
-TEST(COptions, NewerCallerIsServedUnlessItSetsWhatTheLibraryDoesNotKnow) {
+TEST(COptions, NewerCallerIsAcceptedUnlessItSetsUnknownFields) {
     LaterOptions options;
     std::memset(&options, 0xff, sizeof options);
     ASSERT_EQ(tensorpool_options_init(&options.known, sizeof options), tensorpool_ok);
     EXPECT_EQ(options.known.struct_bytes, sizeof options);
     EXPECT_EQ(options.added, 0U);
-    EXPECT_EQ(refusal_of(options.known), "");
+    EXPECT_EQ(error_of(options.known), "");
     options.added = 1;
-    EXPECT_NE(refusal_of(options.known).find("does not know"), std::string::npos);
+    EXPECT_NE(error_of(options.known).find("does not know"), std::string::npos);
 }
 
 }  // namespace

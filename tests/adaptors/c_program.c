@@ -1,4 +1,4 @@
-/* The C interface as a program in C99 uses it. Ends with 0 when all is as it should be. */
+/* A program in C99 that uses the C interface. It exits with 0 if all expectations hold. */
 
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,7 @@ int main(void) {
     tensorpool_pool* pool = NULL;
     tensorpool_options options;
 
-    expect(tensorpool_torch_malloc(0, 0, NULL) == NULL, "no device is asked for 0 bytes");
+    expect(tensorpool_torch_malloc(0, 0, NULL) == NULL, "0 bytes need no device");
     expect(tensorpool_options_init(&options, sizeof options) == tensorpool_ok, "options");
     options.name = "C";
     options.max_allocation = (size_t)1 << 20;
@@ -64,8 +64,8 @@ int main(void) {
     expect(tensorpool_reserve(pool, (size_t)1 << 20) == tensorpool_ok, "memory reserved");
     expect(tensorpool_allocate(pool, (size_t)2 << 20) == NULL, "a request beyond the limit fails");
     expect(strstr(tensorpool_last_error(), "max_allocation") != NULL, "the limit's name");
-    expect(failed_requests == 1, "one failure told");
-    expect(tensorpool_destroy(pool) == tensorpool_ok, "the pool goes");
+    expect(failed_requests == 1, "one failure reported");
+    expect(tensorpool_destroy(pool) == tensorpool_ok, "the pool is destroyed");
 
     use_pool(tensorpool_global());
     printf("tensorpool %s\n", tensorpool_version());

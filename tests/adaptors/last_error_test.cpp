@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-// Through the public functions only, so that it holds for a shared library too.
+// Uses public functions only, so that it can test a shared library too.
 
 namespace {
 
@@ -24,7 +24,7 @@ TEST(LastError, EachThreadHasItsOwn) {
     EXPECT_EQ(before, tensorpool_last_error());
 }
 
-TEST(LastError, SuccessLeavesItAsItIs) {
+TEST(LastError, SuccessDoesNotChangeIt) {
     EXPECT_EQ(tensorpool_allocate(nullptr, 8), nullptr);
     const std::string before = tensorpool_last_error();
     void* const block = tensorpool_allocate(tensorpool_global(), 8);
@@ -40,7 +40,7 @@ struct FailsAtTheEndOfItsThread {
     }
 };
 
-TEST(LastError, LateAtTheEndOfAThreadSaysThatACallFailed) {
+TEST(LastError, IsGenericLateAtTheEndOfAThread) {
     std::thread([] {
         thread_local FailsAtTheEndOfItsThread late;
         static_cast<void>(late);

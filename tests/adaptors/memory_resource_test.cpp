@@ -21,7 +21,7 @@ bool is_aligned(const void* p, std::size_t alignment) {
     return reinterpret_cast<std::uintptr_t>(p) % alignment == 0;
 }
 
-TEST(PoolResource, VectorLivesInThePoolThatItWasGiven) {
+TEST(PoolResource, VectorUsesItsPool) {
     MemoryPool pool;
     PoolResource resource(pool);
     {
@@ -33,14 +33,14 @@ TEST(PoolResource, VectorLivesInThePoolThatItWasGiven) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PoolResource, WithoutAPoolUsesTheGlobalOne) {
+TEST(PoolResource, DefaultUsesTheGlobalPool) {
     PoolResource resource;
     EXPECT_EQ(&resource.pool(), &get_global_memory_pool());
     const std::pmr::vector<int> values(100, &resource);
     EXPECT_TRUE(get_global_memory_pool().owns(values.data()));
 }
 
-TEST(PoolResource, EqualExactlyWhenThePoolIsTheSame) {
+TEST(PoolResource, EqualIfThePoolIsTheSame) {
     MemoryPool pool;
     MemoryPool other;
     const PoolResource resource(pool);
@@ -64,7 +64,7 @@ TEST(PoolResource, EveryAlignmentIsMet) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PoolResource, ZeroBytesGetABlockOfTheirOwn) {
+TEST(PoolResource, ZeroBytesGetABlock) {
     MemoryPool pool;
     PoolResource resource(pool);
     for (const std::size_t alignment : {1U, 256U}) {
@@ -78,13 +78,13 @@ TEST(PoolResource, ZeroBytesGetABlockOfTheirOwn) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PoolResource, WhatThePoolCannotGiveThrowsItsError) {
+TEST(PoolResource, RefusedRequestThrowsAllocationError) {
     MemoryPool pool(PoolOptions{.max_allocation = 1 << 20});
     PoolResource resource(pool);
     EXPECT_THROW(static_cast<void>(resource.allocate(2 << 20)), AllocationError);
 }
 
-TEST(PoolResource, FeedsTheResourcesOfTheStandardLibrary) {
+TEST(PoolResource, ServesTheResourcesOfTheStandardLibrary) {
     MemoryPool pool;
     PoolResource resource(pool);
     {
@@ -98,7 +98,7 @@ TEST(PoolResource, FeedsTheResourcesOfTheStandardLibrary) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(ArenaResource, ContainersLiveInTheArena) {
+TEST(ArenaResource, ContainersUseTheArena) {
     Arena arena;
     ArenaResource resource(arena);
     EXPECT_EQ(&resource.arena(), &arena);
@@ -119,12 +119,12 @@ TEST(ArenaResource, ContainersLiveInTheArena) {
         EXPECT_EQ(std::accumulate(numbers.begin(), numbers.end(), 0), 999 * 500);
         EXPECT_GE(arena.used(), 1000U * (200 + 64 + 64));
     }
-    EXPECT_NE(arena.used(), 0U) << "nothing goes alone";
+    EXPECT_NE(arena.used(), 0U) << "blocks are not freed one by one";
     arena.reset();
     EXPECT_EQ(arena.used(), 0U);
 }
 
-TEST(ArenaResource, EqualExactlyWhenTheArenaIsTheSame) {
+TEST(ArenaResource, EqualIfTheArenaIsTheSame) {
     Arena arena;
     Arena other;
     MemoryPool pool;
@@ -137,7 +137,7 @@ TEST(ArenaResource, EqualExactlyWhenTheArenaIsTheSame) {
     EXPECT_FALSE(resource.is_equal(*std::pmr::new_delete_resource()));
 }
 
-TEST(ArenaResource, ContainersMoveOnlyBetweenEqualOnes) {
+TEST(ArenaResource, MovedContainersKeepElementsOnlyWithinAnArena) {
     Arena arena;
     Arena other;
     ArenaResource one(arena);
@@ -165,7 +165,7 @@ TEST(ArenaResource, EveryAlignmentIsMet) {
     }
 }
 
-TEST(ArenaResource, SmallNodesTakeLittleWhereTheArenaIsToldSo) {
+TEST(ArenaResource, SmallNodesArePackedInAnArenaOfSmallAlignment) {
     Arena arena(ArenaOptions{.alignment = 8});
     ArenaResource resource(arena);
     static_cast<void>(resource.allocate(24, 8));
@@ -173,7 +173,7 @@ TEST(ArenaResource, SmallNodesTakeLittleWhereTheArenaIsToldSo) {
     EXPECT_EQ(arena.used(), 48U);
 }
 
-TEST(ArenaResource, ZeroBytesGetAnAddressOfTheirOwn) {
+TEST(ArenaResource, ZeroBytesGetAnAddress) {
     Arena arena;
     ArenaResource resource(arena);
     for (const std::size_t alignment : {1U, 256U}) {
@@ -185,7 +185,7 @@ TEST(ArenaResource, ZeroBytesGetAnAddressOfTheirOwn) {
     }
 }
 
-TEST(ArenaResource, WhatTheArenaCannotGiveThrowsItsError) {
+TEST(ArenaResource, RefusedRequestThrowsAllocationError) {
     Arena arena(ArenaOptions{.max_allocation = 1 << 20});
     ArenaResource resource(arena);
     EXPECT_THROW(static_cast<void>(resource.allocate(2 << 20)), AllocationError);

@@ -25,7 +25,7 @@ protected:
         EXPECT_EQ(cuda_->create_stream(device, &stream), DeviceStatus::ok);
         return stream;
     }
-    /// A kernel that writes it.
+    /// Launches a kernel that writes the memory.
     void use(int device, void* memory, std::size_t bytes, StreamHandle stream) {
         SimulatedKernel kernel;
         kernel.label = "kernel";
@@ -36,7 +36,7 @@ protected:
     PutInBackend cuda_{lazy_devices(2), DeviceType::cuda};
 };
 
-TEST_F(PluggableAllocator, GivesMemoryOfTheDeviceAndTakesItBack) {
+TEST_F(PluggableAllocator, AllocatesAndFreesMemoryOfTheDevice) {
     void* const memory = tensorpool_torch_malloc(1000, 1, nullptr);
     ASSERT_NE(memory, nullptr);
     EXPECT_GE(in_use(1), 1000u);
@@ -45,7 +45,7 @@ TEST_F(PluggableAllocator, GivesMemoryOfTheDeviceAndTakesItBack) {
     EXPECT_EQ(in_use(1), 0u);
 }
 
-TEST_F(PluggableAllocator, ReusesOnAStreamInItsOrderWithoutWaiting) {
+TEST_F(PluggableAllocator, ReusesABlockOnItsStreamWithoutWaiting) {
     const StreamHandle stream = make_stream(0);
     void* const first = tensorpool_torch_malloc(1000, 0, stream);
     use(0, first, 1000, stream);
@@ -58,7 +58,7 @@ TEST_F(PluggableAllocator, ReusesOnAStreamInItsOrderWithoutWaiting) {
     tensorpool_torch_free(second, 1000, 0, stream);
 }
 
-TEST_F(PluggableAllocator, KeepsMemoryUntilARecordedStreamHasPassed) {
+TEST_F(PluggableAllocator, KeepsABlockUntilARecordedStreamHasPassed) {
     const StreamHandle own = make_stream(1);
     const StreamHandle other = make_stream(1);
     void* const memory = tensorpool_torch_malloc(1000, 1, own);
@@ -71,13 +71,13 @@ TEST_F(PluggableAllocator, KeepsMemoryUntilARecordedStreamHasPassed) {
     tensorpool_torch_free(next, 1000, 1, own);
 }
 
-TEST_F(PluggableAllocator, NothingIsNothing) {
+TEST_F(PluggableAllocator, ZeroBytesAndNullAreIgnored) {
     EXPECT_EQ(tensorpool_torch_malloc(0, 0, nullptr), nullptr);
     tensorpool_torch_free(nullptr, 0, 0, nullptr);
     tensorpool_torch_record_stream(nullptr, nullptr);
 }
 
-TEST_F(PluggableAllocator, FailureIsToldAndNotThrown) {
+TEST_F(PluggableAllocator, FailureSetsTheLastError) {
     EXPECT_EQ(tensorpool_torch_malloc(2 * device_bytes, 0, nullptr), nullptr);
     EXPECT_NE(std::string(tensorpool_last_error()), "");
     EXPECT_EQ(tensorpool_torch_malloc(100, 7, nullptr), nullptr);
@@ -90,14 +90,14 @@ TEST_F(PluggableAllocator, FailureIsToldAndNotThrown) {
         std::string::npos);
 }
 
-TEST_F(PluggableAllocator, ResetGivesBackWhatIsFree) {
+TEST_F(PluggableAllocator, ResetGivesFreeMemoryBack) {
     void* const memory = tensorpool_torch_malloc(1000, 0, nullptr);
     tensorpool_torch_free(memory, 1000, 0, nullptr);
     tensorpool_torch_reset();
     EXPECT_EQ(get_runtime({DeviceType::cuda, 0}).allocator().statistics().capacity_bytes, 0u);
 }
 
-TEST_F(PluggableAllocator, FractionIsAHardLimitOfItsDeviceSetBeforeItsFirstUse) {
+TEST_F(PluggableAllocator, FractionLimitsADeviceBeforeItsFirstUse) {
     tensorpool_torch_set_memory_fraction(0.25, 1);
     const std::size_t half = device_bytes / 2;
     EXPECT_EQ(tensorpool_torch_malloc(half, 1, nullptr), nullptr);

@@ -17,7 +17,7 @@
 namespace tensorpool {
 namespace {
 
-/// The CPU's memory from a pool of the test's own; afterwards as before.
+/// Makes the CPU's runtime use a pool of the test, and restores the default afterwards.
 class PoolSourceTest : public testing::Test {
 protected:
     PoolSourceTest() {
@@ -32,7 +32,7 @@ protected:
     MemoryPool pool_;
 };
 
-TEST_F(PoolSourceTest, CpuTensorsLiveInThePool) {
+TEST_F(PoolSourceTest, CpuMemoryComesFromThePool) {
     DeviceMemory memory(get_runtime({DeviceType::cpu, 0}), 1000);
     EXPECT_TRUE(pool_.owns(memory.data()));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % 256, 0u);
@@ -42,7 +42,7 @@ TEST_F(PoolSourceTest, CpuTensorsLiveInThePool) {
     EXPECT_EQ(pool_.get_total_allocated(), 0u);
 }
 
-TEST_F(PoolSourceTest, BlockStaysInThePoolWhileItsStreamHasWork) {
+TEST_F(PoolSourceTest, BlockIsFreedOnlyAfterTheWorkOfItsStream) {
     Runtime& cpu = get_runtime({DeviceType::cpu, 0});
     const DeviceStream stream(cpu);
     DeviceMemory memory(cpu, 100'000, stream);
@@ -57,13 +57,13 @@ TEST_F(PoolSourceTest, BlockStaysInThePoolWhileItsStreamHasWork) {
     EXPECT_EQ(pool_.get_total_allocated(), 0u);
 }
 
-TEST_F(PoolSourceTest, HostMemoryOfOtherDevicesLivesInItToo) {
+TEST_F(PoolSourceTest, HostMemoryOfOtherDevicesComesFromThePool) {
     const PutInBackend simulated(lazy_devices());
     const DeviceMemory host = get_runtime({DeviceType::simulated, 0}).allocate_host(5000);
     EXPECT_TRUE(pool_.owns(host.data()));
 }
 
-TEST_F(PoolSourceTest, ComesBeforeTheFirstUseOfTheCpu) {
+TEST_F(PoolSourceTest, MustBeSetBeforeTheFirstUseOfTheCpu) {
     (void)get_runtime({DeviceType::cpu, 0});
     EXPECT_THROW(use_pool_on_cpu(), std::logic_error);
 }
@@ -74,7 +74,7 @@ TEST_F(PoolSourceTest, IsTrimmedWithTheRuntime) {
     EXPECT_GT(cpu.trim(), 0u);
 }
 
-TEST(PoolSource, WithoutAPoolIsOverTheGlobalOne) {
+TEST(PoolSource, DefaultUsesTheGlobalPool) {
     PoolSource source;
     EXPECT_EQ(&source.pool(), &get_global_memory_pool());
     void* const memory = source.allocate(300, 256);

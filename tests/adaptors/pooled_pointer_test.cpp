@@ -12,7 +12,7 @@
 namespace tensorpool {
 namespace {
 
-/// Counts itself, so that a test sees what was destroyed.
+/// Counts its live objects.
 struct Counted {
     explicit Counted(int& count) : count_(count) { ++count_; }
     Counted(const Counted&) = delete;
@@ -50,7 +50,7 @@ struct NeedsAPool {
     int value;
 };
 
-TEST(PooledUnique, ObjectLivesInThePoolAndGoesWithItsOwner) {
+TEST(PooledUnique, ObjectIsInThePoolUntilItsOwnerIsDestroyed) {
     MemoryPool pool;
     int alive = 0;
     {
@@ -63,7 +63,7 @@ TEST(PooledUnique, ObjectLivesInThePoolAndGoesWithItsOwner) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PooledUnique, WithoutAPoolUsesTheGlobalOne) {
+TEST(PooledUnique, DefaultUsesTheGlobalPool) {
     const auto object = make_pooled_unique<std::pair<int, std::string>>(7, "seven");
     EXPECT_EQ(object->first, 7);
     EXPECT_EQ(object->second, "seven");
@@ -86,7 +86,7 @@ TEST(PooledUnique, OverAlignedObjectsGetTheirAlignment) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PooledUnique, GivesTheWholeBlockBackThroughABaseThatIsNotAtItsBeginning) {
+TEST(PooledUnique, FreesTheWholeBlockThroughABaseAtAnOffset) {
     MemoryPool pool;
     int alive = 0;
     {
@@ -98,7 +98,7 @@ TEST(PooledUnique, GivesTheWholeBlockBackThroughABaseThatIsNotAtItsBeginning) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PooledUnique, APoolThatTheConstructorWantsIsNamedTwice) {
+TEST(PooledUnique, PoolForTheConstructorIsPassedTwice) {
     MemoryPool pool;
     const auto object = make_pooled_unique<NeedsAPool>(pool, pool, 7);
     EXPECT_TRUE(pool.owns(object.get()));
@@ -119,16 +119,16 @@ TEST(PooledUnique, ArrayIsValueInitialised) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PooledUnique, ArrayOfNothingOwnsNothing) {
+TEST(PooledUnique, EmptyArrayOwnsNothing) {
     EXPECT_EQ(make_pooled_unique<float[]>(0), nullptr);
 }
 
-TEST(PooledUnique, ArrayThatOverflowsThrows) {
+TEST(PooledUnique, OverflowingArrayThrows) {
     EXPECT_THROW(static_cast<void>(make_pooled_unique<double[]>(SIZE_MAX / 4)),
                  std::bad_array_new_length);
 }
 
-TEST(PoolDeleter, GivesBackABlockThatSomebodyElseAllocated) {
+TEST(PoolDeleter, FreesABlockThatThePoolAllocated) {
     MemoryPool pool;
     {
         const std::unique_ptr<float[], PoolDeleter> values(static_cast<float*>(pool.allocate(4000)),
@@ -139,7 +139,7 @@ TEST(PoolDeleter, GivesBackABlockThatSomebodyElseAllocated) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PoolDeleter, ResetGivesTheOldBlockBack) {
+TEST(PoolDeleter, ResetFreesTheOldBlock) {
     MemoryPool pool;
     std::unique_ptr<void, PoolDeleter> block(pool.allocate(100), pool);
     block.reset(pool.allocate(1000));
@@ -163,7 +163,7 @@ TEST(PooledShared, ObjectAndCountsShareOneBlockOfThePool) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PooledShared, WithoutAPoolUsesTheGlobalOne) {
+TEST(PooledShared, DefaultUsesTheGlobalPool) {
     const auto object = allocate_pooled_shared<std::string>(100, 'x');
     EXPECT_EQ(object->size(), 100U);
     EXPECT_TRUE(get_global_memory_pool().owns(object.get()));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 namespace tensorpool::blocks {
 namespace {
@@ -50,6 +51,24 @@ TEST(BucketLayout, LargerBlocksOfASpanBeginInDifferentCacheSets) {
         // In a first-level cache of 64 sets of 64 bytes, neighbours begin in different sets.
         EXPECT_NE(layout.stride / 64 % 64, 0U);
     });
+}
+
+TEST(BucketLayout, NoBlockBeginsOnAPageThatIsNotABuckets) {
+    const auto* const at_64_kib = reinterpret_cast<const void*>(std::uintptr_t{1} << 16);
+    const auto* const at_1_gib = reinterpret_cast<const void*>(std::uintptr_t{1} << 30);
+    for (const pages::PageKind kind :
+         {pages::PageKind::none, pages::PageKind::large_in_use, pages::PageKind::large_cached,
+          pages::PageKind::extent_hot, pages::PageKind::extent_cold}) {
+        const pages::PageEntry entry(nullptr, 0, kind);
+        EXPECT_FALSE(may_begin_block(at_64_kib, entry)) << static_cast<unsigned>(kind);
+        EXPECT_FALSE(may_begin_block(at_1_gib, entry)) << static_cast<unsigned>(kind);
+    }
+}
+
+TEST(BucketLayout, BlocksMayBeginWhereTheirSizeAllows) {
+    const pages::PageEntry entry(nullptr, 0, pages::kind_of_bucket(2));  // 256 B
+    EXPECT_TRUE(may_begin_block(reinterpret_cast<const void*>(0x10100), entry));
+    EXPECT_FALSE(may_begin_block(reinterpret_cast<const void*>(0x10140), entry));
 }
 
 TEST(BucketLayout, EveryBlockIsAlignedToACacheLine) {

@@ -376,5 +376,35 @@ TEST_F(AddressSpaceTest, ThreadsGetDisjointLoans) {
     EXPECT_EQ(firsts.size(), 20U);
 }
 
+// Another thread may map something there at once, and a look-up must not take it for a pool's.
+TEST_F(AddressSpaceTest, WhatIsTakenBackIsNoPoolsBeforeItIsUnmapped) {
+    const PageRun run = lend(one, granule_pages);
+    const unsigned char* const p = address_of(run.first);
+    ASSERT_TRUE(space.is_lent(p));
+    bool was_lent = true;
+    testing::before_unmapping = [&] { was_lent = space.is_lent(p) || space.is_lent_to(one, p); };
+    space.take_back(one, run);
+    EXPECT_FALSE(testing::before_unmapping) << "it was called";
+    EXPECT_FALSE(was_lent);
+    EXPECT_EQ(lend(other, granule_pages).first, run.first) << "it is free";
+}
+
+TEST(AddressSpaceMap, ThatCannotGrowFarEnoughForWhatIsWantedGrowsForWhatIsNeeded) {
+    EXPECT_TRUE(holds_in_child([] {
+        static AddressSpace space;
+        if (space.lend(one, 1, 1).count == 0) return false;
+        // In the way of the entries of granule 64.
+        auto* const entries = reinterpret_cast<std::byte*>(space.map().entries());
+        void* const in_the_way = entries + 64 * granule_pages * sizeof(PageMap::Word);
+        if (platform::reserve_at(in_the_way, platform::page_bytes()) !=
+            platform::ReservedAt::done) {
+            return false;
+        }
+        return space.lend(one, 1, 100 * granule_pages).count == granule_pages &&
+               space.lend(one, 100 * granule_pages, 100 * granule_pages).count == 0 &&
+               space.lend(one, 1, 1).count == granule_pages;
+    }));
+}
+
 }  // namespace
 }  // namespace tensorpool::pages

@@ -13,6 +13,7 @@ enum class SystemCall : int {
     decommit_pages,
     decommit_map,  // parts of the page map
     move_pages,
+    move_second_half,  // once the first half of the pages has moved
 };
 
 /// While it lives, calls of one kind fail: `count` of them from number `first` on, counted from 0.
@@ -50,6 +51,9 @@ private:
 
 /// Called once, by the next call that gets pages from the system.
 inline std::function<void()> before_populating;
+
+/// Called once, by the next call that ends a mapping, before it does.
+inline std::function<void()> before_unmapping;
 
 /// What the system says its pages are, where a test says otherwise: 0, or bytes. Only for a child
 /// process that ends soon.

@@ -74,6 +74,7 @@ extern "C" TENSORPOOL_NOT_WATCHED void* mmap(void* address, std::size_t bytes, i
 
 extern "C" TENSORPOOL_NOT_WATCHED int munmap(void* address, std::size_t bytes) noexcept {
     using namespace tensorpool::testing;
+    if (before_unmapping) std::exchange(before_unmapping, nullptr)();
     if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) && is_in_reservation(address) &&
         is_refused(address, SystemCall::decommit_pages, SystemCall::decommit_pages)) {
         return -1;
@@ -92,6 +93,13 @@ extern "C" TENSORPOOL_NOT_WATCHED void* mremap(void* from, std::size_t bytes, st
     if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
         is_refused(from, SystemCall::move_pages, SystemCall::move_pages)) {
         syscall(SYS_munmap, to, bytes);
+        return MAP_FAILED;
+    }
+    // As those from 6.17 on may, where what is to move is several mappings.
+    if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
+        is_refused(from, SystemCall::move_second_half, SystemCall::move_second_half)) {
+        syscall(SYS_mremap, from, bytes / 2, bytes / 2, flags, to);
+        syscall(SYS_munmap, static_cast<char*>(to) + bytes / 2, bytes / 2);
         return MAP_FAILED;
     }
     return reinterpret_cast<void*>(syscall(SYS_mremap, from, bytes, new_bytes, flags, to));

@@ -1,4 +1,4 @@
-"""The parts of perf/workloads/compare: what its figures are, and what it refuses to measure."""
+"""The parts of perf/workloads/compare: its results, and the runs that it rejects."""
 
 import os
 import sys
@@ -14,8 +14,8 @@ from runner.rounds import Rounds  # noqa: E402
 
 
 def chance_outside(count, left_out):
-    """That the median of `count` values is beyond the interval, by going through all cases: each
-    value lies above or below it, as a coin falls."""
+    """Returns the probability that the median of `count` values is outside the interval, by
+    enumerating all cases: each value is above or below the median with equal probability."""
     cases = [sum(case) for case in product((0, 1), repeat=count)]
     beyond = sum(1 for heads in cases if heads <= left_out or heads >= count - left_out)
     return beyond / len(cases)

@@ -166,11 +166,13 @@ TEST(MemoryPool, FailureReportsPoolRequestUseAndLimit) {
         PoolOptions{.name = "mine", .max_capacity = 8 * mib, .max_allocation = 64 * mib});
     void* const block = pool.allocate(mib);
     EXPECT_EQ(text_of_failure(pool, 64 * mib + 1),
-              "tensorpool: mine: allocate: 67108865 B (64 MiB) asked with 1 MiB in use and 4 MiB "
+              "tensorpool: mine: allocate: 67108865 B (64 MiB) "
+              "requested with 1 MiB in use and 4 MiB "
               "committed; limit met: max_allocation (64 MiB)\n"
               "  it would fit if max_allocation were at least 67108865 B (64 MiB)");
     const std::string text = text_of_failure(pool, 8 * mib);
-    EXPECT_EQ(text.find("tensorpool: mine: allocate: 8388608 B (8 MiB) asked with 1 MiB in use"),
+    EXPECT_EQ(text.find("tensorpool: mine: allocate: 8388608 B (8 MiB) "
+                        "requested with 1 MiB in use"),
               0U);
     EXPECT_NE(text.find("; limit met: max_capacity (8 MiB)"), std::string::npos) << text;
     pool.deallocate(block);

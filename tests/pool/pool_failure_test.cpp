@@ -55,7 +55,8 @@ TEST_P(PoolFailure, ReportsALimitWithoutFragmentation) {
     const auto error = failure_of(pool_, 8 * mib);
     ASSERT_TRUE(error);
     EXPECT_STREQ(error->what(),
-                 "tensorpool: mine: allocate: 8388608 B (8 MiB) asked with 1 MiB in use and 1 MiB "
+                 "tensorpool: mine: allocate: 8388608 B (8 MiB) "
+                 "requested with 1 MiB in use and 1 MiB "
                  "committed; limit met: max_capacity (8 MiB)\n"
                  "  free: nothing, so fragmentation costs nothing\n"
                  "  it would fit if max_capacity were at least 9437184 B (9 MiB), or after "
@@ -83,7 +84,7 @@ TEST_P(PoolFailure, ReportsFragmentationAsTheOnlyCause) {
     EXPECT_EQ(error->free_in_pieces(), error->capacity() - error->in_use()) << error->what();
     EXPECT_EQ(error->largest_free(), 0U) << "whole pages were given back";
     EXPECT_TRUE(contains(*error,
-                         "\n  fragmentation alone refuses it: enough is free, but in "
+                         "\n  fragmentation is the only cause: enough is free, but in "
                          "pieces\n"))
         << error->what();
     free_all(pool_, kept, kib);
@@ -173,7 +174,7 @@ TEST_P(PoolFailure, LargeRequestReportsTheNeededMaxAllocation) {
     const auto error = failure_of(pool, 3 * mib);
     ASSERT_TRUE(error);
     EXPECT_STREQ(error->what(),
-                 "tensorpool: mine: allocate: 3145728 B (3 MiB) asked with 0 B in use and 0 B "
+                 "tensorpool: mine: allocate: 3145728 B (3 MiB) requested with 0 B in use and 0 B "
                  "committed; limit met: max_allocation (1 MiB)\n"
                  "  it would fit if max_allocation were at least 3145728 B (3 MiB)");
     EXPECT_FALSE(contains(*failure_of(pool, SIZE_MAX), "it would fit")) << "in no pool";

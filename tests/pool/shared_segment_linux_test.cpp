@@ -185,9 +185,9 @@ TEST(SharedSegmentVariables, UnusableFolderIsReportedOnce) {
     EXPECT_EQ(result.output, "parent: none\nchild: none\n");
     EXPECT_EQ(result.errors,
               "tensorpool: TENSORPOOL_STATISTICS_DIR is '" + folder.path("/missing") +
-                  "', where no file of 16 MiB named after this process could be made; expected a "
-                  "folder that it may write to; used instead: figures for this machine's other "
-                  "processes only\n");
+                  "', where no file of 16 MiB named after this process could be created; expected "
+                  "a folder that it may write to; used instead: statistics that only processes of "
+                  "this machine can read\n");
 }
 
 TEST(SharedSegmentVariables, RelativeFolderIsReported) {
@@ -195,8 +195,8 @@ TEST(SharedSegmentVariables, RelativeFolderIsReported) {
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.output, "parent: none\nchild: none\n");
     EXPECT_EQ(result.errors,
-              "tensorpool: TENSORPOOL_STATISTICS_DIR is 'figures'; expected a path from the root "
-              "on; used instead: figures for this machine's other processes only\n");
+              "tensorpool: TENSORPOOL_STATISTICS_DIR is 'figures'; expected an absolute path; "
+              "used instead: statistics that only processes of this machine can read\n");
 }
 
 // The address sanitizer needs descriptors and attaches to the program to look for leaks, and the
@@ -232,7 +232,7 @@ TEST(SharedSegmentVariables, FolderWithATooLongNameIsReported) {
     EXPECT_EQ(result.output, "1\n");
     EXPECT_EQ(result.errors,
               "tensorpool: TENSORPOOL_STATISTICS_DIR has 480 characters; expected less than 480; "
-              "used instead: figures for this machine's other processes only\n");
+              "used instead: statistics that only processes of this machine can read\n");
 }
 
 // Limits ----------------------------------------------------------------------------------------

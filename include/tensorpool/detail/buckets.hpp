@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Sizes of the buckets: 64 B to 64 KiB by powers of two. Layer `base`.
+/// The block sizes of the buckets: the powers of two from 64 B to 64 KiB. Layer `base`.
 
 #include <bit>
 #include <cstddef>
@@ -9,17 +9,20 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
+/// The number of buckets.
 inline constexpr unsigned bucket_count = 11;
+/// The block size of the first bucket.
 inline constexpr std::size_t smallest_block_bytes = 64;
+/// The block size of the last bucket.
 inline constexpr std::size_t largest_block_bytes = std::size_t{64} << 10;
 
-/// Bytes of a block of this bucket.
+/// Returns the bytes of a block of this bucket.
 constexpr std::size_t bucket_bytes(unsigned bucket) noexcept {
     return smallest_block_bytes << bucket;
 }
 
-/// The bucket that serves `bytes`; `bucket_count` or more where none does: for 0, which wraps
-/// around, and for more than the largest block.
+/// Returns the bucket that serves `bytes` bytes. Returns `bucket_count` or more if none does: for
+/// 0, which wraps around, and for more than the largest block.
 constexpr unsigned bucket_of(std::size_t bytes) noexcept {
     return static_cast<unsigned>(std::bit_width((bytes - 1) | (smallest_block_bytes - 1))) - 6U;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
 /// @file
-/// The words in which a thread counts what it does with one pool. Layer `statistics`.
+/// The words in which a thread counts its operations on one pool. Layer `statistics`.
 ///
-/// A thread writes its own counters with plain loads and stores; anybody may read them at any
-/// time. They lie in cache lines of their own and hold no pointer, so that a shared segment can
-/// hold them as they are. All but one are running totals that only grow.
+/// A thread writes its own counters with plain loads and stores; any thread or process may read
+/// them at any time. They lie in cache lines of their own and hold no pointers, so they can lie in
+/// a shared segment. All but one are running totals that only grow.
 
 #include <atomic>
 #include <cstdint>
@@ -15,13 +15,15 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
+/// A word that counts.
 using Counter = std::atomic<std::uint64_t>;
 
-/// For a counter that only the calling thread writes. Relaxed: a reader wants the value only.
+/// Adds to a counter that only the calling thread writes. Relaxed is enough: a reader needs only
+/// the value.
 inline void add(Counter& counter, std::uint64_t amount) noexcept {
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-    // The one instruction that clang makes of the lines below; gcc makes three, and a pair of calls
-    // takes a quarter longer (perf/pair.cpp). Not locked: other threads only read.
+    // Clang makes this one instruction of the line below; gcc makes three, which lengthens a pair
+    // of calls by a quarter (perf/pair.cpp). Not locked, because other threads only read.
     static_assert(sizeof(Counter) == sizeof(std::uint64_t));
     asm("addq %1, %0" : "+m"(counter) : "er"(amount) : "cc");
 #else
@@ -29,9 +31,12 @@ inline void add(Counter& counter, std::uint64_t amount) noexcept {
 #endif
 }
 
-/// As `add`, for what must not be seen before the additions that came before it: frees. Pairs with
-/// the acquire load of a reader, which sums frees before allocations and so never sees more blocks
-/// freed than allocated. On x86-64 stores are seen in order; only the compiler has to be told.
+/// Adds to a counter that must not be seen before earlier additions: one of frees. Only the calling
+/// thread writes it.
+///
+/// The release store pairs with a reader's acquire load. The reader sums frees before allocations,
+/// and so never sees more blocks freed than allocated. On x86-64, stores become visible in order,
+/// so only the compiler must be prevented from reordering them.
 inline void add_release(Counter& counter, std::uint64_t amount) noexcept {
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
     std::atomic_signal_fence(std::memory_order_release);
@@ -41,12 +46,12 @@ inline void add_release(Counter& counter, std::uint64_t amount) noexcept {
 #endif
 }
 
-/// One bucket, one thread. `taken - returned - (allocations - deallocations)` blocks are parked in
-/// the thread's magazines.
+/// The counters of one thread for one bucket. The thread's magazines hold `taken - returned -
+/// (allocations - deallocations)` blocks.
 struct alignas(64) BucketCounters {
-    Counter allocations;      // blocks handed out
-    Counter requested_bytes;  // what was asked for, counted at allocation
-    Counter deallocations;    // blocks that came back
+    Counter allocations;      // blocks allocated
+    Counter requested_bytes;  // the requested sizes, counted at allocation
+    Counter deallocations;    // blocks freed
     Counter misses;           // allocations that found both magazines empty
     Counter taken;            // blocks that came into magazines from the depot or from spans
     Counter returned;         // blocks that left magazines for the depot or for spans
@@ -55,19 +60,20 @@ struct alignas(64) BucketCounters {
 };
 static_assert(sizeof(BucketCounters) == 64);
 
-/// Blocks of whole pages, one thread.
+/// The counters of one thread for large blocks, which are runs of whole pages.
 struct alignas(64) LargeCounters {
     Counter allocations;
     Counter requested_bytes;
     Counter allocated_bytes;
     Counter deallocations;
     Counter deallocated_bytes;
-    Counter cache_hits;     // allocations that the thread's magazine or the cache served
+    Counter cache_hits;  // allocations that the thread's magazine or the large-block cache served
     Counter system_misses;  // allocations for which the pool had to grow
-    Counter parked_bytes;   // in the thread's magazine now: no total
+    Counter parked_bytes;   // in the thread's magazine now: not a total
 };
 static_assert(sizeof(LargeCounters) == 64);
 
+/// The counters of one thread for one pool.
 struct ThreadCounters {
     BucketCounters buckets[bucket_count];
     LargeCounters large;

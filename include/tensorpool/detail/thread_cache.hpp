@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// The fast path: two small arrays of free blocks for each bucket of each thread. Layer `blocks`.
-/// After Bonwick and Adams, "Magazines and Vmem", USENIX 2001.
+/// The fast path: two small arrays of free blocks, magazines, for each bucket of each thread. Layer
+/// `blocks`. After Bonwick and Adams, "Magazines and Vmem", USENIX 2001.
 
 #include <array>
 #include <atomic>
@@ -16,22 +16,23 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
-/// The loaded magazine of one bucket, as the fast path sees it: free blocks lie in
-/// [bottom, top), and there is room up to limit. As far apart as a bucket's counters, so that one
-/// shift finds both.
+/// The loaded magazine of one bucket, as the fast path sees it: free blocks lie in [bottom, top),
+/// and there is room up to `limit`. It has the size of a bucket's counters, so that one shift finds
+/// both.
 ///
-/// Its thread alone writes `top`. Another thread may take what lies in it, by the protocol of
+/// Only the magazine's thread writes `top`. Another thread may take the blocks by the protocol of
 /// Frigo, Leiserson and Randall ("The Implementation of the Cilk-5 Multithreaded Language", PLDI
-/// 1998): it raises `bottom` beyond all, makes every thread of the process pass a fence, and what
-/// then lies below `top` is its own. So `pop` takes a block by lowering `top`, and has it only if
-/// `bottom`, read after that, is not above. Each `push` may fill a last place after the limit fell.
+/// 1998). It raises `bottom` above every position and makes every thread of the process pass a
+/// fence; the blocks then below `top` are its own. So `pop` takes a block by lowering `top`, and
+/// owns it only if `bottom`, read afterwards, is not above. After `limit` was lowered, a `push`
+/// under way may still fill one last position.
 struct alignas(64) LoadedMagazine {
     void** top = nullptr;
     std::atomic<void**> bottom = nullptr;
     std::atomic<void**> limit = nullptr;
 };
 
-/// Keeps gcc from computing the address anew for each field.
+/// Keeps gcc from computing the address again for each field.
 inline LoadedMagazine& in_register(LoadedMagazine& magazine) noexcept {
     LoadedMagazine* address = &magazine;
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -40,19 +41,20 @@ inline LoadedMagazine& in_register(LoadedMagazine& magazine) noexcept {
     return *address;
 }
 
-/// Whether a place is at or below a bound that another thread may move meanwhile. Relaxed.
-inline bool is_within(void** place, const std::atomic<void**>& bound) noexcept {
+/// Returns whether a position is at or below a bound that another thread may move at the same time.
+/// Relaxed.
+inline bool is_within(void** position, const std::atomic<void**>& bound) noexcept {
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-    // The line below in one instruction; gcc makes two, and computes the address for each.
+    // The line below as one instruction; gcc makes two, and computes the address for each.
     bool within;
-    asm volatile("cmpq %1, %2" : "=@ccbe"(within) : "m"(bound), "r"(place));
+    asm volatile("cmpq %1, %2" : "=@ccbe"(within) : "m"(bound), "r"(position));
     return within;
 #else
-    return place <= bound.load(std::memory_order_relaxed);
+    return position <= bound.load(std::memory_order_relaxed);
 #endif
 }
 
-/// Lets the compiler drop a test.
+/// Declares that control does not reach the call, so that the compiler can drop a test.
 [[noreturn]] inline void unreachable() noexcept {
 #if defined(_MSC_VER)
     __assume(false);
@@ -61,20 +63,21 @@ inline bool is_within(void** place, const std::atomic<void**>& bound) noexcept {
 #endif
 }
 
-/// One thread's free blocks of one pool. Only that thread calls these.
+/// The free blocks of one thread for one pool. Only that thread calls these functions.
 struct ThreadCache {
-    // First, so that a bucket's magazine lies where its counters do beside theirs.
+    // The first member, so that the offset of a bucket's magazine is that of its counters.
     LoadedMagazine loaded[bucket_count] = {};
     ThreadCounters* counters = nullptr;
 
-    /// A block of this bucket, or nullptr when the loaded magazine is empty or taken.
+    /// Takes a block of this bucket from the loaded magazine and counts `requested_bytes`. Returns
+    /// nullptr if the magazine is empty or taken.
     void* pop(unsigned bucket, std::size_t requested_bytes) noexcept {
         LoadedMagazine& magazine = in_register(loaded[bucket]);
         void** const top = magazine.top;
         if (is_within(top, magazine.bottom)) [[unlikely]]
             return nullptr;
-        // Release, for who takes the rest. The fence is the compiler's: the other thread makes the
-        // processor pass one.
+        // The release store is for a thread that takes the rest of the blocks. This fence only
+        // stops the compiler: the other thread makes the processor pass one.
         std::atomic_ref(magazine.top).store(top - 1, std::memory_order_release);
         std::atomic_signal_fence(std::memory_order_seq_cst);
         if (is_within(top, magazine.bottom)) [[unlikely]] {
@@ -89,7 +92,8 @@ struct ThreadCache {
         return block;
     }
 
-    /// False, and nothing done, when the loaded magazine is full or taken.
+    /// Puts a freed block on the loaded magazine. Returns false, and does nothing, if the magazine
+    /// is full or taken.
     bool push(unsigned bucket, void* block) noexcept {
         LoadedMagazine& magazine = in_register(loaded[bucket]);
         void** const top = magazine.top;
@@ -102,33 +106,35 @@ struct ThreadCache {
     }
 };
 
-/// A thread's caches for pools with numbers in succession. An entry is never null: where a thread
-/// has no cache, it is the empty one, which always looks empty and full, so that every call takes
-/// the slow path. Relaxed loads are enough: a thread sets its own entries, and a pool that dies
-/// clears them when no other call on it is under way.
+/// The caches of a thread for pools with consecutive numbers.
+///
+/// An entry is never null. If a thread has no cache, the entry is the empty cache, which always
+/// looks empty and full, so that every call takes the slow path. Relaxed loads are enough: a thread
+/// sets its own entries, and a pool that is destroyed clears them while no other call on it is
+/// under way.
 struct ThreadLeaf {
     static constexpr unsigned size = 64;
     std::array<std::atomic<ThreadCache*>, size> caches;
 };
 
-/// A thread's caches by the pool's number: leaves, each made when the thread uses one of its pools.
-/// Until then the shared empty leaf stands in its place.
+/// The caches of a thread by the pool's number, in leaves. A leaf is made when the thread first
+/// uses one of its pools; before, the shared empty leaf is in its position.
 struct ThreadTable {
     static constexpr unsigned leaf_count = 65;
     /// The first leaf, so that the global pool's entry is one load away.
     ThreadLeaf first;
-    /// `first` and the others. The last one is always the empty leaf: it stands for pools beyond
-    /// all leaves.
+    /// `first` and the other leaves. The last one is always the empty leaf, for pools beyond all
+    /// leaves.
     std::array<std::atomic<ThreadLeaf*>, leaf_count + 1> leaves;
 };
 
-/// Pools with a number below this have thread caches. As a number itself it has none.
+/// Pools with a number below this have thread caches. The value itself stands for a pool without.
 inline constexpr unsigned cached_pool_count = ThreadTable::leaf_count * ThreadLeaf::size;
 
-/// Where a pool's entry is in every thread's table: two offsets in bytes, so that nothing has to be
-/// computed from the number.
+/// The position of a pool's entry in every thread's table, as two offsets in bytes, so that the
+/// fast path computes nothing from the number.
 struct TablePlace {
-    /// `pool_number` is at most `cached_pool_count`.
+    /// Computes the position for `pool_number`, which is at most `cached_pool_count`.
     explicit constexpr TablePlace(unsigned pool_number) noexcept
         : leaf(static_cast<std::uint16_t>(offsetof(ThreadTable, leaves) +
                                           pool_number / ThreadLeaf::size * sizeof(void*))),
@@ -141,6 +147,7 @@ struct TablePlace {
 /// This thread's table; the table of empty caches until its first slow path.
 extern TENSORPOOL_API constinit thread_local ThreadTable* thread_table TENSORPOOL_INITIAL_EXEC;
 
+/// Returns this thread's cache for the pool with this position.
 inline ThreadCache& thread_cache(TablePlace place) noexcept {
     using Leaf = std::atomic<ThreadLeaf*>;
     using Entry = std::atomic<ThreadCache*>;
@@ -152,7 +159,7 @@ inline ThreadCache& thread_cache(TablePlace place) noexcept {
                 ->load(std::memory_order_relaxed);
 }
 
-/// The same for the pool whose number is 0.
+/// Returns this thread's cache for the pool with number 0.
 inline ThreadCache& first_thread_cache() noexcept {
     return *thread_table->first.caches[0].load(std::memory_order_relaxed);
 }

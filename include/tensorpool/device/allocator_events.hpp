@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a caching allocator tells callbacks that were registered with it.
+/// The events that a caching allocator reports to registered callbacks.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,24 +12,37 @@
 
 namespace tensorpool {
 
+/// An event of a caching allocator.
 struct AllocatorEvent {
+    /// What happened.
     enum class Kind : std::uint8_t {
-        allocated,  ///< a block was handed out of memory that the device gave for it
-        recycled,   ///< a block was handed out of memory that was free already
-        freed,      ///< a block came back
-        released,   ///< memory goes back to the device; `address` is where it was
-        /// A request is about to fail: whoever can free something may do so now. Once a request.
+        /// A block was allocated from new memory of the device.
+        allocated,
+        /// A block was allocated from free memory of the allocator.
+        recycled,
+        /// A block was freed.
+        freed,
+        /// Memory was given back to the device; `address` is where it was.
+        released,
+        /// A request is about to fail: the callback may free memory now. Reported once for a
+        /// request.
         allocation_failed,
     };
+    /// What happened.
     Kind kind = Kind::allocated;
+    /// The allocator's device.
     Device device = {};
-    void* address = nullptr;  ///< nullptr of `allocation_failed`
-    std::size_t bytes = 0;    ///< of the block, rounding included; asked, of `allocation_failed`
+    /// The address; nullptr for `allocation_failed`.
+    void* address = nullptr;
+    /// The size of the block, including rounding; for `allocation_failed`, the requested size.
+    std::size_t bytes = 0;
+    /// The stream of the block or of the request.
     StreamHandle stream = nullptr;
 };
 
-/// Called on the thread whose call caused it, while no lock of the allocator is held: it may
-/// allocate and free there. Must not throw.
+/// A function that an allocator calls for each event. It runs on the thread whose call caused the
+/// event, while no lock of the allocator is held, so it may allocate and free there. It must not
+/// throw.
 using AllocatorCallback = std::function<void(const AllocatorEvent&)>;
 
 }  // namespace tensorpool

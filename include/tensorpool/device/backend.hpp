@@ -1,18 +1,20 @@
 #pragma once
 
 /// @file
-/// What the runtime and its allocators need of a kind of device: one table of functions.
+/// The interface between a kind of device and its runtimes and allocators.
 ///
-/// A backend implements it for all devices of its type. Functions without "optional" must be there;
-/// an optional one has a default, which its comment states. Rules for all:
-///  - `device` is an index from 0 to `device_count() - 1`; anything else is `invalid_argument`.
-///  - Sizes are bytes. A call that fails changes nothing; `last_error` tells more.
-///  - Any thread may call any function at any time, and nothing of a thread (a current device)
-///    changes by it. Work given to one stream runs in the order in which it was given.
-///  - A stream of nullptr is the device's default stream, which is there without being made.
-///  - None of them throws.
+/// A backend implements it for all devices of its type. Optional functions have a default, which
+/// their comments state; all others must be implemented. These rules apply to every function:
 ///
-/// The tests in `tests/contracts` hold for every backend.
+/// - `device` is an index from 0 to `device_count() - 1`; any other is `invalid_argument`.
+/// - Sizes are bytes. A call that fails changes nothing; `last_error` returns the details.
+/// - Any thread may call any function at any time. No call changes the state of a thread (such as a
+///   current device).
+/// - Work submitted to one stream runs in the order of submission.
+/// - The stream nullptr is the device's default stream, which always exists.
+/// - No function throws.
+///
+/// The tests in `tests/contracts` check every backend.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,75 +26,115 @@
 
 namespace tensorpool {
 
-/// What a backend hands out; what is behind them is the backend's business.
+/// A stream of a backend.
 using StreamHandle = struct BackendStream*;
+/// An event of a backend.
 using EventHandle = struct BackendEvent*;
-using MemoryHandle = struct BackendMemory*;  ///< physical memory, to be mapped
-using GraphHandle = struct BackendGraph*;    ///< captured work
+/// Physical memory of a backend, which can be mapped.
+using MemoryHandle = struct BackendMemory*;
+/// Captured work of a backend.
+using GraphHandle = struct BackendGraph*;
 
-/// Who may touch memory of a device.
+/// Which processors can access memory of a device.
 enum class StorageKind : std::uint8_t {
-    private_storage,  ///< the device only
-    shared,           ///< the device, and the host at `host_pointer`
-    managed,          ///< both, at one address; pages move by themselves
+    /// The device only.
+    private_storage,
+    /// The device, and the host at `host_pointer`.
+    shared,
+    /// Both, at one address; pages move automatically.
+    managed,
 };
 
+/// The direction of a copy.
 enum class CopyKind : std::uint8_t {
+    /// From host memory to host memory.
     host_to_host,
+    /// From host memory to device memory.
     host_to_device,
+    /// From device memory to host memory.
     device_to_host,
+    /// From device memory to memory of the same device.
     device_to_device
 };
-/// "host to device" and so on.
+/// Returns the direction as text, such as "host to device".
 TENSORPOOL_API const char* to_string(CopyKind kind) noexcept;
 
-/// Whether an event keeps the time at which it was reached, for `elapsed_ms`.
-enum class EventTiming : bool { off, on };
+/// Whether an event stores the time at which it was reached, for `elapsed_ms`.
+enum class EventTiming : bool {
+    off,  ///< it does not
+    on,   ///< it does
+};
 
-/// What a device can do. Sizes are bytes.
+/// The abilities of a device. Sizes are bytes.
 struct DeviceAbilities {
-    bool unified_memory = false;  ///< host and device use the same memory: `private_storage` has a
-                                  ///< host pointer too
+    /// Host and device use the same memory, so `private_storage` has a host pointer too.
+    bool unified_memory = false;
+    /// StorageKind::shared is supported.
     bool shared_storage = false;
+    /// StorageKind::managed is supported.
     bool managed_storage = false;
-    bool virtual_memory = false;             ///< the functions of "Virtual memory" are there
-    bool stream_ordered_allocation = false;  ///< `allocate_async` and `deallocate_async`
+    /// The functions of the section "Virtual memory" are supported.
+    bool virtual_memory = false;
+    /// `allocate_async` and `deallocate_async` are supported.
+    bool stream_ordered_allocation = false;
+    /// The functions of the section "Graph capture" are supported.
     bool graph_capture = false;
-    /// `memory_info` may not yet count what was given back; `settle_memory` waits for it.
+    /// `memory_info` may not count memory that was just freed; `settle_memory` waits until it does.
     bool late_free_size = false;
-    /// Wants `note_block`: then allocators tell it of every block, and are slower.
+    /// The backend uses `note_block`. Allocators then call it for every block, and are slower.
     bool watches_blocks = false;
-    std::size_t largest_allocation = 0;  ///< of one `allocate`; 0: as much as there is
-    std::size_t granularity = 0;         ///< of virtual memory: a power of two; 0 without it
-    /// Up to which a program does well to hold memory; 0: the total.
+    /// The limit for one `allocate`; 0: the device's memory is the only limit.
+    std::size_t largest_allocation = 0;
+    /// The granularity of virtual memory, a power of two; 0 if that is not supported.
+    std::size_t granularity = 0;
+    /// The memory that a program may hold without slowing the device down; 0: all of it.
     std::size_t recommended_bytes = 0;
 };
 
+/// The memory of a device, in bytes.
 struct DeviceMemoryInfo {
+    /// The bytes that no process has allocated.
     std::size_t free_bytes = 0;
+    /// The device's memory.
     std::size_t total_bytes = 0;
 };
 
+/// Whether a stream is being captured.
 struct CaptureState {
+    /// Whether it is being captured.
     bool capturing = false;
-    std::uint64_t id = 0;  ///< unlike that of any other capture of the process; 0: none
+    /// The number of the capture, which no other capture of the process ever has; 0: none.
+    std::uint64_t id = 0;
 };
 
-/// What an allocator tells a backend that watches: the life of a block within its slab.
+/// A note of an allocator to a backend that watches blocks: a step in the lifetime of a block
+/// within its slab.
 struct BlockNote {
+    /// The step.
     enum class Kind : std::uint8_t {
-        allocated,  ///< for work on `stream`
-        used,       ///< `stream` uses it too: the allocator waits for that after the free
-        freed,      ///< by its owner; work given to its stream before may still be under way
-        reusable,   ///< after a `freed` with uses on other streams: all of those have passed
+        /// The block was allocated for work on `stream`.
+        allocated,
+        /// `stream` uses the block too: the allocator waits for that use after the free.
+        used,
+        /// The owner freed the block; work submitted to its stream before may still be under way.
+        freed,
+        /// All uses on other streams, which were under way when the block was freed, have ended.
+        reusable,
     };
+    /// The step.
     Kind kind = Kind::allocated;
+    /// The index of the device.
     int device = 0;
+    /// The block's address.
     void* address = nullptr;
-    std::size_t bytes = 0;  ///< of the block, rounding included
+    /// The block's size, including rounding.
+    std::size_t bytes = 0;
+    /// The stream; see Kind.
     StreamHandle stream = nullptr;
 };
 
+/// The interface to all devices of one type. See the description of this file for the rules of all
+/// functions.
 class TENSORPOOL_API Backend {
 public:
     Backend() noexcept = default;
@@ -102,150 +144,177 @@ public:
 
     // Devices ------------------------------------------------------------------------------------
 
+    /// Returns the type of the devices.
     virtual DeviceType type() const noexcept = 0;
-    /// 0 where there are none. Does not change while the process lives.
+    /// Returns the number of devices, which may be 0. It does not change during the process.
     virtual int device_count() noexcept = 0;
-    /// As its maker calls it; "" for a device that is not there.
+    /// Returns the vendor's name of the device; "" for a device that does not exist.
     virtual std::string device_name(int device) = 0;
-    /// Nothing at all for a device that is not there. Cheap.
+    /// Returns the device's abilities; none for a device that does not exist. The call is cheap.
     virtual DeviceAbilities abilities(int device) noexcept = 0;
-    /// What the device has, and what no process has taken.
+    /// Stores the device's memory, and the part that no process has allocated, in `info`.
     virtual DeviceStatus memory_info(int device, DeviceMemoryInfo& info) noexcept = 0;
-    /// Optional; default: ok, at once. Waits until `memory_info` counts all that was given back.
+    /// Waits until `memory_info` counts all memory that was freed. Optional; default: returns ok at
+    /// once.
     virtual DeviceStatus settle_memory(int device) noexcept;
-    /// Waits until all that was given to all streams of the device is done.
+    /// Waits until all work submitted to all streams of the device is done.
     virtual DeviceStatus synchronize_device(int device) noexcept = 0;
 
     // Memory -------------------------------------------------------------------------------------
 
-    /// `bytes` above 0 of memory, aligned to 256 at least, of any content. May wait for the device.
+    /// Allocates `bytes` bytes, more than 0, aligned to at least 256, and stores the address in
+    /// `memory`. The content is undefined. The call may wait for the device.
     virtual DeviceStatus allocate(int device, std::size_t bytes, StorageKind kind,
                                   void** memory) noexcept = 0;
-    /// With the bytes and the kind it was made with. Nothing may use it any more: a backend may or
-    /// may not wait for work under way.
+    /// Frees memory. `bytes` and `kind` are those of its allocation. No work may use it any more: a
+    /// backend may or may not wait for work under way.
     virtual DeviceStatus deallocate(int device, void* memory, std::size_t bytes,
                                     StorageKind kind) noexcept = 0;
-    /// Optional; default: not_supported. Memory for work given to the stream from now on.
+    /// Allocates `bytes` bytes for work submitted to the stream from now on, and stores the address
+    /// in `memory`. Optional; default: not_supported.
     virtual DeviceStatus allocate_async(int device, std::size_t bytes, StreamHandle stream,
                                         void** memory) noexcept;
-    /// Optional; default: not_supported. Goes when work given to the stream so far is done.
+    /// Frees memory once the work submitted to the stream so far is done. Optional; default:
+    /// not_supported.
     virtual DeviceStatus deallocate_async(int device, void* memory, std::size_t bytes,
                                           StreamHandle stream) noexcept;
-    /// Optional; default: nullptr. Where the host finds the memory at this address (which may lie
-    /// within an allocation), of unified memory or of shared or managed storage; nullptr otherwise.
+    /// Returns the address at which the host can access the memory at this address, which may lie
+    /// within an allocation. Returns nullptr unless the memory is unified, shared or managed.
+    /// Optional; default: nullptr.
     virtual void* host_pointer(int device, void* memory) noexcept;
 
     // Virtual memory -----------------------------------------------------------------------------
-    // Optional, all of it; default: not_supported. Addresses and sizes are multiples of
-    // `granularity`.
+    // Addresses and sizes are multiples of `granularity`.
 
-    /// Addresses that lead nowhere yet.
+    /// Reserves `bytes` bytes of addresses without memory, a multiple of `granularity`, and stores
+    /// the first address in `address`. Optional; default: not_supported.
     virtual DeviceStatus reserve_addresses(int device, std::size_t bytes, void** address) noexcept;
-    /// All of what one `reserve_addresses` gave; nothing is mapped there any more.
+    /// Releases all addresses of one `reserve_addresses`, in which nothing may be mapped any more.
+    /// Optional; default: not_supported.
     virtual DeviceStatus release_addresses(int device, void* address, std::size_t bytes) noexcept;
+    /// Allocates `bytes` bytes of physical memory, a multiple of `granularity`, and stores the
+    /// handle in `memory`. Optional; default: not_supported.
     virtual DeviceStatus create_memory(int device, std::size_t bytes,
                                        MemoryHandle* memory) noexcept;
-    /// It is mapped nowhere any more.
+    /// Frees physical memory, which may not be mapped any more. Optional; default: not_supported.
     virtual DeviceStatus destroy_memory(int device, MemoryHandle memory) noexcept;
-    /// All of it, readable and writable, at an address within what was reserved and is not mapped.
+    /// Maps all of `memory`, readable and writable, at reserved addresses where nothing is mapped.
+    /// Optional; default: not_supported.
     virtual DeviceStatus map_memory(int device, void* address, std::size_t bytes,
                                     MemoryHandle memory) noexcept;
-    /// One or several whole mappings. Nothing may use them any more; their memory stays.
+    /// Unmaps one or several whole mappings, which no work may use any more. Their memory stays
+    /// allocated. Optional; default: not_supported.
     virtual DeviceStatus unmap_memory(int device, void* address, std::size_t bytes) noexcept;
 
     // Pinned host memory -------------------------------------------------------------------------
 
-    /// Host memory whose pages stay where they are, aligned to 4096. For all devices of this type.
+    /// Allocates `bytes` bytes of pinned host memory, aligned to 4096, for all devices of this
+    /// type, and stores the address in `memory`.
     virtual DeviceStatus allocate_pinned(int device, std::size_t bytes, void** memory) noexcept = 0;
+    /// Frees pinned host memory. `bytes` is the size of its allocation.
     virtual DeviceStatus deallocate_pinned(int device, void* memory,
                                            std::size_t bytes) noexcept = 0;
-    /// Optional; default: not_supported. Pins memory of the caller's until it is unregistered.
+    /// Pins the caller's host memory until it is unregistered. Optional; default: not_supported.
     virtual DeviceStatus register_pinned(int device, void* memory, std::size_t bytes) noexcept;
-    /// Optional, as that. At the address where it was registered.
+    /// Ends the registration of the caller's host memory at the address where it was registered.
+    /// Optional; default: not_supported.
     virtual DeviceStatus unregister_pinned(int device, void* memory) noexcept;
 
     // Streams ------------------------------------------------------------------------------------
 
-    /// One that does not wait for the default stream by itself.
+    /// Makes a stream and stores its handle in `stream`. It does not wait for the default stream
+    /// implicitly.
     virtual DeviceStatus create_stream(int device, StreamHandle* stream) noexcept = 0;
-    /// Work given to it is still done, and may go on after this returned.
+    /// Destroys a stream. Work submitted to it is still done, possibly after this call has
+    /// returned.
     virtual DeviceStatus destroy_stream(int device, StreamHandle stream) noexcept = 0;
+    /// Waits until all work submitted to the stream is done.
     virtual DeviceStatus synchronize_stream(int device, StreamHandle stream) noexcept = 0;
-    /// ok when all that was given to it is done, otherwise not_ready.
+    /// Returns ok if all work submitted to the stream is done, otherwise not_ready.
     virtual DeviceStatus query_stream(int device, StreamHandle stream) noexcept = 0;
-    /// Work given to the stream from now on runs after what the event stands for now. An event that
-    /// was never recorded stands for nothing. It may be one of another device of this type.
+    /// Makes work submitted to the stream from now on wait for the work that the event stands for
+    /// now. An event that was never recorded stands for no work. The event may belong to another
+    /// device of this type.
     virtual DeviceStatus wait_event(int device, StreamHandle stream,
                                     EventHandle event) noexcept = 0;
-    /// Calls the function on some thread after all that was given to the stream before, and before
-    /// all that is given to it later. The function may not call the backend.
+    /// Submits a call of `function` to the stream: it runs on some thread, after all work submitted
+    /// before and before all work submitted later. The function must not call the backend.
     virtual DeviceStatus launch_host_function(int device, StreamHandle stream,
                                               void (*function)(void* argument),
                                               void* argument) noexcept = 0;
 
     // Events -------------------------------------------------------------------------------------
 
+    /// Makes an event and stores its handle in `event`.
     virtual DeviceStatus create_event(int device, EventTiming timing,
                                       EventHandle* event) noexcept = 0;
-    /// Also while streams wait for it.
+    /// Destroys an event, even while streams wait for it.
     virtual DeviceStatus destroy_event(int device, EventHandle event) noexcept = 0;
-    /// From now on it stands for all that was given to the stream so far.
+    /// Makes the event stand for all work submitted to the stream so far.
     virtual DeviceStatus record_event(int device, EventHandle event,
                                       StreamHandle stream) noexcept = 0;
-    /// ok when what it stands for is done, or nothing, otherwise not_ready.
+    /// Returns ok if the work that the event stands for is done, or if there is none, otherwise
+    /// not_ready.
     virtual DeviceStatus query_event(int device, EventHandle event) noexcept = 0;
+    /// Waits until the work that the event stands for is done.
     virtual DeviceStatus synchronize_event(int device, EventHandle event) noexcept = 0;
-    /// Milliseconds from the one to the other: both made with timing, recorded (otherwise
-    /// invalid_argument) and reached (otherwise not_ready).
+    /// Stores the milliseconds from one event to the other in `ms`. Both must have timing and be
+    /// recorded (otherwise invalid_argument) and be reached (otherwise not_ready).
     virtual DeviceStatus elapsed_ms(int device, EventHandle from, EventHandle to,
                                     float* ms) noexcept = 0;
 
     // Copies and fills ---------------------------------------------------------------------------
-    // 0 bytes are copied at once, from and to nullptr too. Ranges do not overlap.
-
-    /// Done when it returns. Other streams' work is not waited for.
+    /// Copies `bytes` bytes and returns when that is done. It does not wait for work of streams.
+    /// The ranges must not overlap; with 0 bytes both addresses may be nullptr.
     virtual DeviceStatus copy(int device, CopyKind kind, void* to, const void* from,
                               std::size_t bytes) noexcept = 0;
-    /// In the stream's order. Host memory that is not pinned may have been read, or the copy even
-    /// made, before it returns.
+    /// Submits a copy of `bytes` bytes to the stream. The ranges must not overlap; with 0 bytes
+    /// both addresses may be nullptr. Host memory that is not pinned may be read, or the copy made,
+    /// before the call returns.
     virtual DeviceStatus copy_async(int device, CopyKind kind, void* to, const void* from,
                                     std::size_t bytes, StreamHandle stream) noexcept = 0;
-    /// Sets each byte. Done when it returns.
+    /// Sets each of `bytes` bytes of device memory to `byte`, and returns when that is done.
     virtual DeviceStatus fill(int device, void* memory, std::uint8_t byte,
                               std::size_t bytes) noexcept = 0;
+    /// Submits a fill to the stream: each of `bytes` bytes of device memory is set to `byte`.
     virtual DeviceStatus fill_async(int device, void* memory, std::uint8_t byte, std::size_t bytes,
                                     StreamHandle stream) noexcept = 0;
 
     // Peers --------------------------------------------------------------------------------------
 
-    /// Optional; default: false. Whether `device` can be given access to memory of `peer`.
+    /// Returns whether `device` can get access to the memory of `peer`. Optional; default: false.
     virtual bool can_access_peer(int device, int peer) noexcept;
-    /// Optional; default: not_supported. Gives it; twice is harmless.
+    /// Gives `device` access to the memory of `peer`; a second call is harmless. Optional; default:
+    /// not_supported.
     virtual DeviceStatus enable_peer_access(int device, int peer) noexcept;
-    /// Optional; default: not_supported. From memory of one device to that of another, in the order
-    /// of a stream of `to_device`. Needs peer access.
+    /// Submits a copy from the memory of one device to that of another to a stream of `to_device`.
+    /// It needs peer access. Optional; default: not_supported.
     virtual DeviceStatus copy_peer_async(int to_device, void* to, int from_device, const void* from,
                                          std::size_t bytes, StreamHandle stream) noexcept;
 
     // Graph capture ------------------------------------------------------------------------------
-    // Optional, all of it; default: nothing is ever captured, not_supported.
-
-    /// What is given to the stream from now on is kept, not done, and so is what is given to
-    /// streams that wait for an event recorded in one that is captured. Meanwhile whatever waits,
-    /// and `allocate`, is in_capture on the capturing thread.
+    /// Begins to capture the stream: work submitted to it is recorded instead of done, and so is
+    /// work submitted to streams that wait for an event recorded in a captured stream. Until the
+    /// end of the capture, functions that wait, and `allocate`, return in_capture on the capturing
+    /// thread. Optional; default: not_supported.
     virtual DeviceStatus begin_capture(int device, StreamHandle stream) noexcept;
+    /// Ends the capture of the stream and stores the captured work in `graph`. Optional; default:
+    /// not_supported.
     virtual DeviceStatus end_capture(int device, StreamHandle stream, GraphHandle* graph) noexcept;
+    /// Stores in `state` whether the stream is being captured. Optional; default: it is not.
     virtual DeviceStatus capture_state(int device, StreamHandle stream,
                                        CaptureState& state) noexcept;
-    /// Does all of what was kept, in the stream's order.
+    /// Submits all captured work of a graph to the stream. Optional; default: not_supported.
     virtual DeviceStatus launch_graph(int device, GraphHandle graph, StreamHandle stream) noexcept;
+    /// Destroys a graph. Optional; default: not_supported.
     virtual DeviceStatus destroy_graph(int device, GraphHandle graph) noexcept;
 
     // The rest -----------------------------------------------------------------------------------
 
-    /// Optional; default: nothing. Called by allocators where `watches_blocks` says so.
+    /// Receives a note about a block from an allocator, if `watches_blocks` is set. Optional;
+    /// default: ignores it.
     virtual void note_block(const BlockNote& note) noexcept;
-    /// What the calling thread's last call that failed here came to, in words; "" before any.
+    /// Returns the details of the calling thread's last failed call, as text; "" if there is none.
     virtual std::string last_error() = 0;
 };
 

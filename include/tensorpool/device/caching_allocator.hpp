@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Device memory that is handed out again without asking the device.
+/// An allocator of device memory that reuses freed memory without calls to the device.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,19 +19,21 @@ namespace device {
 class CachingCore;
 }
 
-/// Blocks cut from slabs of device memory, by stream: what was freed on a stream serves that stream
-/// again at once, in its order, without an event or a wait.
+/// Cuts blocks from slabs of device memory, by stream. Memory that was freed on a stream serves
+/// that stream again at once, in its order, without an event or a wait.
 ///
-/// Sizes are rounded up to 512 B, above 1 MiB by less than a sixty-fourth. A block freed lately is
-/// taken again by its exact rounded size under its stream's own short lock; otherwise the free
-/// blocks of the stream are searched for the best fit. Ideas: best fit by stream from PyTorch's
-/// caching allocator, the order of giving back and the bound on reuse from its Metal one.
+/// Sizes are rounded up to multiples of 512 B, and above 1 MiB by less than 1/64. A recently freed
+/// block is reused for its exact rounded size under its stream's own short lock. Otherwise the
+/// stream's free blocks are searched for the best fit. Sources: PyTorch's caching allocator for the
+/// best fit by stream, and its Metal allocator for the order of giving memory back and the bound on
+/// reuse.
 class TENSORPOOL_API CachingAllocator final : public DeviceAllocator {
 public:
-    /// The backend outlives it. Throws std::invalid_argument, naming what was found and expected,
-    /// for options that make no sense or a device that is not there.
+    /// Makes an allocator for a device of the backend, which must outlive it. Throws
+    /// std::invalid_argument, naming what was found and expected, for invalid options and for a
+    /// device that does not exist.
     explicit CachingAllocator(Backend& backend, int device, const CachingOptions& options = {});
-    /// Waits for the device and gives all back, blocks in use included.
+    /// Waits for the device and gives all memory back, blocks in use included.
     ~CachingAllocator() override;
 
     Device device() const noexcept override;
@@ -42,37 +44,44 @@ public:
     std::size_t usable_size(const void* block) const noexcept override;
     bool is_used_on(const void* block, StreamHandle stream) const noexcept override;
     DeviceStatistics statistics() const override;
-    /// Gives nothing back while one of its streams is captured.
+    /// Gives back all free memory that no work uses, without waiting for the device, and returns
+    /// the number of bytes given back. Gives nothing back while one of its streams is captured.
     std::size_t trim() noexcept override;
 
-    /// As `allocate` for a constant of 1 to 8 bytes: 64 of them share one block of a slab, each 8
-    /// bytes apart, so they are aligned to 8 only. Freed by `deallocate`; `record_use` is theirs
-    /// too. Throws std::invalid_argument for other sizes.
+    /// Allocates a constant of 1 to 8 bytes for work submitted to `stream` from now on.
+    ///
+    /// 64 of them share one block of a slab, 8 bytes apart, so they are aligned to 8 only.
+    /// `deallocate` frees them, and `record_use` accepts them. Throws std::invalid_argument for
+    /// other sizes, and DeviceAllocationError if the memory is unavailable.
     void* allocate_scalar(std::size_t bytes, StreamHandle stream = nullptr);
 
-    /// The stream is about to be destroyed, and no more work is given to it. Waits until its work
-    /// is done; what was free for it is the default stream's, and what is in use will be. Throws
-    /// DeviceError where the device cannot wait.
+    /// Ends a stream that is about to be destroyed and gets no more work. Waits until its work is
+    /// done. Its free blocks, and its blocks in use once they are freed, then belong to the default
+    /// stream. Throws DeviceError if the device cannot wait.
     void end_stream(StreamHandle stream);
 
-    /// Called from now on, until removed, for everything of AllocatorEvent. While there is any,
-    /// calls take the slow path. The number is for `remove_callback`. Throws std::bad_alloc.
+    /// Registers a function that is called for each AllocatorEvent until it is removed. Returns a
+    /// number for `remove_callback`. While any is registered, all calls take the slow path. Throws
+    /// std::bad_alloc.
     std::uint64_t add_callback(AllocatorCallback callback);
-    /// Calls under way on other threads may still go on. False for a number that is not there.
+    /// Removes a callback. Calls of it under way on other threads may still continue. Returns false
+    /// for an unknown number.
     bool remove_callback(std::uint64_t number) noexcept;
 
     // Captures. Blocks allocated while their stream is captured come from memory of that capture
-    // only, and return there: a replay finds them where they were.
+    // only and return to it, so a replay finds them at the same addresses.
 
-    /// Slabs for captures to come, for backends that give none meanwhile. Throws as `allocate`.
+    /// Allocates slabs of `bytes` bytes for later captures, for backends that cannot allocate
+    /// during one. Throws DeviceAllocationError if the memory is unavailable.
     void reserve_for_capture(std::size_t bytes);
-    /// With CaptureDetection::announced: from now on, and until as many `end_capture`, the backend
-    /// is asked at each allocation whether the stream is captured.
+    /// Announces a capture, with CaptureDetection::announced. Until as many calls of `end_capture`,
+    /// each allocation queries the backend whether its stream is captured.
     void begin_capture() noexcept;
+    /// Announces the end of a capture, with CaptureDetection::announced.
     void end_capture() noexcept;
-    /// The graph of this capture (`CaptureState::id`) is gone: waits for the device, and its memory
-    /// is everybody's again. Does nothing for a number without blocks. Throws DeviceError where
-    /// the device cannot wait.
+    /// Releases the memory of a capture (`CaptureState::id`) whose graph was destroyed. Waits for
+    /// the device; the memory then serves all requests again. Does nothing for a number without
+    /// blocks. Throws DeviceError if the device cannot wait.
     void release_capture(std::uint64_t id);
 
 private:

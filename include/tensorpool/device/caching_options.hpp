@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a caching allocator can be told when it is made. All sizes are bytes.
+/// The options of a caching allocator. All sizes are bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,52 +11,66 @@
 
 namespace tensorpool {
 
-/// What of its calls a caching allocator keeps on the timeline. Growths, give-backs, pressure with
-/// its steps, and refusals stand there always.
+/// The optional events that a caching allocator adds to the timeline. Growths, give-backs, pressure
+/// with its steps, and refusals are always added.
 enum class TimelineSet : std::uint8_t {
+    /// No optional events.
     none = 0,
-    profile = 1,      ///< bytes in use, whenever the most so far rose by over a sixteenth
-    allocations = 2,  ///< blocks out of memory that the device gave for them
-    recycles = 4,     ///< blocks out of memory that was free already
-    releases = 8,     ///< blocks that came back
-    large_only = 16,  ///< of the three before, only blocks above 1 MiB
+    /// The bytes in use, whenever their peak rose by over a sixteenth.
+    profile = 1,
+    /// Blocks from new memory of the device.
+    allocations = 2,
+    /// Blocks from free memory of the allocator.
+    recycles = 4,
+    /// Freed blocks.
+    releases = 8,
+    /// Only blocks above 1 MiB, for `allocations`, `recycles` and `releases`.
+    large_only = 16,
 };
+/// Returns the union of two sets.
 constexpr TimelineSet operator|(TimelineSet one, TimelineSet other) noexcept {
     return static_cast<TimelineSet>(static_cast<std::uint8_t>(one) |
                                     static_cast<std::uint8_t>(other));
 }
+/// Returns whether `set` contains an event of `part`.
 constexpr bool contains(TimelineSet set, TimelineSet part) noexcept {
     return (static_cast<std::uint8_t>(set) & static_cast<std::uint8_t>(part)) != 0;
 }
 
-/// How an allocator knows that a stream is captured.
+/// How an allocator detects that a stream is captured.
 enum class CaptureDetection : std::uint8_t {
-    /// It asks the backend at each allocation, where that can capture at all.
+    /// It queries the backend at each allocation, if the backend supports captures.
     asked,
-    /// The program says so, by `CachingAllocator::begin_capture`; saves that question.
+    /// The program calls `CachingAllocator::begin_capture`, which saves the queries.
     announced,
 };
 
+/// The options of a caching allocator.
 struct CachingOptions {
-    /// Shown in statistics and messages; at most 47 bytes of it are kept.
+    /// The name shown in statistics and messages. At most 47 bytes of it are kept.
     std::string name = "caching";
+    /// Which processors can access the memory.
     StorageKind storage = StorageKind::private_storage;
-    /// Of what the device recommends (`DeviceAbilities::recommended_bytes`), the part of which the
-    /// allocator never holds more; 0: no limit of its own. Up to 2.
+    /// The limit of the memory held, as a part of what the device recommends
+    /// (`DeviceAbilities::recommended_bytes`), up to 2. 0 means no limit.
     double hard_limit = 0;
-    /// The part from which on it gives free memory back by age before it takes more; 0: none. At
-    /// most `hard_limit`, where that is set.
+    /// The memory held, as a part of what the device recommends, from which on the allocator gives
+    /// free memory back by age before it takes more. At most `hard_limit`, if that is set. 0 means
+    /// no limit.
     double soft_limit = 0;
-    /// A larger request fails at once; 0: none.
+    /// The limit for one request; a larger one fails at once. 0 means no limit.
     std::size_t max_allocation = 0;
-    /// A request so large gets a slab of its own that is never split, where slabs cannot grow.
+    /// The size from which on a request gets a slab of its own that is never split, if slabs cannot
+    /// grow.
     std::size_t oversize_bytes = std::size_t{64} << 20;
-    /// Such a slab, free again, serves a request that is smaller by so much at most; below 2 MiB,
-    /// by that: slabs are multiples of it.
+    /// The number of bytes by which a request may be smaller than a free slab of its own to reuse
+    /// it. Values below 2 MiB count as 2 MiB, because slabs are multiples of that.
     std::size_t oversize_slack_bytes = std::size_t{32} << 20;
-    /// Slabs that grow and shrink in place, where the device has virtual memory.
+    /// Whether slabs grow and shrink in place, if the device has virtual memory.
     bool expandable = true;
+    /// How the allocator detects that a stream is captured.
     CaptureDetection captures = CaptureDetection::asked;
+    /// The optional events that the allocator adds to the timeline.
     TimelineSet timeline = TimelineSet::none;
 };
 

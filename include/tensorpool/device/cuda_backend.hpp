@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// NVIDIA's devices, by the driver that is found when the program runs.
+/// The backend for NVIDIA's devices. It uses the driver that is found when the program runs.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,26 +17,31 @@ namespace device::cuda {
 class CudaState;
 }
 
-/// The CUDA driver, loaded with the first of these; neither a toolkit to build nor a driver to
-/// start is needed. Where there is no driver, or one that is older than CUDA 10.0, or no device,
-/// there are no devices, and `last_error` tells why.
+/// The backend of the CUDA driver.
 ///
-/// Handles are the driver's: a StreamHandle is a CUstream, an EventHandle a CUevent, a GraphHandle
-/// a CUgraphExec, a MemoryHandle a CUmemGenericAllocationHandle; memory is at its CUdeviceptr. So
-/// streams that a program made itself, or through the CUDA runtime, will do as well. Each device is
-/// used through its primary context, the one that the CUDA runtime and PyTorch use, which is made
-/// when a function first needs it. The thread's current context is the same after each call.
+/// The driver is loaded by the first call. Neither a toolkit for building nor a driver for starting
+/// the program is needed. If there is no driver, one older than CUDA 10.0, or no device, the device
+/// count is 0 and `last_error` returns the reason.
 ///
-/// Handles and addresses are handed to the driver as they are: it knows the wrong ones that it can,
-/// and may crash on others. What the driver of this machine lacks is not in `abilities`, and its
-/// functions are not_supported.
+/// Handles are those of the driver: a StreamHandle is a CUstream, an EventHandle a CUevent, a
+/// GraphHandle a CUgraphExec, a MemoryHandle a CUmemGenericAllocationHandle. Memory is at its
+/// CUdeviceptr. So streams that the program made itself, or by the CUDA runtime, can be used too.
+/// Each device is used through its primary context, which the CUDA runtime and PyTorch use as well.
+/// It is made when a function first needs it. A call does not change the thread's current context.
+///
+/// Handles and addresses are passed to the driver unchanged. It detects some wrong ones and may
+/// crash on others. Features that the machine's driver lacks are not in `abilities`, and their
+/// functions return not_supported.
 class TENSORPOOL_API CudaBackend final : public Backend {
 public:
-    /// The system's driver: "libcuda.so.1", on Windows "nvcuda.dll". Throws std::bad_alloc.
+    /// Makes a backend of the system's driver: "libcuda.so.1", on Windows "nvcuda.dll". Throws
+    /// std::bad_alloc.
     CudaBackend();
-    /// Another library with the functions of the driver, by name or path. It is not unloaded.
+    /// Makes a backend of another library with the driver's functions, given by name or path. The
+    /// library is never unloaded. Throws std::bad_alloc.
     explicit CudaBackend(const std::string& library);
-    /// Contexts that nothing else in the process uses go, with all that was made in them.
+    /// Releases the contexts. Those that nothing else in the process uses are destroyed, with
+    /// everything made in them.
     ~CudaBackend() override;
 
     DeviceType type() const noexcept override { return DeviceType::cuda; }
@@ -46,7 +51,9 @@ public:
     DeviceStatus memory_info(int device, DeviceMemoryInfo& info) noexcept override;
     DeviceStatus synchronize_device(int device) noexcept override;
 
-    /// Shared storage is pinned host memory that the device reads and writes over the bus.
+    /// Allocates `bytes` bytes, more than 0, aligned to at least 256, and stores the address in
+    /// `memory`. Shared storage is pinned host memory that the device reads and writes over the
+    /// bus.
     DeviceStatus allocate(int device, std::size_t bytes, StorageKind kind,
                           void** memory) noexcept override;
     DeviceStatus deallocate(int device, void* memory, std::size_t bytes,
@@ -62,7 +69,8 @@ public:
     DeviceStatus create_memory(int device, std::size_t bytes,
                                MemoryHandle* memory) noexcept override;
     DeviceStatus destroy_memory(int device, MemoryHandle memory) noexcept override;
-    /// Peers that have access to the device's memory have it here too, those of later as well.
+    /// Maps all of `memory`, readable and writable, at reserved addresses where nothing is mapped.
+    /// Peers that have access to the device's memory, or get it later, have access here too.
     DeviceStatus map_memory(int device, void* address, std::size_t bytes,
                             MemoryHandle memory) noexcept override;
     DeviceStatus unmap_memory(int device, void* address, std::size_t bytes) noexcept override;
@@ -110,7 +118,8 @@ public:
     DeviceStatus launch_graph(int device, GraphHandle graph, StreamHandle stream) noexcept override;
     DeviceStatus destroy_graph(int device, GraphHandle graph) noexcept override;
 
-    /// Where there are no devices and the thread had no failure of its own, why there are none.
+    /// Returns the details of the calling thread's last failed call, as text. If there are no
+    /// devices and the thread had no failure, it returns the reason why there are none.
     std::string last_error() override;
 
 private:

@@ -1,32 +1,37 @@
 #pragma once
 
 /// @file
-/// The device that a thread works with where it names none.
+/// The current device of a thread: the one used where a call names none.
 
 #include <tensorpool/device/device.hpp>
 #include <tensorpool/export.hpp>
 
 namespace tensorpool {
 
-/// The calling thread's. A thread that set none gets one at the first question: the first CUDA
-/// device, else the first simulated one, else the CPU; so does one whose device was taken out since
+/// Returns the calling thread's current device.
+///
+/// A thread that set none gets one at the first call: the first CUDA device, otherwise the first
+/// simulated one, otherwise the CPU. The same applies if the device was removed since
 /// (`set_backend`). Throws std::bad_alloc.
 TENSORPOOL_API Device current_device();
-/// Throws std::invalid_argument, naming what there is, for a device that is not there.
+/// Sets the calling thread's current device. Throws std::invalid_argument, listing the devices, for
+/// a device that does not exist.
 TENSORPOOL_API void set_current_device(Device device);
 
-/// Another current device for a scope; then the one before it again.
+/// Sets the calling thread's current device for a scope, and restores the previous one at its end.
 class TENSORPOOL_API CurrentDeviceScope {
 public:
-    /// Throws as `set_current_device`.
+    /// Sets the current device. Throws std::invalid_argument, listing the devices, for a device
+    /// that does not exist.
     explicit CurrentDeviceScope(Device device);
+    /// Restores the previous current device.
     ~CurrentDeviceScope();
     CurrentDeviceScope(const CurrentDeviceScope&) = delete;
     CurrentDeviceScope& operator=(const CurrentDeviceScope&) = delete;
 
 private:
     Device before_;
-    bool was_set_;  // by the program
+    bool was_set_;  // the program had set it
 };
 
 }  // namespace tensorpool

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Which device something lies on.
+/// The identity of a device.
 
 #include <compare>
 #include <cstddef>
@@ -13,34 +13,43 @@
 
 namespace tensorpool {
 
-/// A kind of device; each has one backend.
+/// A type of devices; each has one backend.
 enum class DeviceType : std::uint8_t {
+    /// The host's processors.
     cpu,
+    /// NVIDIA's devices.
     cuda,
-    simulated,  ///< see simulated_backend.hpp
+    /// Simulated devices; see simulated_backend.hpp.
+    simulated,
 };
+/// The number of device types.
 inline constexpr std::size_t device_type_count = 3;
 
-/// One device. Indices count from 0 within a type; there is one CPU.
+/// A device. Indices count from 0 within a type; there is one CPU.
 struct Device {
+    /// The device's type.
     DeviceType type = DeviceType::cpu;
+    /// The device's index within its type.
     int index = 0;
 
+    /// Orders devices by type, then by index.
     friend constexpr auto operator<=>(const Device&, const Device&) = default;
 };
 
-/// "cpu", "cuda", "simulated"; "?" for none of them.
+/// Returns "cpu", "cuda" or "simulated"; "?" for an unknown value.
 TENSORPOOL_API const char* to_string(DeviceType type) noexcept;
-/// "cuda:0"; the CPU's is "cpu:0".
+/// Returns the device as text, such as "cuda:0"; the CPU is "cpu:0".
 TENSORPOOL_API std::string to_string(Device device);
-/// The other way: "cuda:1", or "cuda" for index 0. Throws std::invalid_argument, naming what was
-/// found, for anything else.
+/// Returns the device that a text names: "cuda:1", or "cuda" for index 0. Throws
+/// std::invalid_argument, naming what was found, for any other text.
 TENSORPOOL_API Device parse_device(const std::string& text);
 
 }  // namespace tensorpool
 
+/// Hashes a device.
 template <>
 struct std::hash<tensorpool::Device> {
+    /// Returns the hash of a device.
     std::size_t operator()(const tensorpool::Device& device) const noexcept {
         return static_cast<std::size_t>(device.type) << 24 ^ static_cast<std::size_t>(device.index);
     }

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Memory of a device that gives itself back.
+/// A handle that owns memory of a device.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,77 +20,100 @@ class RuntimeCore;
 }
 class Runtime;
 
-/// Which of a runtime's allocators memory is from.
+/// Which of a runtime's allocators provides the memory.
 enum class MemoryKind : std::uint8_t {
-    device,  ///< the device's own; the CPU's is host memory
-    pinned,  ///< host memory that stays where it is, for copies to and from the device. Handles to
-             ///< it keep it until its stream has passed, be that the default one
-    host,    ///< ordinary host memory, kept until the device's streams are done with it
+    /// The device's own memory; for the CPU, host memory.
+    device,
+    /// Pinned host memory, for copies to and from the device. A freed block is reused only after
+    /// the stream of its handle has passed, even if that is the default stream.
+    pinned,
+    /// Ordinary host memory. A freed block is reused only after the device's streams are done with
+    /// it.
+    host,
 };
-/// "device", "pinned", "host"; "?" for none of them.
+/// Returns "device", "pinned" or "host"; "?" for an unknown value.
 TENSORPOOL_API const char* to_string(MemoryKind kind) noexcept;
 
-/// Owns one block of a runtime's allocator. Move-only; one thread at a time, any thread may be the
-/// last. Whatever the current device is, it goes back to where it came from. May outlive its
+/// Owns one block of a runtime's allocator and frees it when destroyed.
+///
+/// Move-only. One thread at a time may use it; any thread may destroy it. The block goes back to
+/// the allocator that it came from, independently of the current device. The handle may outlive its
 /// runtime.
 ///
-/// What it does to its memory is work of the stream that it was made for, in that stream's order.
-/// All of these throw DeviceError where the device fails.
+/// Operations on the memory are work of the stream that it was allocated for, in that stream's
+/// order. They throw DeviceError if the device fails.
 class TENSORPOOL_API DeviceAllocation {
 public:
-    /// Owns nothing.
+    /// Makes a handle that owns nothing.
     DeviceAllocation() noexcept;
-    /// `bytes` of the current device. Throws as DeviceAllocator::allocate does.
+    /// Allocates `bytes` bytes of the current device for work on `stream`; owns nothing for 0.
+    /// Throws DeviceAllocationError if the memory is unavailable, and DeviceError if the device
+    /// fails otherwise.
     explicit DeviceAllocation(std::size_t bytes, StreamHandle stream = nullptr);
-    /// For work on a stream of this runtime's device.
+    /// Allocates `bytes` bytes of the runtime's device for work on `stream`; owns nothing for 0.
+    /// Throws DeviceAllocationError if the memory is unavailable, and DeviceError if the device
+    /// fails otherwise.
     DeviceAllocation(Runtime& runtime, std::size_t bytes, StreamHandle stream = nullptr,
                      MemoryKind kind = MemoryKind::device);
+    /// Frees the block.
     ~DeviceAllocation();
+    /// Takes the block of `other`, which then owns nothing.
     DeviceAllocation(DeviceAllocation&& other) noexcept;
+    /// Frees the present block and takes the block of `other`, which then owns nothing.
     DeviceAllocation& operator=(DeviceAllocation&& other) noexcept;
     DeviceAllocation(const DeviceAllocation&) = delete;
     DeviceAllocation& operator=(const DeviceAllocation&) = delete;
 
-    /// nullptr for 0 bytes.
+    /// Returns the block's address; nullptr if the handle owns nothing.
     void* data() const noexcept { return data_; }
-    /// What was asked for.
+    /// Returns the requested bytes.
     std::size_t size() const noexcept { return bytes_; }
-    /// Whose work it is for; cpu:0 of one that owns nothing.
+    /// Returns the device whose work the memory is for; cpu:0 if the handle owns nothing.
     Device device() const noexcept;
+    /// Returns which allocator provides the memory.
     MemoryKind kind() const noexcept { return kind_; }
-    /// Its own, or the default one (nullptr) when that has ended.
+    /// Returns the stream that the memory was allocated for, or the default stream (nullptr) after
+    /// that stream has ended.
     StreamHandle stream() const noexcept;
+    /// Returns whether the handle owns a block.
     explicit operator bool() const noexcept { return data_ != nullptr; }
 
-    /// Where the host finds it: of the CPU, of pinned and host memory, of a device with unified
-    /// memory or with shared or managed storage; nullptr otherwise. Who uses it waits for the
-    /// streams that do.
+    /// Returns the address at which the host can access the memory: that of the CPU, pinned and
+    /// host memory, and memory of a device with unified, shared or managed storage. Returns nullptr
+    /// otherwise. The caller must wait for the streams that use the memory.
     void* host_pointer() const noexcept;
 
-    /// Waits for the stream, then copies the caller's bytes to the memory from `offset` on. Done
-    /// when it returns. Throws std::out_of_range for what does not lie in the memory.
+    /// Waits for the stream, then copies the caller's bytes to the memory from `offset` on. The
+    /// copy is done when the call returns. Throws std::out_of_range if the range does not lie in
+    /// the memory.
     void set(std::size_t offset, std::span<const std::byte> bytes);
-    /// The other way.
+    /// Waits for the stream, then copies the memory from `offset` on to the caller's bytes. The
+    /// copy is done when the call returns. Throws std::out_of_range if the range does not lie in
+    /// the memory.
     void get(std::size_t offset, std::span<std::byte> bytes) const;
-    /// Sets each byte, in the stream's order. Does not wait. Pinned and host memory are filled by a
-    /// function of the host, which no captured stream takes.
+    /// Submits a fill to the stream that sets each byte, and does not wait. Pinned and host memory
+    /// are filled by a host function, which a captured stream rejects.
     void fill(std::uint8_t byte);
-    /// Copies all of `other`, of any device and kind. Throws std::invalid_argument unless it is of
-    /// the same size. On one device, and between peers, it is given to the stream and does not
-    /// wait; work given to the stream of `other` from now on runs after it. Otherwise it goes
-    /// through pinned memory in pieces, and is done when it returns.
+    /// Copies all of `other`, memory of any device and kind. Throws std::invalid_argument unless it
+    /// has the same size.
+    ///
+    /// On one device, and between peers, the copy is submitted to the stream without a wait; work
+    /// submitted to the stream of `other` from now on runs after it. Otherwise the copy passes
+    /// through pinned memory in pieces and is done when the call returns.
     void copy_from(const DeviceAllocation& other);
-    /// Work given to another stream of its device so far, or until it is freed, uses it too.
+    /// Records that work submitted to another stream of the device, so far or until the block is
+    /// freed, uses the memory too.
     void record_use(StreamHandle stream);
 
-    /// How the caller sees it. Throws std::invalid_argument for a shape that makes no sense or
-    /// takes more than the memory has.
+    /// Sets how the caller views the memory as a tensor. Throws std::invalid_argument for a shape
+    /// that is invalid or needs more than the memory has.
     void set_shape(MemoryShape shape);
-    /// What `set_shape` was given; at first none.
+    /// Returns the shape that `set_shape` was given; initially none.
     const MemoryShape& shape() const noexcept { return shape_; }
 
-    /// Gives it back now.
+    /// Frees the block now.
     void reset() noexcept;
+    /// Exchanges the blocks of two handles.
     void swap(DeviceAllocation& other) noexcept;
 
 private:

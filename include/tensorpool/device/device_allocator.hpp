@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What all allocators of device memory, of pinned and of host memory have in common.
+/// The interface of all allocators of device memory, pinned memory and host memory.
 
 #include <cstddef>
 
@@ -12,8 +12,8 @@
 
 namespace tensorpool {
 
-/// Hands out memory of one device for work on a stream. What was handed out never moves. Any thread
-/// may call anything; a block may be freed on another thread than it was made on.
+/// Allocates memory of one device for work on a stream. Blocks never move. Any thread may call any
+/// function, and may free blocks that other threads allocated.
 class TENSORPOOL_API DeviceAllocator {
 public:
     DeviceAllocator() noexcept = default;
@@ -21,32 +21,41 @@ public:
     DeviceAllocator(const DeviceAllocator&) = delete;
     DeviceAllocator& operator=(const DeviceAllocator&) = delete;
 
-    /// The device whose work the memory is for. Of pinned and host memory too.
+    /// Returns the device whose work the memory is for, also for pinned and host memory.
     virtual Device device() const noexcept = 0;
 
-    /// Memory for work given to `stream` (nullptr: the default stream) from now on: `bytes`,
-    /// aligned to 256 at least, of any content. nullptr for 0 bytes. Throws DeviceAllocationError,
-    /// or DeviceError where something else than memory was the matter.
+    /// Allocates `bytes` bytes for work submitted to `stream` (nullptr: the default stream) from
+    /// now on, aligned to at least 256. The content is undefined. Returns nullptr for 0. Throws
+    /// DeviceAllocationError if the memory is unavailable, and DeviceError if the device fails
+    /// otherwise.
     virtual void* allocate(std::size_t bytes, StreamHandle stream = nullptr) = 0;
-    /// The same, but nullptr where it would throw.
+    /// Allocates `bytes` bytes for work submitted to `stream` (nullptr: the default stream) from
+    /// now on, aligned to at least 256. The content is undefined. Returns nullptr for 0 and if the
+    /// request cannot be met.
     virtual void* try_allocate(std::size_t bytes, StreamHandle stream = nullptr) noexcept = 0;
-    /// Work with it that was given to its stream, and to those of `record_use`, may still be under
-    /// way: nobody else gets the memory before it may be used. nullptr does nothing. An address
-    /// that it did not hand out, or that was freed, ends the process with a message that names it.
+    /// Frees a block; nullptr is ignored.
+    ///
+    /// Work submitted to its stream before, and to the streams of `record_use`, may still be under
+    /// way: the memory is not reused before that is safe. An address that the allocator did not
+    /// return, or that was freed already, ends the process with a message that names it.
     virtual void deallocate(void* block) noexcept = 0;
-    /// Work given to `stream` so far, or until the block is freed, uses a block that was made for
-    /// another stream. Throws DeviceError for an address that is no block in use.
+    /// Records that work submitted to `stream`, so far or until the block is freed, uses a block
+    /// that was allocated for another stream. Throws DeviceError for an address that is no block in
+    /// use.
     virtual void record_use(void* block, StreamHandle stream) = 0;
 
-    /// Bytes of the block at this address, rounding included; 0 where none in use begins.
+    /// Returns the usable bytes of the block that begins at this address, including rounding; 0 if
+    /// no block in use begins there.
     virtual std::size_t usable_size(const void* block) const noexcept = 0;
 
-    /// Whether work on this stream uses the block in use at this address: it was made for it, or
-    /// told of it by `record_use`, and the stream has not ended since.
+    /// Returns whether work on this stream uses the block in use at this address: the block was
+    /// allocated for the stream or recorded by `record_use`, and the stream has not ended since.
     virtual bool is_used_on(const void* block, StreamHandle stream) const noexcept = 0;
 
+    /// Returns the allocator's statistics.
     virtual DeviceStatistics statistics() const = 0;
-    /// Gives back all that is free and that no work uses; bytes given back. Waits for no device.
+    /// Gives back all free memory that no work uses, without waiting for the device. Returns the
+    /// number of bytes given back.
     virtual std::size_t trim() noexcept = 0;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A point in a stream's work.
+/// A handle that owns an event: a point in a stream's work.
 
 #include <memory>
 
@@ -16,35 +16,45 @@ class RuntimeCore;
 }
 class Runtime;
 
-/// Owns one event of a device. Move-only; any thread may query it or wait for it, one at a time may
-/// record it. May outlive its runtime. All throw DeviceError where the device fails.
+/// Owns one event of a device.
+///
+/// Move-only. Any thread may query it or wait for it; one thread at a time may record it. It may
+/// outlive its runtime. All functions throw DeviceError if the device fails.
 class TENSORPOOL_API DeviceEvent {
 public:
-    /// Of the current device.
+    /// Makes an event of the current device.
     explicit DeviceEvent(EventTiming timing = EventTiming::off);
+    /// Makes an event of the runtime's device.
     explicit DeviceEvent(Runtime& runtime, EventTiming timing = EventTiming::off);
+    /// Destroys the event.
     ~DeviceEvent();
+    /// Takes the event of `other`, which then has none.
     DeviceEvent(DeviceEvent&& other) noexcept;
+    /// Destroys the present event and takes the event of `other`, which then has none.
     DeviceEvent& operator=(DeviceEvent&& other) noexcept;
     DeviceEvent(const DeviceEvent&) = delete;
     DeviceEvent& operator=(const DeviceEvent&) = delete;
 
-    /// nullptr after it was moved from: then nothing else may be called.
+    /// Returns the backend's handle; nullptr for a moved-from object, of which no other function
+    /// may be called.
     EventHandle handle() const noexcept { return event_; }
+    /// Returns the event's device.
     Device device() const noexcept;
+    /// Returns whether the event stores the time at which it was reached.
     EventTiming timing() const noexcept { return timing_; }
 
-    /// From now on it stands for all that was given to a stream of its device so far.
+    /// Makes the event stand for all work submitted so far to a stream of its device.
     void record(StreamHandle stream = nullptr);
-    /// Whether what it stands for is done; true before it was ever recorded.
+    /// Returns whether the work that the event stands for is done; true before it was ever
+    /// recorded.
     bool query() const;
-    /// Waits until it is.
+    /// Waits until the work that the event stands for is done.
     void synchronize() const;
-    /// Work given from now on to a stream of its device waits for what it stands for now.
-    /// DeviceStream::wait takes events of other devices too.
+    /// Makes work submitted from now on to a stream of its device wait for the work that the event
+    /// stands for now. DeviceStream::wait accepts events of other devices too.
     void make_wait(StreamHandle stream) const;
-    /// Milliseconds from `start`, an event of the same backend, to this one. Both were made with
-    /// timing, recorded and reached; it throws DeviceError otherwise.
+    /// Returns the milliseconds from `start`, an event of the same backend, to this one. Throws
+    /// DeviceError unless both have timing, were recorded and are reached.
     float elapsed_ms_since(const DeviceEvent& start) const;
 
 private:

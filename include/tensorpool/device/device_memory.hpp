@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Memory of a device that several share.
+/// A handle to device memory that several handles share.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,44 +14,80 @@
 
 namespace tensorpool {
 
-/// A handle to a block that goes back when its last handle does, on whichever thread that is. Each
-/// handle is one thread's at a time, as a shared pointer; what they do to the memory is work of its
-/// stream, in the order in which they do it. All as for DeviceAllocation.
+/// A shared handle to a block, which is freed with its last handle, on whichever thread that is
+/// destroyed.
+///
+/// As with a shared pointer, one thread at a time may use a handle, and several threads may use
+/// several handles of one block. Operations on the memory are work of its stream, in the order of
+/// the calls. They throw DeviceError if the device fails. A handle may outlive its runtime.
 class TENSORPOOL_API DeviceMemory {
 public:
-    /// Owns nothing: a size of 0, and nothing to be done with it.
+    /// Makes a handle that owns nothing and has size 0.
     DeviceMemory() noexcept = default;
+    /// Allocates `bytes` bytes of the current device for work on `stream`; owns nothing for 0.
+    /// Throws DeviceAllocationError if the memory is unavailable, and DeviceError if the device
+    /// fails otherwise.
     explicit DeviceMemory(std::size_t bytes, StreamHandle stream = nullptr);
+    /// Allocates `bytes` bytes of the runtime's device for work on `stream`; owns nothing for 0.
+    /// Throws DeviceAllocationError if the memory is unavailable, and DeviceError if the device
+    /// fails otherwise.
     DeviceMemory(Runtime& runtime, std::size_t bytes, StreamHandle stream = nullptr,
                  MemoryKind kind = MemoryKind::device);
-    /// Takes over, shape included.
+    /// Takes over the block of a DeviceAllocation, including its shape.
     explicit DeviceMemory(DeviceAllocation&& allocation);
 
+    /// Returns the block's address; nullptr if the handle owns nothing.
     void* data() const noexcept { return allocation().data(); }
+    /// Returns the requested bytes.
     std::size_t size() const noexcept { return allocation().size(); }
+    /// Returns the device whose work the memory is for; cpu:0 if the handle owns nothing.
     Device device() const noexcept { return allocation().device(); }
+    /// Returns which allocator provides the memory.
     MemoryKind kind() const noexcept { return allocation().kind(); }
+    /// Returns the stream that the memory was allocated for, or the default stream (nullptr) after
+    /// that stream has ended.
     StreamHandle stream() const noexcept { return allocation().stream(); }
+    /// Returns whether the handle owns a block.
     explicit operator bool() const noexcept { return data() != nullptr; }
+    /// Returns the address at which the host can access the memory; nullptr if it cannot. The
+    /// caller must wait for the streams that use the memory.
     void* host_pointer() const noexcept { return allocation().host_pointer(); }
-    /// Handles to the same memory, this one included; 0 where it owns nothing. Of use for tests:
-    /// another thread may change it meanwhile.
+    /// Returns the number of handles to the memory, this one included; 0 if it owns nothing. Useful
+    /// in tests only, because other threads may change it at any time.
     long use_count() const noexcept { return allocation_.use_count(); }
 
+    /// Waits for the stream, then copies the caller's bytes to the memory from `offset` on. The
+    /// copy is done when the call returns. Throws std::out_of_range if the range does not lie in
+    /// the memory.
     void set(std::size_t offset, std::span<const std::byte> bytes);
+    /// Waits for the stream, then copies the memory from `offset` on to the caller's bytes. The
+    /// copy is done when the call returns. Throws std::out_of_range if the range does not lie in
+    /// the memory.
     void get(std::size_t offset, std::span<std::byte> bytes) const;
+    /// Submits a fill to the stream that sets each byte, and does not wait. Pinned and host memory
+    /// are filled by a host function, which a captured stream rejects.
     void fill(std::uint8_t byte);
+    /// Copies all of `other`, memory of any device and kind. Throws std::invalid_argument unless it
+    /// has the same size.
+    ///
+    /// On one device, and between peers, the copy is submitted to the stream without a wait; work
+    /// submitted to the stream of `other` from now on runs after it. Otherwise the copy passes
+    /// through pinned memory in pieces and is done when the call returns.
     void copy_from(const DeviceMemory& other);
+    /// Records that work submitted to another stream of the device, so far or until the block is
+    /// freed, uses the memory too.
     void record_use(StreamHandle stream);
 
-    /// Of this handle and its later copies; others to the same memory keep theirs. Throws as
-    /// DeviceAllocation::set_shape.
+    /// Sets how this handle and its later copies view the memory as a tensor; other handles keep
+    /// their shape. Throws std::invalid_argument for a shape that is invalid or needs more than the
+    /// memory has.
     void set_shape(MemoryShape shape);
+    /// Returns the shape of this handle; initially none.
     const MemoryShape& shape() const noexcept;
 
-    /// The one behind all handles.
+    /// Returns the allocation that all handles share.
     const DeviceAllocation& allocation() const noexcept;
-    /// Lets go of the memory.
+    /// Gives up the memory, which is freed if this was its last handle.
     void reset() noexcept { *this = DeviceMemory(); }
 
 private:

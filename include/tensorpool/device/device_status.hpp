@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a call to a device came to, and what is thrown where it failed.
+/// The result of a call to a device, and the exception for failed calls.
 
 #include <cstdint>
 #include <stdexcept>
@@ -11,28 +11,40 @@
 
 namespace tensorpool {
 
+/// The result of a call to a device.
 enum class DeviceStatus : std::uint8_t {
+    /// The call succeeded.
     ok,
-    not_ready,         ///< of a query: work is still under way. No failure
-    out_of_memory,     ///< the device, or the system for pinned memory, has not so much
-    not_supported,     ///< the backend has no such function
-    invalid_argument,  ///< a device, handle, address or size that the backend does not know
-    in_capture,        ///< the call may not be made while a stream is captured
-    device_lost,       ///< the device does not answer any more, whatever is asked from now on
-    failed,            ///< anything else
+    /// A query found work under way. This is no failure.
+    not_ready,
+    /// The device has not enough memory, or for pinned memory the system.
+    out_of_memory,
+    /// The backend has no such function.
+    not_supported,
+    /// A device, handle, address or size is unknown to the backend.
+    invalid_argument,
+    /// The call is not allowed while a stream is captured.
+    in_capture,
+    /// The device does not respond any more; all further calls fail.
+    device_lost,
+    /// The call failed for another reason.
+    failed,
 };
 
-/// "ok", "out of memory" and so on; "?" for none.
+/// Returns the result as text, such as "ok" or "out of memory"; "?" for an unknown value.
 TENSORPOOL_API const char* to_string(DeviceStatus status) noexcept;
 
-/// A call that failed, other than a request for memory (see device_allocation_error.hpp). The
-/// text tells which call, on which device, what came of it and what the backend says.
+/// The exception for a failed call other than a request for memory (see
+/// device_allocation_error.hpp). Its text names the call, the device, the result and the backend's
+/// details.
 class TENSORPOOL_API DeviceError : public std::runtime_error {
 public:
+    /// Makes the error from the call's result and a text.
     DeviceError(DeviceStatus status, const std::string& text)
         : std::runtime_error(text), status_(status) {}
     ~DeviceError() override;
 
+    /// Returns the call's result.
     DeviceStatus status() const noexcept { return status_; }
 
 private:

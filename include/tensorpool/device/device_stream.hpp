@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A queue of work on a device.
+/// A handle that owns a stream: a queue of work on a device.
 
 #include <functional>
 #include <memory>
@@ -13,38 +13,47 @@
 
 namespace tensorpool {
 
-/// Owns one stream of a device. Move-only; any thread may give it work. May outlive its runtime.
-/// All throw DeviceError where the device fails.
+/// Owns one stream of a device. Move-only. Any thread may submit work to it. It may outlive its
+/// runtime. All functions throw DeviceError if the device fails.
 class TENSORPOOL_API DeviceStream {
 public:
-    /// A new one, of the current device.
+    /// Makes a stream of the current device.
     DeviceStream();
+    /// Makes a stream of the runtime's device.
     explicit DeviceStream(Runtime& runtime);
-    /// Waits until its work is done, so that memory that was made for it may go to others: blocks
-    /// still in use then are the default stream's, and what their handles do is its work.
+    /// Waits until the stream's work is done, so that memory allocated for it can serve others.
+    /// Blocks still in use then belong to the default stream, and operations of their handles
+    /// become its work.
     ~DeviceStream();
+    /// Takes the stream of `other`, which then has none.
     DeviceStream(DeviceStream&& other) noexcept;
+    /// Ends the present stream and takes the stream of `other`, which then has none.
     DeviceStream& operator=(DeviceStream&& other) noexcept;
     DeviceStream(const DeviceStream&) = delete;
     DeviceStream& operator=(const DeviceStream&) = delete;
 
-    /// nullptr after it was moved from: then nothing else may be called.
+    /// Returns the backend's handle; nullptr for a moved-from object, of which no other function
+    /// may be called.
     StreamHandle handle() const noexcept { return stream_; }
-    /// So that it may stand wherever a handle is asked for.
+    /// Returns the backend's handle, so that a stream can be passed where a handle is expected.
     operator StreamHandle() const noexcept { return stream_; }
+    /// Returns the stream's device.
     Device device() const noexcept;
 
-    /// Waits until all that was given to it is done.
+    /// Waits until all work submitted to the stream is done.
     void synchronize() const;
-    /// Whether it is.
+    /// Returns whether all work submitted to the stream is done.
     bool query() const;
-    /// Work given to it from now on waits for what the event stands for now. Throws DeviceError for
-    /// an event of a device of another backend.
+    /// Makes work submitted to the stream from now on wait for the work that the event stands for
+    /// now. Throws DeviceError for an event of another backend's device.
     void wait(const DeviceEvent& event) const;
-    /// Calls the function on some thread, in the stream's order, and then destroys it there, with
-    /// what it captured. Neither may throw, nor call anything of a device: it keeps no stream and
-    /// no memory alive. Throws std::bad_alloc, and DeviceError while the stream is captured: it is
-    /// called once, and a graph may be launched often (Backend::launch_host_function is for that).
+    /// Submits a call of `function` to the stream. It runs on some thread, in the stream's order,
+    /// and is then destroyed there, with what it captured.
+    ///
+    /// Neither may throw or call a function of a device. The call keeps no stream and no memory
+    /// alive. Throws std::bad_alloc, and DeviceError while the stream is captured, because a
+    /// function is called once but a graph may be launched often (use Backend::launch_host_function
+    /// there).
     void launch(std::function<void()> function) const;
 
 private:

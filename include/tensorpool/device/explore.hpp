@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// All orders in which a small program's work can be done on a simulated device.
+/// A search of all orders in which a small program's work can run on a simulated device.
 
 #include <cstdint>
 #include <functional>
@@ -15,27 +15,37 @@
 
 namespace tensorpool {
 
+/// The result of a search.
 struct Exploration {
-    std::uint64_t schedules = 0;  ///< that ran
-    /// Of those, the ones that turned out to be like one before: they ran to their end all the
-    /// same.
+    /// The number of schedules that ran.
+    std::uint64_t schedules = 0;
+    /// The number of them that turned out to be equivalent to an earlier one. They still ran to
+    /// their end.
     std::uint64_t redundant = 0;
-    bool bound_met = false;         ///< there are more, which did not run
-    std::optional<Hazard> hazard;   ///< the first that was found
-    std::string failure;            ///< what the program threw, where it did; else ""
-    std::vector<unsigned> choices;  ///< that led there: see Schedule::replayed
+    /// Whether the bound was met, so that further schedules did not run.
+    bool bound_met = false;
+    /// The first hazard found, if any.
+    std::optional<Hazard> hazard;
+    /// The text of the exception that the program threw; "" if it threw none.
+    std::string failure;
+    /// The choices that led to the hazard or the exception; see Schedule::replayed.
+    std::vector<unsigned> choices;
 };
 
-/// Runs the program on a fresh backend with these options (less their schedule) again and again,
-/// each time with other choices of which stream goes on and of whether a query finds its event
-/// reached, until all were made, a hazard is found or the program throws. Orders of work that
-/// touches nothing in common count as one (sleep sets, after Godefroid, "Partial-Order Methods for
-/// the Verification of Concurrent Systems", 1996); host functions, and kernels that have a function
-/// and no ranges, may touch anything. A query is answered with "not_ready" twice in a row at most.
-/// The program uses one thread, does the same when the same happens, and waits for what it wants
-/// done: what is left in streams at its end is dropped. The backend is the search's own: a runtime
-/// over it gets a shared pointer that destroys nothing, and ends before the program does. A
-/// stateless search: memory is that of one run. Any thread.
+/// Runs the program repeatedly, each time on a fresh backend with these options (except their
+/// schedule) and with other choices. The search ends when all choices were made, a hazard is found,
+/// the program throws, or `max_schedules` ran.
+///
+/// The choices are which stream continues and whether a query finds its event reached. A query
+/// returns not_ready at most twice in a row. Orders of work without memory in common count as one
+/// (sleep sets, after Godefroid, "Partial-Order Methods for the Verification of Concurrent
+/// Systems", 1996). Host functions, and kernels with a function and without ranges, are assumed to
+/// touch any memory.
+///
+/// The program must use one thread, be deterministic, and wait for the work that it needs: work
+/// left in streams at its end is dropped. The backend belongs to the search. A runtime over it gets
+/// a shared pointer that destroys nothing, and must end before the program does. The search stores
+/// no states, so its memory is that of one run. Any thread may call it.
 TENSORPOOL_API Exploration explore(const SimulationOptions& options,
                                    const std::function<void(SimulatedBackend&)>& program,
                                    std::uint64_t max_schedules = 10'000);

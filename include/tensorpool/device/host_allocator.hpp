@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// Host memory for work on a device's streams, from a source handed in.
+/// An allocator of host memory for work on a device's streams, which takes memory from a
+/// HostMemorySource.
 
 #include <cstddef>
 #include <memory>
@@ -16,18 +17,20 @@ namespace device {
 class HostBlocks;
 }
 
-/// The CPU's memory, and ordinary host memory of other devices' runtimes. It keeps nothing for
-/// later, that is the source's business: a block goes back to it when it is freed, or, where
-/// streams that it was made for or used on are busy then, at a later call after they have passed.
-/// When the device is lost nothing is waited for; a stream that answers with any other error is
-/// taken to be busy, until it ends or a request that the source refuses waits for the whole device.
-/// It knows of no graphs: a block that captured work uses is kept, by whoever launches the graph,
-/// for as long as that is launched.
+/// Allocates the CPU's memory, and ordinary host memory for other devices' runtimes.
+///
+/// It caches nothing, which is left to the source. A freed block goes back to the source at once.
+/// If streams that it was allocated for or used on are busy, it goes back at a later call, after
+/// they have passed. If the device is lost, the allocator waits for nothing. A stream whose query
+/// returns another error counts as busy until it ends, or until a request that the source refuses
+/// waits for the whole device. The allocator does not know graphs: the code that launches a graph
+/// must keep the blocks that its work uses.
 class TENSORPOOL_API HostAllocator final : public DeviceAllocator {
 public:
-    /// The backend outlives it. `device` is what `device()` says; its index is the backend's.
+    /// Makes an allocator that takes memory from `source`. The backend must outlive it. `device` is
+    /// what `device()` returns; its index is the backend's.
     HostAllocator(Backend& backend, Device device, std::shared_ptr<HostMemorySource> source);
-    /// Waits for the device and gives all back, blocks in use included.
+    /// Waits for the device and gives all memory back, blocks in use included.
     ~HostAllocator() override;
 
     Device device() const noexcept override;
@@ -35,15 +38,16 @@ public:
     void* try_allocate(std::size_t bytes, StreamHandle stream = nullptr) noexcept override;
     void deallocate(void* block) noexcept override;
     void record_use(void* block, StreamHandle stream) override;
-    /// What was asked for.
+    /// Returns the requested bytes of the block that begins at this address; 0 if no block in use
+    /// begins there.
     std::size_t usable_size(const void* block) const noexcept override;
     bool is_used_on(const void* block, StreamHandle stream) const noexcept override;
     DeviceStatistics statistics() const override;
     std::size_t trim() noexcept override;
 
-    /// The stream is about to be destroyed, and no more work is given to it. Waits until its work
-    /// is done; blocks in use that were made for it are the default stream's from now on. Throws
-    /// DeviceError where the device cannot wait.
+    /// Ends a stream that is about to be destroyed and gets no more work. Waits until its work is
+    /// done. Its blocks in use then belong to the default stream. Throws DeviceError if the device
+    /// cannot wait.
     void end_stream(StreamHandle stream);
 
 private:

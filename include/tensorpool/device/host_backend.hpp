@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The CPU as a device.
+/// The backend for the CPU as a device.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,29 +13,29 @@
 
 namespace tensorpool {
 
-/// One device of type cpu, whose memory is the host's.
+/// The backend of one device of type cpu, whose memory is the host's.
 ///
-/// A stream has a worker thread of its own, which starts with the first work that is given to it
-/// and ends with the stream; the default stream's ends with the backend. Events take no thread: one
-/// recorded where no work is under way is reached at once. What is asked for without a stream
-/// is done at once on the calling thread. A stream destroyed with work under way still does it, and
-/// the destructor waits for that.
+/// Each stream has a worker thread, which starts with the first work submitted to it and ends with
+/// the stream; the default stream's ends with the backend. Events need no thread: one recorded
+/// without work under way is reached at once. Operations without a stream run at once on the
+/// calling thread. A stream that is destroyed with work under way still does the work, and the
+/// destructor waits for that.
 ///
-/// Memory is the system's pages: all kinds of storage are the same, `host_pointer` is the address,
-/// and 1 byte takes a page: allocators above ask for slabs. Pinned memory is ordinary memory
-/// aligned to a page: nobody but a processor copies it, so none of it needs to stay where it is,
-/// and it counts against no limit of locked memory. What is registered is remembered, so that doing
-/// it twice is found out. Virtual memory is there on Linux 5.7 and later; memory can be mapped at
-/// one place at a time.
-/// A graph's work is done piece by piece, in the order in which it was given, whatever streams it
-/// was captured in. In a stream that is captured, stream-ordered allocation is in_capture. A
-/// capture is over when it is ended, even where that is refused because not all streams joined
-/// again.
+/// Memory is pages of the system. All kinds of storage are the same, and `host_pointer` is the
+/// address. An allocation of 1 byte takes a page, because allocators above request slabs. Pinned
+/// memory is ordinary memory aligned to a page: only processors copy it, so it need not stay in
+/// place, and it does not count against the limit of locked memory. Registrations are stored, so
+/// registering twice is detected. Virtual memory is supported on Linux 5.7 and later; memory can be
+/// mapped at one address at a time.
+///
+/// A graph's work runs piece by piece in the order of submission, regardless of the streams in
+/// which it was captured. Stream-ordered allocation returns in_capture in a captured stream. A
+/// capture is over when it is ended, even if that fails because not all streams have joined again.
 class TENSORPOOL_API HostBackend final : public Backend {
 public:
-    /// Throws std::bad_alloc. Starts no thread.
+    /// Makes a backend without starting a thread. Throws std::bad_alloc.
     HostBackend();
-    /// Waits for all work. REQUIRES: no other thread uses it.
+    /// Waits for all work. REQUIRES: no other thread uses the backend.
     ~HostBackend() override;
 
     DeviceType type() const noexcept override;
@@ -75,7 +75,8 @@ public:
     DeviceStatus synchronize_stream(int device, StreamHandle stream) noexcept override;
     DeviceStatus query_stream(int device, StreamHandle stream) noexcept override;
     DeviceStatus wait_event(int device, StreamHandle stream, EventHandle event) noexcept override;
-    DeviceStatus launch_host_function(int device, StreamHandle stream, void (*function)(void*),
+    DeviceStatus launch_host_function(int device, StreamHandle stream,
+                                      void (*function)(void* argument),
                                       void* argument) noexcept override;
 
     DeviceStatus create_event(int device, EventTiming timing, EventHandle* event) noexcept override;

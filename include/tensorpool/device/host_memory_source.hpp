@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// Where a runtime gets host memory from. The adaptor in pool_source.hpp hands in a pool.
+/// The interface through which runtimes get host memory. The adaptor in pool_source.hpp provides a
+/// pool's.
 
 #include <cstddef>
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace tensorpool {
 
-/// Any thread may call any function at any time.
+/// A source of host memory. Any thread may call any function at any time.
 class TENSORPOOL_API HostMemorySource {
 public:
     HostMemorySource() noexcept = default;
@@ -18,15 +19,17 @@ public:
     HostMemorySource(const HostMemorySource&) = delete;
     HostMemorySource& operator=(const HostMemorySource&) = delete;
 
-    /// `bytes` above 0, aligned to `alignment`, a power of two; nullptr when they cannot be had.
+    /// Allocates `bytes` bytes, more than 0, aligned to `alignment`, a power of two. Returns
+    /// nullptr if they are unavailable.
     virtual void* allocate(std::size_t bytes, std::size_t alignment) noexcept = 0;
-    /// With the bytes and the alignment it was made with.
+    /// Frees memory. `bytes` and `alignment` are those of its allocation.
     virtual void deallocate(void* memory, std::size_t bytes, std::size_t alignment) noexcept = 0;
-    /// Optional; default: nothing. Gives back what is free; bytes given back.
+    /// Gives free memory back to the system and returns the number of bytes given back. Optional;
+    /// default: nothing.
     virtual std::size_t trim() noexcept;
 };
 
-/// The one that stands in where none is handed in: the C++ library's aligned `operator new`.
+/// Returns the default source: the aligned `operator new` of the C++ library.
 TENSORPOOL_API std::shared_ptr<HostMemorySource> system_memory_source();
 
 }  // namespace tensorpool

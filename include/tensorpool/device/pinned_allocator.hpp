@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Host memory whose pages stay where they are, for copies to and from a device, handed out again
-/// without asking the system.
+/// An allocator of pinned host memory for copies to and from a device, which reuses freed memory
+/// without calls to the system.
 
 #include <cstddef>
 #include <memory>
@@ -18,26 +18,31 @@ namespace device {
 class PinnedCore;
 }
 
-/// Blocks cut from slabs of pinned host memory, split and joined again: a size is rounded up to
-/// 512 B, above 1 MiB to 16 KiB, never to a power of two.
+/// Cuts blocks from slabs of pinned host memory, and splits and joins them. Sizes are rounded up to
+/// multiples of 512 B, and above 1 MiB of 16 KiB, not to powers of two.
 ///
-/// The host writes such a block at once, in no stream's order. So one that streams use is nobody's
-/// until all of them have passed what they were given before it was freed: those of `record_use`,
-/// and the one that `allocate` was told. Each stream has a queue of its own: a slow one holds back
-/// its own blocks only. A block without a stream is free again at once, for any thread, by way of
-/// a few lists with short locks, each of some of the threads.
+/// The host writes such a block at once, in no stream's order. So a block that streams use is not
+/// reused until all of them have passed the work submitted before it was freed: the streams of
+/// `record_use` and the one passed to `allocate`. Each stream has a queue of its own, so a slow one
+/// holds back only its own blocks. A block without a stream is free again at once, for any thread,
+/// in a few lists with short locks that the threads share.
 class TENSORPOOL_API PinnedAllocator final : public DeviceAllocator {
 public:
-    /// The backend outlives it. Throws std::invalid_argument, naming what was found and expected,
-    /// for options that make no sense or a device that is not there.
+    /// Makes an allocator for a device of the backend, which must outlive it. Throws
+    /// std::invalid_argument, naming what was found and expected, for invalid options and for a
+    /// device that does not exist.
     explicit PinnedAllocator(Backend& backend, int device, const PinnedOptions& options = {});
-    /// Waits for the device and gives all back, blocks in use included.
+    /// Waits for the device and gives all memory back, blocks in use included.
     ~PinnedAllocator() override;
 
-    /// The one whose streams use the memory; other devices of the backend may copy from it too.
+    /// Returns the device whose streams use the memory. Other devices of the backend may copy from
+    /// it too.
     Device device() const noexcept override;
-    /// A stream that is named uses the block until it is freed. nullptr: no stream does; the
-    /// default stream is told, as any other, by `record_use`.
+    /// Allocates `bytes` bytes, aligned to at least 256. The content is undefined. Returns nullptr
+    /// for 0. A stream other than nullptr uses the block until it is freed; with nullptr no stream
+    /// does. Record a use on the default stream by `record_use`, like one on any other. Throws
+    /// DeviceAllocationError if the memory is unavailable, and DeviceError if the device fails
+    /// otherwise.
     void* allocate(std::size_t bytes, StreamHandle stream = nullptr) override;
     void* try_allocate(std::size_t bytes, StreamHandle stream = nullptr) noexcept override;
     void deallocate(void* block) noexcept override;
@@ -47,8 +52,8 @@ public:
     DeviceStatistics statistics() const override;
     std::size_t trim() noexcept override;
 
-    /// The stream is about to be destroyed, and no more work is given to it. Waits until its work
-    /// is done; blocks in use are not its any more. Throws DeviceError where the device cannot
+    /// Ends a stream that is about to be destroyed and gets no more work. Waits until its work is
+    /// done. It then uses none of the blocks any more. Throws DeviceError if the device cannot
     /// wait.
     void end_stream(StreamHandle stream);
 

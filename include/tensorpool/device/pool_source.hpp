@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// Host memory of runtimes out of a pool: CPU tensors live in it.
+/// A source of host memory for runtimes that takes memory from a pool, so that CPU tensors lie in
+/// it.
 
 #include <cstddef>
 
@@ -11,13 +12,15 @@
 
 namespace tensorpool {
 
-/// Gets memory from a pool, which must outlive it.
+/// A HostMemorySource that takes memory from a pool, which must outlive it.
 class TENSORPOOL_API PoolSource final : public HostMemorySource {
 public:
-    /// Over the global pool.
+    /// Takes memory from the global pool.
     PoolSource() noexcept : pool_(&get_global_memory_pool()) {}
+    /// Takes memory from `pool`.
     explicit PoolSource(MemoryPool& pool) noexcept : pool_(&pool) {}
 
+    /// Returns the pool that the memory comes from.
     MemoryPool& pool() const noexcept { return *pool_; }
 
     void* allocate(std::size_t bytes, std::size_t alignment) noexcept override;
@@ -28,8 +31,8 @@ private:
     MemoryPool* pool_;
 };
 
-/// The CPU's runtime, and the host memory of all others, get their memory from this pool, which
-/// must outlive them. Throws std::logic_error where there is a runtime of the CPU already: it comes
+/// Makes the CPU's runtime, and the host memory of all other runtimes, take memory from this pool,
+/// which must outlive them. Throws std::logic_error if the CPU already has a runtime: call it
 /// before the first use, or after `reset_runtimes`.
 TENSORPOOL_API void use_pool_on_cpu(MemoryPool& pool = get_global_memory_pool());
 

@@ -1,8 +1,7 @@
 #pragma once
 
 /// @file
-/// All that a program needs of one device: its allocators, copies, and objects of the program's
-/// own.
+/// The runtime of a device: its allocators, copies, and objects of the program's own.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,89 +25,114 @@ namespace device {
 class ObjectTable;
 }
 
-/// Any thread may call anything at any time; only the destructor wants to be alone. Nothing of a
-/// thread changes by it save by `activate`. Memory, streams and events of a runtime may outlive it:
-/// its allocators and its backend go with the last of them.
+/// Everything that a program needs of one device.
 ///
-/// Programs get theirs by `get_runtime` (runtimes.hpp), one a device; tests make their own.
+/// Any thread may call any function at any time; only the destructor must not run concurrently with
+/// other calls. Only `activate` changes the state of a thread. Memory, streams and events of a
+/// runtime may outlive it: its allocators and its backend are destroyed with the last of them.
 ///
-/// Functions with a stream give it work and do not wait; those without return when it is done, and
-/// do not wait for streams. Host memory that is not pinned may be copied before they return. All
-/// throw DeviceError where the device fails.
+/// Programs get runtimes by `get_runtime` (runtimes.hpp), one for each device. Tests may make their
+/// own.
+///
+/// Functions with a stream submit work to it and do not wait. Functions without a stream return
+/// when the work is done, and do not wait for streams. Host memory that is not pinned may be copied
+/// before they return. All functions throw DeviceError if the device fails.
 class TENSORPOOL_API Runtime {
 public:
-    /// For the backend's device of this index; `device.type` need not be the backend's. Throws
-    /// std::invalid_argument, naming what was found, for a device that is not there or no backend.
+    /// Makes a runtime for the backend's device with this index; `device.type` may differ from the
+    /// backend's. Throws std::invalid_argument, naming what was found, for a device that does not
+    /// exist and for a null backend.
     Runtime(std::shared_ptr<Backend> backend, Device device, const RuntimeOptions& options = {});
-    /// Waits for the device, then destroys the program's objects, those made last first.
+    /// Waits for the device, then destroys the program's objects, the newest first.
     ~Runtime();
     Runtime(const Runtime&) = delete;
     Runtime& operator=(const Runtime&) = delete;
 
+    /// Returns the runtime's device.
     Device device() const noexcept;
+    /// Returns the runtime's backend.
     Backend& backend() const noexcept;
-    /// What the device is called, and what it can do and has.
+    /// Returns the vendor's name of the device.
     std::string name() const;
+    /// Returns the device's abilities.
     DeviceAbilities abilities() const noexcept;
+    /// Returns the device's memory, and the part that no process has allocated.
     DeviceMemoryInfo memory_info() const;
 
-    /// The stream that is there without being made: nullptr.
+    /// Returns the default stream, nullptr, which always exists.
     StreamHandle default_stream() const noexcept { return nullptr; }
-    /// Makes its device the calling thread's current one. Only for runtimes of `get_runtime`:
-    /// throws std::invalid_argument for another.
+    /// Makes the runtime's device the calling thread's current device. Throws std::invalid_argument
+    /// for a runtime that is not from `get_runtime`.
     void activate() const;
-    /// Waits until all that was given to this stream is done. Other streams are not waited for.
+    /// Waits until all work submitted to this stream is done. It does not wait for other streams.
     void synchronize_stream(StreamHandle stream) const;
-    /// Waits until all that was given to all streams of the device is done.
+    /// Waits until all work submitted to all streams of the device is done.
     void synchronize_device() const;
-    /// Waits for the default stream.
+    /// Waits until all work submitted to the default stream is done.
     void synchronize() const { synchronize_stream(default_stream()); }
 
     // Memory -------------------------------------------------------------------------------------
 
-    /// Of the device: a CachingAllocator; of the CPU, the host allocator.
+    /// Returns the allocator of device memory, a CachingAllocator; for the CPU, the host allocator.
     DeviceAllocator& allocator() const;
-    /// The same, with what only it has; nullptr of the CPU.
+    /// Returns the allocator of device memory as a CachingAllocator; nullptr for the CPU.
     CachingAllocator* caching_allocator() const noexcept;
-    /// Of pinned host memory, for copies to and from this device. Made at the first call.
+    /// Returns the allocator of pinned host memory for copies to and from this device. The first
+    /// call makes it.
     DeviceAllocator& pinned_allocator() const;
-    /// Of ordinary host memory, kept until streams of this device are done with it. Made at the
-    /// first call.
+    /// Returns the allocator of ordinary host memory, which reuses a block only after the device's
+    /// streams are done with it. The first call makes it.
     DeviceAllocator& host_allocator() const;
 
-    /// Throw as DeviceAllocator::allocate.
+    /// Allocates `bytes` bytes of the device for work on `stream`; the handle owns nothing for 0.
+    /// Throws DeviceAllocationError if the memory is unavailable.
     DeviceMemory allocate(std::size_t bytes, StreamHandle stream = nullptr);
+    /// Allocates `bytes` bytes of pinned host memory for work on `stream`; the handle owns nothing
+    /// for 0. Throws DeviceAllocationError if the memory is unavailable.
     DeviceMemory allocate_pinned(std::size_t bytes, StreamHandle stream = nullptr);
+    /// Allocates `bytes` bytes of ordinary host memory for work on `stream`; the handle owns
+    /// nothing for 0. Throws DeviceAllocationError if the memory is unavailable.
     DeviceMemory allocate_host(std::size_t bytes, StreamHandle stream = nullptr);
-    /// Gives back what is free of all its allocators; bytes given back. Waits for no device.
+    /// Gives back the free memory of all its allocators, without waiting for the device. Returns
+    /// the number of bytes given back.
     std::size_t trim() noexcept;
 
     // Copies and fills ---------------------------------------------------------------------------
 
+    /// Copies `bytes` bytes from host memory to this device, and returns when that is done.
     void copy_host_to_device(void* to, const void* from, std::size_t bytes) const;
+    /// Submits a copy of `bytes` bytes from host memory to this device to the stream.
     void copy_host_to_device(void* to, const void* from, std::size_t bytes,
                              StreamHandle stream) const;
+    /// Copies `bytes` bytes from this device to host memory, and returns when that is done.
     void copy_device_to_host(void* to, const void* from, std::size_t bytes) const;
+    /// Submits a copy of `bytes` bytes from this device to host memory to the stream.
     void copy_device_to_host(void* to, const void* from, std::size_t bytes,
                              StreamHandle stream) const;
-    /// Both on this device.
+    /// Copies `bytes` bytes within the memory of this device, and returns when that is done.
     void copy_device_to_device(void* to, const void* from, std::size_t bytes) const;
+    /// Submits a copy of `bytes` bytes within the memory of this device to the stream.
     void copy_device_to_device(void* to, const void* from, std::size_t bytes,
                                StreamHandle stream) const;
+    /// Copies `bytes` bytes within host memory, and returns when that is done.
     void copy_host_to_host(void* to, const void* from, std::size_t bytes) const;
+    /// Submits a copy of `bytes` bytes within host memory to the stream.
     void copy_host_to_host(void* to, const void* from, std::size_t bytes,
                            StreamHandle stream) const;
-    /// Sets each byte of device memory.
+    /// Sets each of `bytes` bytes of device memory to `byte`, and returns when that is done.
     void fill(void* memory, std::uint8_t byte, std::size_t bytes) const;
+    /// Submits a fill to the stream: each of `bytes` bytes of device memory is set to `byte`.
     void fill(void* memory, std::uint8_t byte, std::size_t bytes, StreamHandle stream) const;
 
     // Objects of the program's own ---------------------------------------------------------------
-    // Such as an operator library's handle: one of each type, which lives as long as the runtime.
 
-    /// The T of this device. The first call makes it, by T(Runtime&) or else T(); one thread does,
-    /// others wait. Its constructor may ask for objects of other types, which are then destroyed
-    /// after it; what it throws comes out here and leaves no T. Throws std::logic_error where a T
-    /// asks for itself while it is made.
+    /// Returns the program's object of type T for this device, such as an operator library's
+    /// handle. It lives as long as the runtime.
+    ///
+    /// The first call makes it, by T(Runtime&) or otherwise T(), on one thread while others wait.
+    /// Its constructor may call `object` for other types, which are then destroyed after it. An
+    /// exception of the constructor leaves the function, and no T is stored. Throws
+    /// std::logic_error if the constructor of T calls `object<T>`.
     template <class T>
     T& object() {
         return object<T>([](Runtime& runtime) {
@@ -119,8 +143,12 @@ public:
             }
         });
     }
-    /// The same, but made by `factory(Runtime&)`, which returns a std::unique_ptr<T>. Throws
-    /// std::logic_error where that is empty.
+    /// Returns the program's object of type T for this device. The first call makes it by
+    /// `factory(Runtime&)`, which returns a std::unique_ptr<T>, on one thread while others wait.
+    ///
+    /// The factory may call `object` for other types, which are then destroyed after the T. An
+    /// exception of the factory leaves the function, and no T is stored. Throws std::logic_error if
+    /// the factory returns an empty pointer or calls `object<T>`.
     template <class T, class Factory>
     T& object(Factory&& factory) {
         if (void* const made = find_object(typeid(T))) return *static_cast<T*>(made);
@@ -138,7 +166,7 @@ private:
     friend class DeviceEvent;
     friend class DeviceAllocation;
 
-    /// How to make an object, and how to end it.
+    /// The functions that make and destroy an object.
     struct ObjectRecipe {
         const std::type_info* type;
         void* (*make)(Runtime& runtime, void* factory);

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a runtime can be told when it is made. All sizes are bytes.
+/// The options of a runtime. All sizes are bytes.
 
 #include <cstddef>
 #include <memory>
@@ -12,16 +12,18 @@
 
 namespace tensorpool {
 
+/// The options of a runtime.
 struct RuntimeOptions {
-    /// Of the allocator for device memory. The CPU's runtime has none: its memory is host memory.
+    /// The options of the allocator of device memory. The CPU's runtime has none, because its
+    /// memory is host memory.
     CachingOptions caching;
-    /// Of the allocator for pinned host memory.
+    /// The options of the allocator of pinned host memory.
     PinnedOptions pinned;
-    /// Where host memory comes from. nullptr: of the runtimes that `get_runtime` makes, what the
-    /// CPU's have, and of those, as of any other, `system_memory_source()`.
+    /// The source of host memory. With nullptr, runtimes of `get_runtime` use the source of the
+    /// CPU's options, if that is set, and all others use `system_memory_source()`.
     std::shared_ptr<HostMemorySource> host_source;
-    /// Copies between devices that are no peers go through two pinned buffers of this size: so
-    /// large that the time to start a copy (some 10 us) is little beside the time that it takes
+    /// The size of each of the two pinned buffers for copies between devices that are no peers. It
+    /// is so large that the time to start a copy (some 10 us) is small beside the time of the copy
     /// (some 160 us over PCIe 4).
     std::size_t staging_bytes = std::size_t{4} << 20;
 };

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Devices that are not there: real bytes, real order, a clock of their own, and an eye on every
-/// access. For tests of code that works on streams, on any machine.
+/// A backend of simulated devices: real bytes, real order, a clock of their own, and a check of
+/// every access. It tests code that works on streams, on any machine.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,52 +27,61 @@ class Simulation;
 
 /// A backend of simulated devices.
 ///
-/// Work runs on the threads that give it or wait for it: it starts none. Any thread may call
-/// anything; functions of kernels run outside of its lock and may not call it, which is refused as
-/// failed.
+/// Work runs on the threads that submit it or wait for it; the backend starts none. Any thread may
+/// call any function. Functions of kernels run outside of the backend's lock and must not call it;
+/// such a call returns failed.
 ///
-/// Hazards (see hazard.hpp) are found by vector clocks: one of each stream, each event and the
-/// host. All threads of the host count as one: what one waited for, all did.
+/// Hazards (see hazard.hpp) are found by vector clocks: one for each stream, each event and the
+/// host. All threads of the host count as one, so a wait by one thread counts for all.
 class TENSORPOOL_API SimulatedBackend : public Backend {
 public:
-    /// Throws std::invalid_argument for options that contradict each other, std::bad_alloc where
-    /// there is not so much address space.
+    /// Makes a backend. Throws std::invalid_argument for contradictory options, and std::bad_alloc
+    /// if the address space is unavailable.
     explicit SimulatedBackend(const SimulationOptions& options = {});
-    /// What was given to streams and is not done stays undone.
+    /// Drops the work that was submitted and is not done.
     ~SimulatedBackend() override;
 
     // What only a simulation has -----------------------------------------------------------------
 
-    /// Gives a kernel to a stream. invalid_argument where it touches memory that is not there.
+    /// Submits a kernel to a stream. Returns invalid_argument if it touches memory that does not
+    /// exist.
     DeviceStatus launch(int device, StreamHandle stream, const SimulatedKernel& kernel) noexcept;
-    /// Does the next work of the stream that can be done; false where there is none. For tests that
-    /// decide themselves how far a stream got, with Schedule::lazy.
+    /// Runs the next piece of the stream's work that can run; returns false if there is none. It is
+    /// for tests that control the progress of a stream themselves, with Schedule::lazy.
     bool step(int device, StreamHandle stream) noexcept;
-    /// The host is about to read, or to write, memory that work on streams touches: says whether it
-    /// may. For checks only; nothing is waited for.
+    /// Declares that the host is about to read memory, so that conflicts with work on streams are
+    /// found as hazards. It does not wait.
     void host_read(const void* address, std::size_t bytes,
                    const char* label = "host read") noexcept;
+    /// Declares that the host is about to write memory, so that conflicts with work on streams are
+    /// found as hazards. It does not wait.
     void host_write(void* address, std::size_t bytes, const char* label = "host write") noexcept;
 
-    /// What was found so far, the oldest first, as many as are kept; and how many there were.
+    /// Returns the hazards found so far, the oldest first, at most as many as
+    /// SimulationOptions::max_hazards.
     std::vector<Hazard> hazards() const;
+    /// Returns the number of hazards found so far.
     std::uint64_t hazard_count() const noexcept;
+    /// Forgets the hazards found so far.
     void clear_hazards() noexcept;
-    /// All that are kept, a line each; "" without any.
+    /// Returns the stored hazards, one line each; "" if there are none.
     std::string hazard_report() const;
 
+    /// Returns how often each function was called.
     SimulatedCalls calls() const noexcept;
+    /// Sets all counts of calls to 0.
     void reset_calls() noexcept;
 
-    /// Counts of calls start again.
+    /// Sets the faults from now on. Their counts of calls start at 1 again.
     void set_faults(const SimulationFaults& faults);
-    /// From now on; may exceed what is free, which is 0 then.
+    /// Sets the memory of the device that other processes hold from now on. It may exceed the free
+    /// memory, which is then 0.
     void set_other_process_bytes(int device, std::size_t bytes) noexcept;
 
-    /// Nanoseconds that passed for the host: with each call that gives work, and by waiting. Times
-    /// are those of devices on which all streams run at once, whatever the schedule.
+    /// Returns the nanoseconds that passed for the host, by calls that submit work and by waits.
+    /// Times are those of devices on which all streams run at once, for every schedule.
     std::uint64_t now_ns() const noexcept;
-    /// Lets time pass.
+    /// Advances the clock by `ns` nanoseconds.
     void advance_ns(std::uint64_t ns) noexcept;
 
     // Backend ------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Which functions of a simulated device were called how often: speed, asserted without a clock.
+/// Counts of the calls of a simulated device's functions, for tests of speed without a clock.
 
 #include <array>
 #include <cstddef>
@@ -11,65 +11,69 @@
 
 namespace tensorpool {
 
-/// Each function of a Backend that asks a device for something, in the order of backend.hpp.
+/// The functions that call a device, in the order of backend.hpp.
 enum class SimulatedCall : std::uint8_t {
-    memory_info,
-    settle_memory,
-    synchronize_device,
-    allocate,
-    deallocate,
-    allocate_async,
-    deallocate_async,
-    host_pointer,
-    reserve_addresses,
-    release_addresses,
-    create_memory,
-    destroy_memory,
-    map_memory,
-    unmap_memory,
-    allocate_pinned,
-    deallocate_pinned,
-    register_pinned,
-    unregister_pinned,
-    create_stream,
-    destroy_stream,
-    synchronize_stream,
-    query_stream,
-    wait_event,
-    launch_host_function,
-    create_event,
-    destroy_event,
-    record_event,
-    query_event,
-    synchronize_event,
-    elapsed_ms,
-    copy,
-    copy_async,
-    fill,
-    fill_async,
-    enable_peer_access,
-    copy_peer_async,
-    begin_capture,
-    end_capture,
-    capture_state,
-    launch_graph,
-    destroy_graph,
-    note_block,
-    launch,
+    memory_info,           ///< Backend::memory_info
+    settle_memory,         ///< Backend::settle_memory
+    synchronize_device,    ///< Backend::synchronize_device
+    allocate,              ///< Backend::allocate
+    deallocate,            ///< Backend::deallocate
+    allocate_async,        ///< Backend::allocate_async
+    deallocate_async,      ///< Backend::deallocate_async
+    host_pointer,          ///< Backend::host_pointer
+    reserve_addresses,     ///< Backend::reserve_addresses
+    release_addresses,     ///< Backend::release_addresses
+    create_memory,         ///< Backend::create_memory
+    destroy_memory,        ///< Backend::destroy_memory
+    map_memory,            ///< Backend::map_memory
+    unmap_memory,          ///< Backend::unmap_memory
+    allocate_pinned,       ///< Backend::allocate_pinned
+    deallocate_pinned,     ///< Backend::deallocate_pinned
+    register_pinned,       ///< Backend::register_pinned
+    unregister_pinned,     ///< Backend::unregister_pinned
+    create_stream,         ///< Backend::create_stream
+    destroy_stream,        ///< Backend::destroy_stream
+    synchronize_stream,    ///< Backend::synchronize_stream
+    query_stream,          ///< Backend::query_stream
+    wait_event,            ///< Backend::wait_event
+    launch_host_function,  ///< Backend::launch_host_function
+    create_event,          ///< Backend::create_event
+    destroy_event,         ///< Backend::destroy_event
+    record_event,          ///< Backend::record_event
+    query_event,           ///< Backend::query_event
+    synchronize_event,     ///< Backend::synchronize_event
+    elapsed_ms,            ///< Backend::elapsed_ms
+    copy,                  ///< Backend::copy
+    copy_async,            ///< Backend::copy_async
+    fill,                  ///< Backend::fill
+    fill_async,            ///< Backend::fill_async
+    enable_peer_access,    ///< Backend::enable_peer_access
+    copy_peer_async,       ///< Backend::copy_peer_async
+    begin_capture,         ///< Backend::begin_capture
+    end_capture,           ///< Backend::end_capture
+    capture_state,         ///< Backend::capture_state
+    launch_graph,          ///< Backend::launch_graph
+    destroy_graph,         ///< Backend::destroy_graph
+    note_block,            ///< Backend::note_block
+    launch,                ///< SimulatedBackend::launch
 };
+/// The number of values of SimulatedCall.
 inline constexpr std::size_t simulated_call_count =
     static_cast<std::size_t>(SimulatedCall::launch) + 1;
-/// The function's name; "?" for none.
+/// Returns the function's name; "?" for an unknown value.
 TENSORPOOL_API const char* to_string(SimulatedCall call) noexcept;
 
-/// How often each was called, failed calls included.
+/// How often each function was called, including failed calls.
 struct SimulatedCalls {
+    /// The counts, by SimulatedCall.
     std::array<std::uint64_t, simulated_call_count> counts = {};
 
+    /// Returns how often a function was called.
     std::uint64_t operator[](SimulatedCall call) const noexcept {
         return counts[static_cast<std::size_t>(call)];
     }
-    /// Whatever waits for a device: synchronisations, and copies and fills without a stream.
+    /// Returns the number of calls that wait for a device: synchronizations, and copies and fills
+    /// without a stream.
     std::uint64_t waits() const noexcept {
         using enum SimulatedCall;
         const SimulatedCalls& calls = *this;

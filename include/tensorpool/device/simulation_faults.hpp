@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What goes wrong on a simulated device, on demand.
+/// Faults of a simulated device, on request.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,24 +11,31 @@
 
 namespace tensorpool {
 
-/// Calls of one function that fail: out_of_memory where it asks for memory or maps it, otherwise
-/// failed.
+/// Calls of one function that fail: with out_of_memory if the function allocates or maps memory,
+/// otherwise with failed.
 struct FailingCall {
+    /// The function.
     SimulatedCall call = SimulatedCall::allocate;
-    std::uint64_t from = 1;   ///< counted from 1, since `set_faults`
-    std::uint64_t count = 1;  ///< how many in a row
+    /// The first call that fails, counted from 1 since `set_faults`.
+    std::uint64_t from = 1;
+    /// The number of consecutive calls that fail.
+    std::uint64_t count = 1;
 };
 
-/// Holds from `SimulatedBackend::set_faults` until the next one. Nothing goes wrong by default.
+/// The faults from one call of `SimulatedBackend::set_faults` to the next. By default there are
+/// none.
 struct SimulationFaults {
+    /// The calls that fail.
     std::vector<FailingCall> failing = {};
-    /// `allocate`, `allocate_async` and `create_memory` of more are out_of_memory; 0: no bound.
+    /// The limit, in bytes, above which `allocate`, `allocate_async` and `create_memory` return
+    /// out_of_memory; 0 means no limit.
     std::size_t largest_request = 0;
-    bool refuses_pinned = false;  ///< `allocate_pinned` and `register_pinned` are out_of_memory
-    /// Each event is not_ready for so many queries after it was reached.
+    /// Whether `allocate_pinned` and `register_pinned` return out_of_memory.
+    bool refuses_pinned = false;
+    /// The number of queries for which an event is not_ready after it was reached.
     std::uint64_t slow_event_queries = 0;
-    /// All calls from this one on are device_lost, counted from 1 over all functions but
-    /// note_block; 0: none.
+    /// The call from which on all calls return device_lost, counted from 1 over all functions
+    /// except note_block; 0 means none.
     std::uint64_t lost_from = 0;
 };
 

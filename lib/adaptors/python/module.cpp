@@ -1,4 +1,4 @@
-// The extension module _tensorpool: what tensorpool/__init__.py is made of.
+// The extension module _tensorpool, on which tensorpool/__init__.py is built.
 
 #include <pybind11/pybind11.h>
 
@@ -19,13 +19,13 @@ namespace {
 
 namespace py = pybind11;
 
-// A new reference, or the exception that was raised.
+// Takes a new reference; throws the pending Python exception if it is null.
 py::object owned(PyObject* object) {
     if (object == nullptr) throw py::error_already_set();
     return py::reinterpret_steal<py::object>(object);
 }
 
-// Bytes, for names are bytes: what is none of UTF-8 is for Python to replace.
+// Returns bytes, because names may not be valid UTF-8. Python replaces the invalid parts.
 py::bytes snapshot_json() {
     std::string text;
     {
@@ -49,13 +49,14 @@ std::size_t limit() {
     return get_global_memory_pool().max_capacity();
 }
 
-/// A StatisticsScope that begins when it is made, and is ended by a call.
+/// A StatisticsScope that begins at construction and ends by a call.
 class OpenScope {
 public:
     explicit OpenScope(const std::string& name) : scope_(std::in_place, name) {}
 
-    /// allocations, deallocations, requested, allocated and deallocated bytes, peak.
-    py::tuple figures() const {
+    /// Returns allocations, deallocations, requested, allocated and deallocated bytes, and the
+    /// peak.
+    py::tuple statistics() const {
         const ScopeStatistics so_far = scope_ ? scope_->statistics() : ScopeStatistics{};
         return py::make_tuple(so_far.allocations, so_far.deallocations, so_far.requested_bytes,
                               so_far.allocated_bytes, so_far.deallocated_bytes, so_far.peak_bytes);
@@ -69,7 +70,7 @@ private:
 }  // namespace
 
 PYBIND11_MODULE(_tensorpool, module) {
-    module.doc() = "What the package tensorpool is made of; use that.";
+    module.doc() = "Internal module of the package tensorpool; use the package.";
     module.attr("handler") = py::reinterpret_borrow<py::object>(numpy_handler());
     module.def("is_numpy_enabled", [] {
         const int enabled = is_numpy_enabled();
@@ -85,7 +86,7 @@ PYBIND11_MODULE(_tensorpool, module) {
     module.def("set_limit", set_limit);
     py::class_<OpenScope>(module, "OpenScope")
         .def(py::init<const std::string&>())
-        .def("figures", &OpenScope::figures)
+        .def("statistics", &OpenScope::statistics)
         .def("end", &OpenScope::end);
 }
 

@@ -16,9 +16,9 @@ PyDataMem_Handler handler = {"tensorpool",
                               .realloc = reallocate,
                               .free = deallocate}};
 
-constexpr const char* capsule_name = "mem_handler";  // NumPy's for such capsules
+constexpr const char* capsule_name = "mem_handler";  // NumPy's name for such capsules
 
-// Loads the table of NumPy's functions, which also checks that it has those of NEP 49.
+// Loads the table of NumPy's functions; this also checks that it has those of NEP 49.
 bool has_numpy() {
     if (PyArray_API != nullptr) return true;
     if (_import_array() == 0) return true;
@@ -29,14 +29,14 @@ bool has_numpy() {
 }  // namespace
 
 PyObject* numpy_handler() noexcept {
-    // Never given back. A module that is imported by a second interpreter shares it: a capsule
-    // holds no object.
+    // Never freed. A second interpreter that imports the module shares it: a capsule holds no
+    // object.
     static PyObject* const capsule = PyCapsule_New(&handler, capsule_name, nullptr);
     return capsule;
 }
 
 int is_numpy_enabled() {
-    if (PyArray_API == nullptr) return 0;  // nobody has set it yet
+    if (PyArray_API == nullptr) return 0;  // the handler was never set
     PyObject* const present = PyDataMem_GetHandler();
     if (present == nullptr) return -1;
     Py_DECREF(present);

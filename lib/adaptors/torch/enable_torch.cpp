@@ -9,7 +9,7 @@ namespace tensorpool {
 namespace {
 
 constinit std::mutex mutex;
-// What to register again, and with which priority: no lower one would be taken.
+// The allocator to register again, and the priority to use: PyTorch ignores a lower one.
 constinit c10::Allocator* allocator_before = nullptr;
 constinit std::uint8_t priority_in_force = 0;
 

@@ -1,4 +1,5 @@
-// Every matrix of Armadillo from the pool: one header in place of its own.
+// Makes every matrix of Armadillo come from the pool, by including one header instead of
+// Armadillo's.
 
 #include <tensorpool/armadillo.hpp>
 

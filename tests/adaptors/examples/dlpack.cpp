@@ -1,5 +1,5 @@
-// A library that hands tensors of the pool to Python and takes Python's: dlpack.py calls it. A
-// DLManagedTensor is a plain pointer, so neither Python's headers nor NumPy's are needed.
+// A library that exports tensors of the pool to Python and imports Python's; dlpack.py calls it. A
+// DLManagedTensor is passed as a plain pointer, so neither Python's headers nor NumPy's are needed.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 using FloatTensor = tensorpool::DlpackTensor<const float>;
 
-/// `rows` times `columns` floats of the global pool, counted up from 0; nullptr for more than there
-/// is.
+/// Returns a tensor of `rows` times `columns` floats of the global pool, numbered from 0; nullptr
+/// if the pool has not enough memory.
 EXAMPLE_API DLManagedTensor* example_make(std::size_t rows, std::size_t columns) try {
     tensorpool::PooledArray<float> array(rows * columns);
     std::iota(array.begin(), array.end(), 0.0F);
@@ -29,13 +29,13 @@ EXAMPLE_API DLManagedTensor* example_make(std::size_t rows, std::size_t columns)
     return nullptr;
 }
 
-/// Gives back what nobody took.
+/// Frees a tensor that no library has taken.
 EXAMPLE_API void example_drop(DLManagedTensor* tensor) {
     tensor->deleter(tensor);
 }
 
-/// Holds a tensor of Python's, contiguous floats, until example_let_go; nullptr for any other,
-/// which the caller still has.
+/// Takes a tensor of contiguous floats from Python, until example_release. Returns nullptr for any
+/// other tensor, which stays the caller's.
 EXAMPLE_API FloatTensor* example_hold(DLManagedTensor* tensor) try {
     auto held = std::make_unique<FloatTensor>(tensor);
     if (held->is_contiguous()) return held.release();
@@ -44,18 +44,21 @@ EXAMPLE_API FloatTensor* example_hold(DLManagedTensor* tensor) try {
 } catch (const std::exception&) {
     return nullptr;
 }
+/// Returns the address of the tensor's first element.
 EXAMPLE_API const float* example_data(const FloatTensor* held) {
     return held->data();
 }
+/// Returns the sum of the tensor's elements.
 EXAMPLE_API double example_sum(const FloatTensor* held) {
     const auto elements = held->elements();
     return std::accumulate(elements.begin(), elements.end(), 0.0);
 }
-EXAMPLE_API void example_let_go(FloatTensor* held) {
+/// Gives the tensor back to Python.
+EXAMPLE_API void example_release(FloatTensor* held) {
     delete held;
 }
 
-/// Bytes of the global pool in use.
+/// Returns the bytes in use of the global pool.
 EXAMPLE_API std::size_t example_bytes_in_use() {
     return tensorpool::get_global_memory_pool().get_total_allocated();
 }

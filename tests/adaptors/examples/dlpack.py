@@ -1,12 +1,12 @@
-"""Tensors of the pool for NumPy, PyTorch and all that take DLPack, and theirs for C++: without a copy.
+"""Exchanges tensors between C++ and NumPy, PyTorch or any other library with DLPack, without a copy.
 
-Run with the path of the library that dlpack.cpp makes, it shows both ways with NumPy.
+Run it with the path of the library built from dlpack.cpp to see both directions with NumPy.
 """
 
 import ctypes
 import sys
 
-NAME, USED_NAME = b"dltensor", b"used_dltensor"  # what DLPack calls a capsule, before and after
+NAME, USED_NAME = b"dltensor", b"used_dltensor"  # a capsule's name before and after it is used
 
 
 def function_of(library, name, result, *arguments):
@@ -15,7 +15,7 @@ def function_of(library, name, result, *arguments):
     return function
 
 
-# Of a capsule at its end, which no Python object may refer to any more.
+# For a capsule in its destructor, to which no Python object may refer any more.
 raw_name_is = function_of(ctypes.pythonapi, "PyCapsule_IsValid", ctypes.c_int,
                           ctypes.c_void_p, ctypes.c_char_p)
 raw_pointer_of = function_of(ctypes.pythonapi, "PyCapsule_GetPointer", ctypes.c_void_p,
@@ -40,24 +40,24 @@ class Library:
         self.hold = function_of(library, "example_hold", pointer, pointer)
         self.data = function_of(library, "example_data", pointer, pointer)
         self.sum = function_of(library, "example_sum", ctypes.c_double, pointer)
-        self.let_go = function_of(library, "example_let_go", None, pointer)
+        self.release = function_of(library, "example_release", None, pointer)
         self.bytes_in_use = function_of(library, "example_bytes_in_use", size)
-        self.end_of_capsule = Destructor(self._drop_what_nobody_took)
+        self.capsule_destructor = Destructor(self._drop_unused)
 
-    def _drop_what_nobody_took(self, capsule):
+    def _drop_unused(self, capsule):
         if raw_name_is(capsule, NAME):
             self.drop(raw_pointer_of(capsule, NAME))
 
 
 class PooledTensor:
-    """Floats of the pool, which the first library that asks takes over."""
+    """A tensor of floats in the pool. The first library that calls `__dlpack__` takes it over."""
 
     def __init__(self, library, rows, columns):
         self._tensor = library.make(rows, columns)
         if self._tensor is None:
-            raise MemoryError(f"the pool has no {rows} times {columns} floats")
+            raise MemoryError(f"the pool has no memory for {rows} times {columns} floats")
 
-        self._capsule = new_capsule(self._tensor, NAME, library.end_of_capsule)
+        self._capsule = new_capsule(self._tensor, NAME, library.capsule_destructor)
 
     def __dlpack__(self, stream=None):
         if self._capsule is None:
@@ -70,7 +70,7 @@ class PooledTensor:
 
 
 class HeldTensor:
-    """What C++ holds of a tensor of Python's, until `let_go`."""
+    """A tensor of Python that C++ holds until `release`."""
 
     def __init__(self, library, tensor):
         capsule = tensor.__dlpack__()
@@ -78,13 +78,13 @@ class HeldTensor:
         self._held = library.hold(pointer_of(capsule, NAME))
         if self._held is None:
             raise ValueError(f"expected contiguous floats, found {tensor.dtype}")
-        rename(capsule, USED_NAME)  # C++ drops it now, not the capsule
+        rename(capsule, USED_NAME)  # from now on C++ calls the deleter, not the capsule
 
     address = property(lambda self: self._library.data(self._held))
     sum = property(lambda self: self._library.sum(self._held))
 
-    def let_go(self):
-        self._library.let_go(self._held)
+    def release(self):
+        self._library.release(self._held)
 
 
 if __name__ == "__main__":
@@ -98,10 +98,10 @@ if __name__ == "__main__":
     array = numpy.from_dlpack(PooledTensor(pool, 480, 640))
     print(f"NumPy's array {array.shape} is {pool.bytes_in_use()} bytes of the pool")
     del array
-    print(f"it went, and {pool.bytes_in_use()} bytes are in use")
+    print(f"after its deletion {pool.bytes_in_use()} bytes are in use")
 
     mine = numpy.ones((480, 640), numpy.float32)
     held = HeldTensor(pool, mine)
-    print(f"C++ reads NumPy's array where it is: {held.address == mine.ctypes.data},"
+    print(f"C++ reads NumPy's array in place: {held.address == mine.ctypes.data},"
           f" the sum is {held.sum:.0f}")
-    held.let_go()
+    held.release()

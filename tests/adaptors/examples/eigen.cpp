@@ -1,4 +1,5 @@
-// Eigen over blocks of the pool: a matrix that holds one and shows it as an Eigen::Map.
+// Computes with Eigen in blocks of the pool: a PooledMatrix owns a block and provides it as an
+// Eigen::Map.
 
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-// Every cv::Mat of a program from the pool: one line at its beginning.
+// Makes every cv::Mat of a program come from the pool, by one line at its beginning.
 
 #include <cstdio>
 

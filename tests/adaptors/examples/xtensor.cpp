@@ -1,4 +1,4 @@
-// Every array of xtensor from the pool: one header before xtensor's own.
+// Makes every array of xtensor come from the pool, by including one header before xtensor's.
 
 #include <tensorpool/xtensor.hpp>
 

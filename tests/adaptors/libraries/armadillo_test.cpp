@@ -28,7 +28,7 @@ protected:
     std::size_t blocks_before_ = blocks_in_use();
 };
 
-TEST_F(Armadillo, ElementsLieInThePoolUntilTheObjectGoes) {
+TEST_F(Armadillo, ElementsAreInThePoolUntilTheObjectIsDestroyed) {
     {
         const arma::fmat matrix(300, 200, arma::fill::zeros);
         const arma::vec column(100);
@@ -43,7 +43,7 @@ TEST_F(Armadillo, ElementsLieInThePoolUntilTheObjectGoes) {
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
-TEST_F(Armadillo, SparseMatricesLieInThePoolToo) {
+TEST_F(Armadillo, SparseMatricesUseThePool) {
     {
         const arma::sp_mat sparse = arma::speye<arma::sp_mat>(100, 100);
         expect_in_pool(sparse.values);
@@ -53,7 +53,7 @@ TEST_F(Armadillo, SparseMatricesLieInThePoolToo) {
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
-TEST_F(Armadillo, UpToSixteenElementsNeedNoBlock) {
+TEST_F(Armadillo, UpToSixteenElementsTakeNoBlock) {
     const arma::mat small(4, 4, arma::fill::ones);
     EXPECT_FALSE(pool_.owns(small.memptr()));
     EXPECT_EQ(blocks_in_use(), blocks_before_);
@@ -61,7 +61,7 @@ TEST_F(Armadillo, UpToSixteenElementsNeedNoBlock) {
     EXPECT_TRUE(pool_.owns(larger.memptr()));
 }
 
-TEST_F(Armadillo, ProductsAndSolutionsComeFromThePool) {
+TEST_F(Armadillo, ProductsAndSolutionsUseThePool) {
     const arma::mat a = arma::eye(50, 50) * 2;
     const arma::mat b(50, 50, arma::fill::ones);
     const std::size_t made_before = pool_.get_allocation_count();
@@ -73,7 +73,7 @@ TEST_F(Armadillo, ProductsAndSolutionsComeFromThePool) {
     EXPECT_GE(pool_.get_allocation_count(), made_before + 2);
 }
 
-TEST_F(Armadillo, ResizingKeepsElementsAndGivesTheOldBlockBack) {
+TEST_F(Armadillo, ResizingKeepsElementsAndFreesTheOldBlock) {
     arma::mat matrix(10, 10, arma::fill::ones);
     matrix.resize(100, 100);
     expect_in_pool(matrix.memptr());
@@ -86,7 +86,7 @@ TEST_F(Armadillo, ResizingKeepsElementsAndGivesTheOldBlockBack) {
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
-TEST_F(Armadillo, MovingTakesTheBlockAlong) {
+TEST_F(Armadillo, MovingTransfersTheBlock) {
     arma::mat from(100, 100, arma::fill::ones);
     const double* const data = from.memptr();
     const arma::mat to = std::move(from);
@@ -94,12 +94,12 @@ TEST_F(Armadillo, MovingTakesTheBlockAlong) {
     EXPECT_EQ(blocks_in_use(), blocks_before_ + 1);
 }
 
-TEST_F(Armadillo, MoreThanThereIsThrowsThePoolsError) {
+TEST_F(Armadillo, TooLargeARequestThrowsAllocationError) {
     EXPECT_THROW(arma::mat(1 << 20, 1 << 20), AllocationError);
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
-TEST_F(Armadillo, ManyThreadsMakeAndHandOverMatrices) {
+TEST_F(Armadillo, ManyThreadsMakeAndPassMatrices) {
     std::vector<arma::fmat> made(4);
     std::vector<std::thread> workers;
     for (arma::fmat& result : made) {

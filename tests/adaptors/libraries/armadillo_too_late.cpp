@@ -1,4 +1,4 @@
-// Does not compile: the header must come first.
+// Does not compile, because the header must be included first.
 
 #include <armadillo>
 

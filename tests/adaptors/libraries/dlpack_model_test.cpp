@@ -28,16 +28,16 @@ std::vector<std::int64_t> strides_of(const DLManagedTensor* tensor) {
 }
 
 template <class Call>
-std::string refusal_of(const Call& call) {
+std::string error_of(const Call& call) {
     try {
         call();
     } catch (const std::invalid_argument& error) {
         return error.what();
     }
-    return "nothing was refused";
+    return "nothing was rejected";
 }
 
-/// A mapped model with a tensor of two rows of four floats, and one in blocks.
+/// A mapped model with one tensor of two rows of four floats and one tensor in blocks.
 class DlpackModel : public ::testing::Test {
 protected:
     DlpackModel() {
@@ -53,7 +53,7 @@ protected:
     std::shared_ptr<ModelFile> model_;
 };
 
-TEST_F(DlpackModel, ShowsATensorWhereItLies) {
+TEST_F(DlpackModel, ViewsATensorInPlace) {
     const ModelTensor& tensor = *model_->find("weight");
     DLManagedTensor* const view = to_dlpack(model_, tensor);
     EXPECT_EQ(view->dl_tensor.data, model_->bytes(tensor).data());
@@ -81,16 +81,16 @@ TEST_F(DlpackModel, KeepsTheModelUntilTheDeleterIsCalled) {
     EXPECT_TRUE(watched.expired());
 }
 
-TEST_F(DlpackModel, IsTakenByOurOwnReader) {
+TEST_F(DlpackModel, CanBeImportedByDlpackTensor) {
     const DlpackTensor<const float> taken(to_dlpack(model_, *model_->find("weight")));
     EXPECT_EQ(taken.elements().size(), 8U);
     EXPECT_EQ(std::memcmp(taken.data(), model_->bytes(*model_->find("weight")).data(), 32), 0);
 }
 
-TEST_F(DlpackModel, ShowsBlocksAsBytesOnly) {
+TEST_F(DlpackModel, ExportsBlocksAsBytesOnly) {
     const ModelTensor& tensor = *model_->find("blocks");
     EXPECT_FALSE(has_dlpack_view(*model_, tensor));
-    EXPECT_EQ(refusal_of([&] { (void)to_dlpack(model_, tensor); }),
+    EXPECT_EQ(error_of([&] { (void)to_dlpack(model_, tensor); }),
               "tensorpool: to_dlpack: tensor 'blocks': elements of type Q4_0, expected one that "
               "DLPack has");
     DLManagedTensor* const view = bytes_to_dlpack(model_, tensor);
@@ -101,15 +101,16 @@ TEST_F(DlpackModel, ShowsBlocksAsBytesOnly) {
     view->deleter(view);
 }
 
-TEST_F(DlpackModel, RefusesNoModel) {
+TEST_F(DlpackModel, RejectsANullModel) {
     const ModelTensor tensor;
-    EXPECT_EQ(refusal_of([&] { (void)to_dlpack(std::shared_ptr<ModelFile>(), tensor); }),
+    EXPECT_EQ(error_of([&] { (void)to_dlpack(std::shared_ptr<ModelFile>(), tensor); }),
               "tensorpool: to_dlpack: nullptr, expected a ModelFile");
-    EXPECT_EQ(refusal_of([&] { (void)bytes_to_dlpack(nullptr, tensor); }),
+    EXPECT_EQ(error_of([&] { (void)bytes_to_dlpack(nullptr, tensor); }),
               "tensorpool: to_dlpack: nullptr, expected a ModelFile");
 }
 
-/// A tensor that no file has: views of its own numbers over the bytes of one.
+/// Makes tensors that no file has: types, shapes and offsets of the test over the bytes of a real
+/// one.
 class DlpackOfAnyTensor : public DlpackModel {
 protected:
     ModelTensor odd(std::int8_t code, std::uint32_t bytes, std::uint64_t offset_by) {
@@ -130,9 +131,9 @@ protected:
     bool column_major_ = false;
 };
 
-TEST_F(DlpackOfAnyTensor, RefusesElementsAtAddressesThatTheyCannotHave) {
+TEST_F(DlpackOfAnyTensor, RejectsMisalignedElements) {
     EXPECT_EQ(
-        refusal_of([&] { (void)view(2, 4, 2); }),
+        error_of([&] { (void)view(2, 4, 2); }),
         "tensorpool: to_dlpack: tensor 'odd': its bytes begin 2 past a multiple of 4, expected "
         "a multiple: copy them");
     for (const auto& [code, bytes, offset] :
@@ -148,7 +149,7 @@ TEST_F(DlpackOfAnyTensor, RefusesElementsAtAddressesThatTheyCannotHave) {
     EXPECT_FALSE(has_dlpack_view(*model_, odd(5, 8, 2)));
 }
 
-TEST_F(DlpackOfAnyTensor, TellsTheStridesOfColumns) {
+TEST_F(DlpackOfAnyTensor, StridesOfColumnMajorTensor) {
     shape_ = {2, 3, 4};
     column_major_ = true;
     DLManagedTensor* const taken = view(2, 4);
@@ -157,7 +158,7 @@ TEST_F(DlpackOfAnyTensor, TellsTheStridesOfColumns) {
     taken->deleter(taken);
 }
 
-TEST_F(DlpackOfAnyTensor, TakesAScalarAndATensorWithoutElements) {
+TEST_F(DlpackOfAnyTensor, ExportsAScalarAndATensorWithoutElements) {
     shape_ = {};
     DLManagedTensor* const scalar = view(2, 4);
     EXPECT_EQ(scalar->dl_tensor.ndim, 0);
@@ -168,9 +169,9 @@ TEST_F(DlpackOfAnyTensor, TakesAScalarAndATensorWithoutElements) {
     empty->deleter(empty);
 }
 
-TEST_F(DlpackOfAnyTensor, RefusesAnExtentThatDlpackCannotTell) {
+TEST_F(DlpackOfAnyTensor, RejectsAnExtentThatDlpackCannotExpress) {
     shape_ = {std::uint64_t{1} << 63, 0};
-    EXPECT_EQ(refusal_of([&] { (void)view(2, 4); }),
+    EXPECT_EQ(error_of([&] { (void)view(2, 4); }),
               "tensorpool: to_dlpack: tensor 'odd': an extent of 9223372036854775808, expected at "
               "most 9223372036854775807");
 }

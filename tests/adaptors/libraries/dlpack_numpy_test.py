@@ -1,4 +1,4 @@
-"""NumPy takes tensors of the pool and hands its own to C++, both at the same address."""
+"""NumPy and C++ exchange tensors of the pool and of NumPy, each at the same address."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ pool = Library(os.environ["DLPACK_EXAMPLE"])
 
 
 def data_of(tensor):
-    """The field `data` of a DLManagedTensor, its first."""
+    """Returns `data`, the first field of a DLManagedTensor."""
     return ctypes.c_void_p.from_address(tensor._tensor).value
 
 
@@ -30,7 +30,7 @@ class FromThePool(unittest.TestCase):
     def tearDown(self):
         self.assertEqual(pool.bytes_in_use(), self.before)
 
-    def test_array_lies_where_the_block_does(self):
+    def test_array_has_the_address_of_the_block(self):
         tensor = PooledTensor(pool, 300, 200)
         address = data_of(tensor)
         array = numpy.from_dlpack(tensor)
@@ -45,21 +45,21 @@ class FromThePool(unittest.TestCase):
         self.assertGreater(pool.bytes_in_use(), self.before)
         self.assertEqual(view[0, 0], 199)
 
-    def test_what_nobody_takes_goes_back(self):
+    def test_unused_capsule_frees_the_block(self):
         tensor = PooledTensor(pool, 300, 200)
         capsule = tensor.__dlpack__()
         self.assertRaises(RuntimeError, tensor.__dlpack__)
         self.assertGreater(pool.bytes_in_use(), self.before)
         del capsule
 
-    def test_no_rows(self):
+    def test_tensor_without_rows(self):
         self.assertEqual(numpy.from_dlpack(PooledTensor(pool, 0, 7)).shape, (0, 7))
 
-    def test_more_than_there_is(self):
+    def test_too_large_a_request_raises_memory_error(self):
         with self.assertRaises(MemoryError):
             PooledTensor(pool, 1 << 30, 1 << 30)
 
-    def test_another_thread_drops_it(self):
+    def test_another_thread_frees_the_block(self):
         arrays = [numpy.from_dlpack(PooledTensor(pool, 100, 100)) for _ in range(50)]
         thread = threading.Thread(target=arrays.clear)
         thread.start()
@@ -67,7 +67,7 @@ class FromThePool(unittest.TestCase):
 
 
 class FromNumPy(unittest.TestCase):
-    def test_cpp_reads_the_array_where_it_is_and_keeps_it(self):
+    def test_cpp_reads_the_array_in_place_and_keeps_it(self):
         array = numpy.arange(60_000, dtype=numpy.float32).reshape(300, 200)
         address, alive = array.ctypes.data, weakref.ref(array)
         held = HeldTensor(pool, array)
@@ -75,17 +75,17 @@ class FromNumPy(unittest.TestCase):
         self.assertIsNotNone(alive())
         self.assertEqual(held.address, address)
         self.assertEqual(held.sum, 60_000 * 59_999 / 2)
-        held.let_go()
+        held.release()
         self.assertIsNone(alive())
 
-    def test_a_part_begins_at_its_own_address(self):
+    def test_part_of_an_array_has_its_own_address(self):
         array = numpy.ones((10, 100), numpy.float32)
         held = HeldTensor(pool, array[3])
         self.assertEqual(held.address, array.ctypes.data + 3 * 400)
         self.assertEqual(held.sum, 100)
-        held.let_go()
+        held.release()
 
-    def test_other_types_and_orders_are_refused_and_stay_numpys(self):
+    def test_other_types_and_orders_are_rejected_and_stay_with_numpy(self):
         makers = (lambda: numpy.ones(10), lambda: numpy.ones((4, 5), numpy.float32).T,
                   lambda: numpy.ones(10, numpy.float32)[::-1])
         for make in makers:
@@ -96,8 +96,8 @@ class FromNumPy(unittest.TestCase):
             del array
             self.assertIsNone(alive())
 
-    def test_what_numpy_may_not_write_it_does_not_hand_over(self):
-        array = numpy.from_dlpack(PooledTensor(pool, 3, 2))  # read-only, as NumPy 1.24 takes them
+    def test_read_only_array_is_not_exported(self):
+        array = numpy.from_dlpack(PooledTensor(pool, 3, 2))  # NumPy 1.24 imports arrays as read-only
         with self.assertRaises(BufferError):
             HeldTensor(pool, array)
 

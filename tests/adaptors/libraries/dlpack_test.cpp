@@ -14,7 +14,7 @@ namespace tensorpool {
 namespace {
 
 template <class Action>
-std::string refusal_of(const Action& action) {
+std::string error_of(const Action& action) {
     try {
         action();
         return "";
@@ -27,7 +27,7 @@ void drop(DLManagedTensor* tensor) {
     tensor->deleter(tensor);
 }
 
-TEST(ToDlpack, TellsTheBlockAsItIsAndGivesItBack) {
+TEST(ToDlpack, DescribesTheBlockAndFreesIt) {
     MemoryPool pool;
     PooledArray<float> array(pool, 6);
     const float* const data = array.data();
@@ -41,7 +41,7 @@ TEST(ToDlpack, TellsTheBlockAsItIsAndGivesItBack) {
     EXPECT_EQ(tensor->dl_tensor.strides[0], 3);
     EXPECT_EQ(tensor->dl_tensor.strides[1], 1);
     EXPECT_EQ(tensor->dl_tensor.byte_offset, 0U);
-    EXPECT_TRUE(array.empty());  // NOLINT: what moving leaves is what is looked at
+    EXPECT_TRUE(array.empty());  // NOLINT: the test checks the moved-from object
     EXPECT_GT(pool.get_total_allocated(), 0U);
     drop(tensor);
     EXPECT_EQ(pool.get_total_allocated(), 0U);
@@ -54,7 +54,7 @@ TEST(ToDlpack, WithoutAShapeHasOneDimension) {
     drop(tensor);
 }
 
-TEST(ToDlpack, TakesABlockToo) {
+TEST(ToDlpack, ExportsABlock) {
     MemoryPool pool;
     PooledAllocation block(pool, 100 * sizeof(double), 256);
     DLManagedTensor* const tensor = to_dlpack<double>(std::move(block), {10, 10});
@@ -64,7 +64,7 @@ TEST(ToDlpack, TakesABlockToo) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(ToDlpack, StridesTellAnotherOrder) {
+TEST(ToDlpack, StridesDescribeAnotherOrder) {
     DLManagedTensor* const tensor = to_dlpack(PooledArray<float>(6), {2, 3}, {1, 2});
     EXPECT_EQ(tensor->dl_tensor.strides[0], 1);
     EXPECT_EQ(tensor->dl_tensor.strides[1], 2);
@@ -72,38 +72,38 @@ TEST(ToDlpack, StridesTellAnotherOrder) {
     drop(to_dlpack(PooledArray<float>(1), {1000, 1000}, {0, 0}));  // one element, broadcast
 }
 
-TEST(ToDlpack, NoElementsAndNoDimensionsAreTensorsToo) {
+TEST(ToDlpack, ExportsNoElementsAndNoDimensions) {
     drop(to_dlpack(PooledArray<float>(0), {0, 5}));
     DLManagedTensor* const scalar = to_dlpack(PooledArray<float>(1), {});
     EXPECT_EQ(scalar->dl_tensor.ndim, 0);
     drop(scalar);
 }
 
-TEST(ToDlpack, RefusesWhatTheArrayDoesNotHoldAndLeavesIt) {
+TEST(ToDlpack, RejectsShapesBeyondTheArrayAndKeepsIt) {
     MemoryPool pool;
     PooledArray<float> array(pool, 6);
-    const auto refused = [&](std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
-        return refusal_of([&] {
+    const auto error_for = [&](std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
+        return error_of([&] {
             static_cast<void>(to_dlpack(std::move(array), std::move(shape), std::move(strides)));
         });
     };
-    EXPECT_EQ(refused({2, 4}, {}),
+    EXPECT_EQ(error_for({2, 4}, {}),
               "tensorpool: to_dlpack: 6 elements, expected the 8 of shape (2, 4)");
-    EXPECT_EQ(refused({2, -3}, {}),
+    EXPECT_EQ(error_for({2, -3}, {}),
               "tensorpool: to_dlpack: shape (2, -3), expected no negative extent");
-    EXPECT_EQ(refused({2, 3}, {1}),
+    EXPECT_EQ(error_for({2, 3}, {1}),
               "tensorpool: to_dlpack: 1 strides, expected 2 as of shape (2, 3)");
-    EXPECT_EQ(refused({2, 3}, {4, 1}),
+    EXPECT_EQ(error_for({2, 3}, {4, 1}),
               "tensorpool: to_dlpack: strides (4, 1) of shape (2, 3), expected to stay within the "
               "6 elements");
-    EXPECT_NE(refused({2, 3}, {-1, 1}), "");
-    EXPECT_NE(refused({3, 3}, {INT64_MAX, 1}), "");
-    EXPECT_NE(refused({INT64_MAX, INT64_MAX}, {}), "");
+    EXPECT_NE(error_for({2, 3}, {-1, 1}), "");
+    EXPECT_NE(error_for({3, 3}, {INT64_MAX, 1}), "");
+    EXPECT_NE(error_for({INT64_MAX, INT64_MAX}, {}), "");
     EXPECT_EQ(array.size(), 6U);
     EXPECT_TRUE(pool.owns(array.data()));
 }
 
-TEST(ToDlpack, AnyThreadMayGiveItBack) {
+TEST(ToDlpack, AnyThreadMayCallTheDeleter) {
     MemoryPool pool;
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
@@ -118,34 +118,34 @@ TEST(ToDlpack, AnyThreadMayGiveItBack) {
     EXPECT_EQ(pool.get_deallocation_count(), 400U);
 }
 
-/// A tensor as another library makes it; counts its deleter's calls.
+/// A tensor of another library that counts the calls of its deleter.
 struct Foreign {
     std::vector<float> values = std::vector<float>(24);
     std::vector<std::int64_t> shape = {2, 3};
     std::vector<std::int64_t> strides = {3, 1};
-    int dropped = 0;
+    int deleter_calls = 0;
     DLManagedTensor managed{
         {values.data(), {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape.data(), strides.data(), 0},
         this,
-        [](DLManagedTensor* self) { ++static_cast<Foreign*>(self->manager_ctx)->dropped; }};
+        [](DLManagedTensor* self) { ++static_cast<Foreign*>(self->manager_ctx)->deleter_calls; }};
     DLTensor& tensor = managed.dl_tensor;
 
     Foreign() { std::iota(values.begin(), values.end(), 0.0F); }
 
     template <class T = float>
-    std::string refusal() {
-        const std::string text = refusal_of([&] { static_cast<void>(from_dlpack<T>(&managed)); });
-        EXPECT_EQ(dropped, 0) << "what is refused stays the caller's";
+    std::string error() {
+        const std::string text = error_of([&] { static_cast<void>(from_dlpack<T>(&managed)); });
+        EXPECT_EQ(deleter_calls, 0) << "a rejected tensor stays the caller's";
         return text;
     }
 };
 
-TEST(FromDlpack, ShowsElementsShapeAndStridesAndDropsOnce) {
+TEST(FromDlpack, ReturnsElementsShapeAndStridesAndCallsTheDeleterOnce) {
     Foreign foreign;
     {
         DlpackTensor<float> first = from_dlpack<float>(&foreign.managed);
         const DlpackTensor<float> tensor = std::move(first);
-        EXPECT_FALSE(first);  // NOLINT: what moving leaves is what is looked at
+        EXPECT_FALSE(first);  // NOLINT: the test checks the moved-from object
         EXPECT_TRUE(tensor);
         EXPECT_EQ(tensor.data(), foreign.values.data());
         EXPECT_EQ(tensor.size(), 6U);
@@ -153,12 +153,12 @@ TEST(FromDlpack, ShowsElementsShapeAndStridesAndDropsOnce) {
         EXPECT_EQ(tensor.strides()[0], 3);
         EXPECT_TRUE(tensor.is_contiguous());
         EXPECT_EQ(tensor.elements()[5], 5.0F);
-        EXPECT_EQ(foreign.dropped, 0);
+        EXPECT_EQ(foreign.deleter_calls, 0);
     }
-    EXPECT_EQ(foreign.dropped, 1);
+    EXPECT_EQ(foreign.deleter_calls, 1);
 }
 
-TEST(FromDlpack, ReleasingHandsTheTensorBackUndropped) {
+TEST(FromDlpack, ReleaseReturnsTheTensorWithoutCallingTheDeleter) {
     Foreign foreign;
     DlpackTensor<float> tensor = from_dlpack<float>(&foreign.managed);
     EXPECT_EQ(tensor.release(), &foreign.managed);
@@ -166,10 +166,10 @@ TEST(FromDlpack, ReleasingHandsTheTensorBackUndropped) {
     EXPECT_EQ(tensor.data(), nullptr);
     EXPECT_EQ(tensor.size(), 0U);
     EXPECT_EQ(tensor.release(), nullptr);
-    EXPECT_EQ(foreign.dropped, 0);
+    EXPECT_EQ(foreign.deleter_calls, 0);
 }
 
-TEST(FromDlpack, CountsTheByteOffsetIn) {
+TEST(FromDlpack, DataIncludesTheByteOffset) {
     Foreign foreign;
     foreign.tensor.byte_offset = 8;
     const auto tensor = from_dlpack<const float>(&foreign.managed);
@@ -177,7 +177,7 @@ TEST(FromDlpack, CountsTheByteOffsetIn) {
     EXPECT_EQ(tensor.elements()[5], 7.0F);
 }
 
-TEST(FromDlpack, NoStridesMeanACompactTensor) {
+TEST(FromDlpack, TensorWithoutStridesIsCompact) {
     Foreign foreign;
     foreign.tensor.strides = nullptr;
     const auto tensor = from_dlpack<float>(&foreign.managed);
@@ -186,24 +186,24 @@ TEST(FromDlpack, NoStridesMeanACompactTensor) {
     EXPECT_TRUE(tensor.is_contiguous());
 }
 
-TEST(FromDlpack, ATensorWithoutADeleterIsNeverFreed) {
+TEST(FromDlpack, TensorWithoutADeleterIsNeverFreed) {
     Foreign foreign;
     foreign.managed.deleter = nullptr;
     EXPECT_EQ(from_dlpack<float>(&foreign.managed).size(), 6U);
 }
 
-TEST(FromDlpack, ElementsOfATransposedTensorAreRefusedItsStridesAreNot) {
+TEST(FromDlpack, ElementsOfATransposedTensorAreRejected) {
     Foreign foreign;
     foreign.strides = {1, 2};
     foreign.tensor.strides = foreign.strides.data();
     const auto tensor = from_dlpack<float>(&foreign.managed);
     EXPECT_FALSE(tensor.is_contiguous());
     EXPECT_EQ(tensor.strides()[1], 2);
-    EXPECT_EQ(refusal_of([&] { static_cast<void>(tensor.elements()); }),
+    EXPECT_EQ(error_of([&] { static_cast<void>(tensor.elements()); }),
               "tensorpool: from_dlpack: strides (1, 2) of shape (2, 3), expected (3, 1)");
 }
 
-TEST(FromDlpack, StridesOfASingleElementDoNotMatter) {
+TEST(FromDlpack, StridesOfASingleElementAreIgnored) {
     Foreign foreign;
     foreign.shape = {1, 3};
     foreign.tensor.shape = foreign.shape.data();
@@ -211,7 +211,7 @@ TEST(FromDlpack, StridesOfASingleElementDoNotMatter) {
     EXPECT_TRUE(from_dlpack<float>(&foreign.managed).is_contiguous());
 }
 
-TEST(FromDlpack, NoElementsNeedNoData) {
+TEST(FromDlpack, TensorWithoutElementsNeedsNoData) {
     Foreign foreign;
     foreign.shape = {0, 3};
     foreign.tensor.shape = foreign.shape.data();
@@ -221,66 +221,65 @@ TEST(FromDlpack, NoElementsNeedNoData) {
     EXPECT_TRUE(tensor.elements().empty());
 }
 
-TEST(FromDlpack, RefusesAnotherDevice) {
+TEST(FromDlpack, RejectsAnotherDevice) {
     Foreign foreign;
     foreign.tensor.device = {kDLCUDA, 1};
-    EXPECT_EQ(foreign.refusal(), "tensorpool: from_dlpack: memory of CUDA 1, expected CPU");
+    EXPECT_EQ(foreign.error(), "tensorpool: from_dlpack: memory of CUDA 1, expected CPU");
     foreign.tensor.device.device_type = static_cast<DLDeviceType>(15);
-    EXPECT_EQ(foreign.refusal(),
-              "tensorpool: from_dlpack: memory of device type 15 1, expected CPU");
+    EXPECT_EQ(foreign.error(), "tensorpool: from_dlpack: memory of device type 15 1, expected CPU");
 }
 
-TEST(FromDlpack, RefusesAnotherType) {
+TEST(FromDlpack, RejectsAnotherType) {
     Foreign foreign;
-    EXPECT_EQ(foreign.refusal<std::complex<float>>(),
+    EXPECT_EQ(foreign.error<std::complex<float>>(),
               "tensorpool: from_dlpack: elements of type float32, expected complex64");
-    EXPECT_EQ(foreign.refusal<const std::int8_t>(),
+    EXPECT_EQ(foreign.error<const std::int8_t>(),
               "tensorpool: from_dlpack: elements of type float32, expected int8");
     foreign.tensor.dtype = {kDLBfloat, 16, 4};
-    EXPECT_EQ(foreign.refusal(),
+    EXPECT_EQ(foreign.error(),
               "tensorpool: from_dlpack: elements of type bfloat16x4, expected float32");
     foreign.tensor.dtype = {kDLFloat, 32, 4};
-    EXPECT_EQ(foreign.refusal(),
+    EXPECT_EQ(foreign.error(),
               "tensorpool: from_dlpack: elements of type float32x4, expected float32");
     foreign.tensor.dtype = {kDLFloat, 64, 1};
-    EXPECT_EQ(foreign.refusal(),
+    EXPECT_EQ(foreign.error(),
               "tensorpool: from_dlpack: elements of type float64, expected float32");
     foreign.tensor.dtype = {kDLUInt, 32, 1};
-    EXPECT_EQ(foreign.refusal(),
+    EXPECT_EQ(foreign.error(),
               "tensorpool: from_dlpack: elements of type uint32, expected float32");
     foreign.tensor.dtype = {17, 32, 1};
-    EXPECT_EQ(foreign.refusal(),
+    EXPECT_EQ(foreign.error(),
               "tensorpool: from_dlpack: elements of type code 17 of 32, expected float32");
 }
 
-TEST(FromDlpack, RefusesAnAddressThatTheTypeCannotHave) {
+TEST(FromDlpack, RejectsAMisalignedAddress) {
     Foreign foreign;
     foreign.tensor.byte_offset = 2;
     EXPECT_EQ(
-        foreign.refusal(),
+        foreign.error(),
         "tensorpool: from_dlpack: an address 2 bytes past a multiple of 4, expected a multiple");
 }
 
-TEST(FromDlpack, RefusesATensorThatMakesNoSense) {
-    EXPECT_EQ(refusal_of([] { static_cast<void>(from_dlpack<float>(nullptr)); }),
+TEST(FromDlpack, RejectsAnInvalidTensor) {
+    EXPECT_EQ(error_of([] { static_cast<void>(from_dlpack<float>(nullptr)); }),
               "tensorpool: from_dlpack: nullptr, expected a DLManagedTensor");
     Foreign foreign;
     foreign.tensor.data = nullptr;
-    EXPECT_EQ(foreign.refusal(), "tensorpool: from_dlpack: no data, expected that of 6 elements");
+    EXPECT_EQ(foreign.error(), "tensorpool: from_dlpack: no data, expected that of 6 elements");
     foreign.shape[0] = -2;
-    EXPECT_EQ(foreign.refusal(),
+    EXPECT_EQ(foreign.error(),
               "tensorpool: from_dlpack: shape (-2, 3), expected no negative extent");
     foreign.shape = {INT64_MAX, INT64_MAX};
     foreign.tensor.shape = foreign.shape.data();
-    EXPECT_NE(foreign.refusal(), "");
+    EXPECT_NE(foreign.error(), "");
     foreign.tensor.shape = nullptr;
-    EXPECT_EQ(foreign.refusal(),
+    EXPECT_EQ(foreign.error(),
               "tensorpool: from_dlpack: 2 dimensions without a shape, expected one");
     foreign.tensor.ndim = -1;
-    EXPECT_NE(foreign.refusal(), "");
+    EXPECT_NE(foreign.error(), "");
 }
 
-TEST(FromDlpack, TakesWhatToDlpackMade) {
+TEST(FromDlpack, ImportsWhatToDlpackExported) {
     MemoryPool pool;
     PooledArray<std::complex<double>> array(pool, 12);
     const auto* const data = array.data();

@@ -1,4 +1,4 @@
-"""PyTorch takes tensors of the pool and hands its own to C++, both at the same address."""
+"""PyTorch and C++ exchange tensors of the pool and of PyTorch, each at the same address."""
 
 import ctypes
 import os
@@ -24,7 +24,7 @@ class FromThePool(unittest.TestCase):
     def tearDown(self):
         self.assertEqual(pool.bytes_in_use(), self.before)
 
-    def test_tensor_lies_where_the_block_does_and_writes_to_it(self):
+    def test_tensor_has_the_address_of_the_block_and_writes_it(self):
         pooled = PooledTensor(pool, 300, 200)
         address = ctypes.c_void_p.from_address(pooled._tensor).value
         tensor = torch.from_dlpack(pooled)
@@ -39,7 +39,7 @@ class FromThePool(unittest.TestCase):
         self.assertGreater(pool.bytes_in_use(), self.before)
         self.assertEqual(view[0], 7)
 
-    def test_another_thread_drops_it(self):
+    def test_another_thread_frees_the_block(self):
         tensors = [torch.from_dlpack(PooledTensor(pool, 100, 100)) for _ in range(50)]
         thread = threading.Thread(target=tensors.clear)
         thread.start()
@@ -47,16 +47,16 @@ class FromThePool(unittest.TestCase):
 
 
 class FromPyTorch(unittest.TestCase):
-    def test_cpp_reads_the_tensor_where_it_is_and_keeps_it(self):
+    def test_cpp_reads_the_tensor_in_place_and_keeps_it(self):
         tensor = torch.arange(60_000, dtype=torch.float32).reshape(300, 200)
         address = tensor.data_ptr()
         held = HeldTensor(pool, tensor)
         del tensor
         self.assertEqual(held.address, address)
         self.assertEqual(held.sum, 60_000 * 59_999 / 2)
-        held.let_go()
+        held.release()
 
-    def test_there_and_back_is_the_same_block(self):
+    def test_round_trip_keeps_the_block(self):
         before = pool.bytes_in_use()
         tensor = torch.from_dlpack(PooledTensor(pool, 30, 20))
         held = HeldTensor(pool, tensor)
@@ -64,10 +64,10 @@ class FromPyTorch(unittest.TestCase):
         del tensor
         self.assertGreater(pool.bytes_in_use(), before)
         self.assertEqual(held.sum, 600 * 599 / 2)
-        held.let_go()
+        held.release()
         self.assertEqual(pool.bytes_in_use(), before)
 
-    def test_other_types_and_orders_are_refused(self):
+    def test_other_types_and_orders_are_rejected(self):
         for tensor in (torch.ones(10, dtype=torch.float64), torch.ones(4, 5).t()):
             with self.assertRaises(ValueError):
                 HeldTensor(pool, tensor)

@@ -20,7 +20,7 @@ static_assert(std::is_nothrow_move_constructible_v<Matrix>);
 static_assert(!std::is_copy_constructible_v<Matrix>);
 static_assert(PooledMatrix<float, 1, Eigen::Dynamic>::Matrix::IsRowMajor);
 
-TEST(PooledMatrix, ElementsLieInThePoolUntilItGoes) {
+TEST(PooledMatrix, ElementsAreInThePoolUntilItIsDestroyed) {
     MemoryPool pool;
     {
         PooledMatrix<std::complex<double>> matrix(pool, 30, 20);
@@ -33,7 +33,7 @@ TEST(PooledMatrix, ElementsLieInThePoolUntilItGoes) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PooledMatrix, WithoutAPoolUsesTheGlobalOne) {
+TEST(PooledMatrix, DefaultUsesTheGlobalPool) {
     const Matrix matrix(3, 5);
     EXPECT_TRUE(get_global_memory_pool().owns(matrix.data()));
 }
@@ -49,7 +49,7 @@ TEST(PooledMatrix, ExpressionsReadAndWriteItsMap) {
     EXPECT_EQ(c.map().sum(), 60.0F * 800);
 }
 
-TEST(PooledMatrix, IsMadeOfAnExpression) {
+TEST(PooledMatrix, CanBeMadeFromAnExpression) {
     MemoryPool pool;
     const Eigen::MatrixXf a = Eigen::MatrixXf::Identity(10, 10);
     const Matrix sum(pool, a + a);
@@ -67,7 +67,7 @@ TEST(PooledMatrix, KeepsTheOrderOfItsType) {
     EXPECT_EQ(columns.data()[1], 4);
 }
 
-TEST(PooledMatrix, ResizingTakesABlockOfTheNewSizeAndGivesTheOldOneBack) {
+TEST(PooledMatrix, ResizingAllocatesTheNewSizeAndFreesTheOldBlock) {
     MemoryPool pool;
     Matrix matrix(pool, 10, 10);
     const float* const data = matrix.data();
@@ -82,7 +82,7 @@ TEST(PooledMatrix, ResizingTakesABlockOfTheNewSizeAndGivesTheOldOneBack) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PooledMatrix, MovingTakesTheBlockAlong) {
+TEST(PooledMatrix, MovingTransfersTheBlock) {
     MemoryPool one;
     MemoryPool other;
     Matrix from(one, 10, 20);
@@ -92,7 +92,7 @@ TEST(PooledMatrix, MovingTakesTheBlockAlong) {
     EXPECT_EQ(to.data(), data);
     EXPECT_EQ(to.cols(), 20);
     EXPECT_EQ(other.get_total_allocated(), 0U);
-    EXPECT_EQ(from.rows(), 0);  // NOLINT: what moving leaves is what is looked at
+    EXPECT_EQ(from.rows(), 0);  // NOLINT: the test checks the moved-from object
     EXPECT_EQ(from.cols(), 0);
     from.resize(2, 2);
     EXPECT_TRUE(one.owns(from.data()));
@@ -100,14 +100,14 @@ TEST(PooledMatrix, MovingTakesTheBlockAlong) {
     EXPECT_TRUE(one.owns(to.data()));
 }
 
-TEST(PooledMatrix, ArrayOfNoRowsTakesNoBlock) {
+TEST(PooledMatrix, MatrixWithoutRowsTakesNoBlock) {
     MemoryPool pool;
     const Matrix empty(pool, 0, 10);
     EXPECT_EQ(pool.get_allocation_count(), 0U);
     EXPECT_EQ(empty.map().sum(), 0.0F);
 }
 
-TEST(PooledMatrix, MoreThanThereIsThrowsAndChangesNothing) {
+TEST(PooledMatrix, TooLargeARequestThrowsAndChangesNothing) {
     MemoryPool pool(PoolOptions{.max_capacity = 8U << 20});
     Matrix matrix(pool, 10, 10);
     matrix.map().setOnes();
@@ -117,7 +117,7 @@ TEST(PooledMatrix, MoreThanThereIsThrowsAndChangesNothing) {
 }
 
 template <class Action>
-std::string refusal_of(const Action& action) {
+std::string error_of(const Action& action) {
     try {
         action();
         return "";
@@ -126,14 +126,14 @@ std::string refusal_of(const Action& action) {
     }
 }
 
-TEST(PooledMatrix, RefusesNumbersThatAreNotThoseOfItsType) {
-    EXPECT_EQ(refusal_of([] { Matrix(-1, 3); }),
+TEST(PooledMatrix, RejectsNumbersThatDifferFromTheType) {
+    EXPECT_EQ(error_of([] { Matrix(-1, 3); }),
               "tensorpool: PooledMatrix: -1 rows, expected 0 or more");
-    EXPECT_EQ((refusal_of([] { PooledMatrix<float, Eigen::Dynamic, 4>(2, 3); })),
+    EXPECT_EQ((error_of([] { PooledMatrix<float, Eigen::Dynamic, 4>(2, 3); })),
               "tensorpool: PooledMatrix: 3 columns, expected 4");
 }
 
-TEST(PooledMatrix, ManyThreadsMakeAndHandOverMatrices) {
+TEST(PooledMatrix, ManyThreadsMakeAndPassMatrices) {
     MemoryPool pool;
     std::vector<Matrix> made;
     for (int t = 0; t < 4; ++t) made.emplace_back(pool, 0, 0);

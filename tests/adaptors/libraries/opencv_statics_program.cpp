@@ -1,5 +1,5 @@
-// Static cv::Mat over the global pool, made before main and in it, in use until the program has
-// ended. Exit code 0 and "all given back" when each was as it was left and the pool has it again.
+// Static cv::Mat objects of the global pool, made before main and in it, which are in use until the
+// program ends. Prints "all given back" and exits with 0 if each kept its content and was freed.
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 namespace {
 
-/// Made first, so it goes last.
+/// Made first, so destroyed last.
 struct Last {
     ~Last() {
         if (tensorpool::get_global_memory_pool().get_total_allocated() != 0) std::_Exit(1);
@@ -35,7 +35,7 @@ struct Holder {
 };
 
 const Last last;
-Holder made_before_the_allocator;  // and so it goes after one that is destroyed
+Holder made_before_the_allocator;  // so it is destroyed after the allocator would be
 const bool is_default = (cv::Mat::setDefaultAllocator(&tensorpool::global_mat_allocator()), true);
 const Holder made_before_main(7);
 

@@ -34,7 +34,7 @@ protected:
     std::size_t blocks_before_ = blocks_in_use();
 };
 
-TEST_F(PooledMatAllocatorTest, PixelsLieInThePoolUntilTheMatGoes) {
+TEST_F(PooledMatAllocatorTest, PixelsAreInThePoolUntilTheMatIsDestroyed) {
     {
         const cv::Mat mat = make_mat();
         EXPECT_TRUE(pool_.owns(mat.data));
@@ -45,7 +45,7 @@ TEST_F(PooledMatAllocatorTest, PixelsLieInThePoolUntilTheMatGoes) {
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
-TEST_F(PooledMatAllocatorTest, RegionsAndCopiesOfTheHeadShareTheBlock) {
+TEST_F(PooledMatAllocatorTest, RegionsShareTheBlock) {
     cv::Mat region;
     {
         const cv::Mat mat = make_mat();
@@ -60,14 +60,14 @@ TEST_F(PooledMatAllocatorTest, RegionsAndCopiesOfTheHeadShareTheBlock) {
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
-TEST_F(PooledMatAllocatorTest, SmallAndEmptyMatsWorkToo) {
+TEST_F(PooledMatAllocatorTest, SmallAndEmptyMatsWork) {
     const cv::Mat small = make_mat(1, 1, CV_8U);
     EXPECT_TRUE(pool_.owns(small.data));
     const cv::Mat empty = make_mat(0, 0);
     EXPECT_EQ(empty.data, nullptr);
 }
 
-TEST_F(PooledMatAllocatorTest, ManyDimensionsAreContinuous) {
+TEST_F(PooledMatAllocatorTest, MatOfManyDimensionsIsContinuous) {
     cv::Mat mat;
     mat.allocator = &allocator_;
     const int sizes[] = {3, 5, 7, 2};
@@ -79,7 +79,7 @@ TEST_F(PooledMatAllocatorTest, ManyDimensionsAreContinuous) {
     EXPECT_EQ(mat.u->size, 840U);
 }
 
-TEST_F(PooledMatAllocatorTest, TheCallersMemoryIsWrappedAndNeverFreed) {
+TEST_F(PooledMatAllocatorTest, MemoryOfTheCallerIsWrappedAndNeverFreed) {
     std::vector<float> pixels(4 * 8, 1.0F);
     const int sizes[] = {4, 6};
     std::size_t step[] = {8 * sizeof(float), sizeof(float)};
@@ -98,7 +98,7 @@ TEST_F(PooledMatAllocatorTest, NullRecordsAreIgnored) {
     EXPECT_FALSE(allocator_.allocate(nullptr, cv::ACCESS_RW, cv::USAGE_DEFAULT));
 }
 
-TEST_F(PooledMatAllocatorTest, GrowingAMatMovesItWithinThePool) {
+TEST_F(PooledMatAllocatorTest, GrowingAMatKeepsItInThePool) {
     const AsDefault scope(allocator_);
     cv::Mat rows(1, side, CV_32F, cv::Scalar(3));
     for (int i = 0; i < 300; ++i) rows.push_back(rows.row(0).clone());
@@ -120,7 +120,7 @@ TEST_F(PooledMatAllocatorTest, MapsToUMatAndBack) {
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
-TEST_F(PooledMatAllocatorTest, MoreThanThereIsThrowsAndLeavesTheMatEmpty) {
+TEST_F(PooledMatAllocatorTest, TooLargeARequestThrowsAndLeavesTheMatEmpty) {
     const AsDefault scope(allocator_);
     cv::Mat mat;
     const int sizes[] = {1 << 20, 1 << 20, 1 << 10};  // 2^50 bytes
@@ -129,7 +129,7 @@ TEST_F(PooledMatAllocatorTest, MoreThanThereIsThrowsAndLeavesTheMatEmpty) {
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
-TEST_F(PooledMatAllocatorTest, AMatOfItsOwnFallsBackOnTheDefaultWhereThePoolIsFull) {
+TEST_F(PooledMatAllocatorTest, MatWithTheAllocatorFallsBackToTheDefaultIfThePoolIsFull) {
     MemoryPool small(PoolOptions{.max_capacity = 8U << 20});
     PooledMatAllocator allocator(small);
     cv::Mat mat;
@@ -144,7 +144,7 @@ TEST_F(PooledMatAllocatorTest, AMatOfItsOwnFallsBackOnTheDefaultWhereThePoolIsFu
     EXPECT_EQ(small.get_total_allocated(), 0U);
 }
 
-TEST_F(PooledMatAllocatorTest, AsTheDefaultItThrowsWhereThePoolIsFull) {
+TEST_F(PooledMatAllocatorTest, DefaultAllocatorThrowsIfThePoolIsFull) {
     MemoryPool small(PoolOptions{.max_capacity = 8U << 20});
     PooledMatAllocator allocator(small);
     const AsDefault scope(allocator);
@@ -155,7 +155,7 @@ TEST_F(PooledMatAllocatorTest, AsTheDefaultItThrowsWhereThePoolIsFull) {
     EXPECT_EQ(small.get_total_allocated(), 0U);
 }
 
-TEST_F(PooledMatAllocatorTest, ManyThreadsMakeAndHandOverMats) {
+TEST_F(PooledMatAllocatorTest, ManyThreadsMakeAndPassMats) {
     const AsDefault scope(allocator_);
     std::vector<cv::Mat> made(4);
     std::vector<std::thread> workers;
@@ -172,7 +172,7 @@ TEST_F(PooledMatAllocatorTest, ManyThreadsMakeAndHandOverMats) {
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
-TEST_F(PooledMatAllocatorTest, AsTheDefaultItServesAWholePipelineWithTheSameResult) {
+TEST_F(PooledMatAllocatorTest, DefaultAllocatorGivesTheSameResultOfAPipeline) {
     const auto sharpen = [](const cv::Mat& picture) {
         cv::Mat blurred;
         cv::Mat small;

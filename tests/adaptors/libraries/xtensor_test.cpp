@@ -36,7 +36,7 @@ protected:
     std::size_t blocks_before_ = blocks_in_use();
 };
 
-TEST_F(Xtensor, ElementsLieInThePoolUntilTheArrayGoes) {
+TEST_F(Xtensor, ElementsAreInThePoolUntilTheArrayIsDestroyed) {
     {
         const Array dynamic = Array::from_shape({100, 70});
         const xt::xtensor<double, 3> fixed = xt::ones<double>({3, 5, 7});
@@ -50,7 +50,7 @@ TEST_F(Xtensor, ElementsLieInThePoolUntilTheArrayGoes) {
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
-TEST_F(Xtensor, ResultsOfExpressionsLieInThePoolToo) {
+TEST_F(Xtensor, ResultsOfExpressionsUseThePool) {
     const xt::xtensor<float, 1> a = xt::arange<float>(0, 1000);
     const xt::xtensor<float, 1> b = xt::ones<float>({1000});
     const std::size_t made_before = pool_.get_allocation_count();
@@ -64,7 +64,7 @@ TEST_F(Xtensor, ResultsOfExpressionsLieInThePoolToo) {
     EXPECT_GE(pool_.get_allocation_count(), made_before + 3);
 }
 
-TEST_F(Xtensor, AssigningToItselfThroughAViewUsesATemporaryOfThePool) {
+TEST_F(Xtensor, TemporaryOfAnAliasedAssignmentUsesThePool) {
     xt::xtensor<float, 1> a = xt::arange<float>(0, 100);
     const std::size_t made_before = pool_.get_allocation_count();
     xt::view(a, xt::range(1, 100)) = xt::view(a, xt::range(0, 99)) + 0.0F;
@@ -73,7 +73,7 @@ TEST_F(Xtensor, AssigningToItselfThroughAViewUsesATemporaryOfThePool) {
     EXPECT_GT(pool_.get_allocation_count(), made_before);
 }
 
-TEST_F(Xtensor, ResizingTakesABlockOfTheNewSizeAndGivesTheOldOneBack) {
+TEST_F(Xtensor, ResizingAllocatesTheNewSizeAndFreesTheOldBlock) {
     Array a = Array::from_shape({10});
     for (std::size_t side : {100U, 1000U, 3U}) {
         a.resize({side, side});
@@ -83,7 +83,7 @@ TEST_F(Xtensor, ResizingTakesABlockOfTheNewSizeAndGivesTheOldOneBack) {
     }
 }
 
-TEST_F(Xtensor, MovingTakesTheBlockAlong) {
+TEST_F(Xtensor, MovingTransfersTheBlock) {
     Array from = xt::ones<float>({100});
     const float* const data = from.data();
     const Array to = std::move(from);
@@ -91,12 +91,12 @@ TEST_F(Xtensor, MovingTakesTheBlockAlong) {
     EXPECT_EQ(blocks_in_use(), blocks_before_ + 1);
 }
 
-TEST_F(Xtensor, AnArrayWithoutElementsTakesNoBlockThatStays) {
+TEST_F(Xtensor, ArrayWithoutElementsLeavesNoBlock) {
     { const Array empty = Array::from_shape({0, 7}); }
     EXPECT_EQ(blocks_in_use(), blocks_before_);
 }
 
-TEST_F(Xtensor, MoreThanThereIsThrowsAndTheElementsStand) {
+TEST_F(Xtensor, TooLargeARequestThrowsAndKeepsTheElements) {
     Array a = xt::ones<float>({100});
     const float* const data = a.data();
     EXPECT_THROW(a.resize({std::size_t{1} << 20, std::size_t{1} << 20}), AllocationError);
@@ -105,7 +105,7 @@ TEST_F(Xtensor, MoreThanThereIsThrowsAndTheElementsStand) {
     EXPECT_EQ(blocks_in_use(), blocks_before_ + 1);
 }
 
-TEST_F(Xtensor, ManyThreadsMakeAndHandOverArrays) {
+TEST_F(Xtensor, ManyThreadsMakeAndPassArrays) {
     constexpr int threads = 4;
     std::vector<Array> made(threads);
     std::vector<std::thread> workers;

@@ -1,4 +1,4 @@
-"""What arrays from the pool are and do."""
+"""Behaviour of arrays from the pool."""
 
 import os
 import pickle
@@ -6,13 +6,13 @@ import tempfile
 import tracemalloc
 import unittest
 
-from support import EnabledCase, from_pool, in_use, np, pool_figures, tensorpool
+from support import EnabledCase, from_pool, in_use, np, pool_statistics, tensorpool
 
 SIZES = [1, 7, 8, 63, 64, 100, 1000, 4096, 10_000, 65_536, 65_537, 100_000, 3_000_000]
 
 
 def compute():
-    """Some of all that NumPy does, as bytes."""
+    """Returns the results of various NumPy functions, as bytes."""
     random = np.random.default_rng(12345)
     results = []
     for size in (3, 100, 5000, 200_000):
@@ -27,17 +27,17 @@ def compute():
 
 
 class ArraysFromThePool(EnabledCase):
-    def test_count_as_long_as_they_live(self):
+    def test_are_counted_until_they_are_freed(self):
         for size in SIZES:
-            before = pool_figures()
+            before = pool_statistics()
             array = np.empty(size, np.uint8)
             self.assertTrue(from_pool(array))
-            during = pool_figures()
+            during = pool_statistics()
             self.assertGreaterEqual(during["in_use_bytes"] - before["in_use_bytes"], size)
             self.assertEqual(during["allocations"] - before["allocations"], 1)
             self.assertEqual(during["requested_bytes"] - before["requested_bytes"], size)
             del array
-            self.assertEqual(pool_figures()["in_use_bytes"], before["in_use_bytes"])
+            self.assertEqual(pool_statistics()["in_use_bytes"], before["in_use_bytes"])
 
     def test_are_aligned_to_64(self):
         arrays = [np.empty(size, np.uint8) for size in SIZES]
@@ -46,20 +46,20 @@ class ArraysFromThePool(EnabledCase):
         for array in arrays:
             self.assertEqual(array.ctypes.data % 64, 0, array.size)
 
-    def test_give_the_same_results_to_the_bit(self):
+    def test_give_bitwise_equal_results(self):
         with_pool = compute()
         tensorpool.disable_numpy()
         without_pool = compute()
         self.assertEqual(with_pool, without_pool)
 
-    def test_hold_what_is_written_however_many_there_are(self):
+    def test_keep_their_content(self):
         arrays = [np.full(1 + i * 37 % 5000, i, np.int32) for i in range(5000)]
         for i in range(0, len(arrays), 3):
             arrays[i] = np.full(1 + i * 91 % 7000, i, np.int32)
         for i, array in enumerate(arrays):
             self.assertTrue((array == i).all())
 
-    def test_own_nothing_more_as_views(self):
+    def test_views_take_no_memory(self):
         array = np.arange(1000)
         before = in_use()
         views = [array[::2], array.reshape(10, 100), array.view(np.uint8), array.T]
@@ -68,7 +68,7 @@ class ArraysFromThePool(EnabledCase):
         self.assertEqual(in_use(), before)
         self.assertEqual(views[0][499], 998)
 
-    def test_give_their_objects_back(self):
+    def test_release_their_objects(self):
         class Thing:
             alive = 0
 
@@ -95,7 +95,7 @@ class ArraysFromThePool(EnabledCase):
         for copy in copies:
             np.testing.assert_array_equal(copy, array)
 
-    def test_are_seen_by_tracemalloc(self):
+    def test_are_traced_by_tracemalloc(self):
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         before = tracemalloc.get_traced_memory()[0]
@@ -106,14 +106,14 @@ class ArraysFromThePool(EnabledCase):
 
 
 class Zeros(EnabledCase):
-    def test_are_zeros_in_memory_that_was_used_before(self):
+    def test_are_zero_in_reused_memory(self):
         for size in SIZES:
             for _ in range(3):
                 np.full(size, 255, np.uint8)
                 zeros = np.zeros(size, np.uint8)
                 self.assertFalse(zeros.any(), size)
 
-    def test_are_zeros_of_every_kind(self):
+    def test_are_zero_for_every_type(self):
         for dtype in (object, "S7", "U3", "M8[s]", [("a", "i4"), ("b", object)], complex):
             np.full(1000, 255, np.uint8)
             zeros = np.zeros((5, 5), dtype)
@@ -123,7 +123,7 @@ class Zeros(EnabledCase):
 
 
 class EmptyArrays(EnabledCase):
-    def test_take_and_give_back_a_little(self):
+    def test_are_allocated_and_freed(self):
         for shape in (0, (0,), (0, 5), (5, 0, 5)):
             for dtype in ("f8", "S5000", "U9", "S0", "V100000", object):
                 for make in (np.empty, np.zeros):
@@ -139,7 +139,7 @@ class EmptyArrays(EnabledCase):
                     array.dtype = then
                     self.assertEqual(array.itemsize, np.dtype(then).itemsize)
 
-    def test_may_come_from_a_file_that_has_none(self):
+    def test_may_be_read_from_an_empty_file(self):
         with tempfile.TemporaryFile() as file:
             self.assertEqual(np.fromfile(file, "S5000").size, 0)
 
@@ -157,8 +157,8 @@ class Resizing(EnabledCase):
                 self.assertFalse(array[kept:].any(), (before, after))
                 self.assertEqual(array.ctypes.data % 64, 0)
 
-    # It then holds one element, and is freed as one byte.
-    def test_to_nothing_gives_back_the_right_block(self):
+    # NumPy then keeps one element, and frees the block with a size of 1.
+    def test_to_no_elements_frees_the_right_block(self):
         for dtype in ("u1", "f8", "S5000", "S200000"):
             arrays = [np.zeros(5, dtype) for _ in range(200)]
             for array in arrays:
@@ -166,14 +166,14 @@ class Resizing(EnabledCase):
             del array, arrays
             self.assertEqual(in_use(), self.in_use_before)
 
-    def test_to_nothing_and_back(self):
+    def test_to_no_elements_and_back(self):
         for dtype in ("u1", "f8", "S5000"):
             array = np.zeros(10_000, dtype)
             array.resize(0, refcheck=False)
             array.resize(10_000, refcheck=False)
             self.assertTrue((array == np.zeros(10_000, dtype)).all())
 
-    def test_of_an_array_that_grows_as_it_is_read(self):
+    def test_while_reading_an_array(self):
         self.assertEqual(np.fromiter(iter(range(300_000)), int).sum(), sum(range(300_000)))
         self.assertEqual(np.fromiter(iter(()), int).size, 0)
         text = " ".join(map(str, range(50_000)))
@@ -182,10 +182,10 @@ class Resizing(EnabledCase):
             file.write(text.encode())
             file.flush()
             self.assertEqual(np.fromfile(file.name, int, sep=" ").size, 50_000)
-            with self.subTest("fewer than asked for"):
+            with self.subTest("fewer than requested"):
                 self.assertEqual(np.fromfile(file.name, np.uint8, 10**7).size, len(text))
 
-    def test_that_is_refused_leaves_the_array(self):
+    def test_that_fails_keeps_the_array(self):
         array = np.arange(1000)
         with self.assertRaises(MemoryError):
             array.resize(1 << 50, refcheck=False)
@@ -193,8 +193,8 @@ class Resizing(EnabledCase):
         self.assertEqual(array.size, 1000)
 
 
-class MemoryOfOthers(EnabledCase):
-    def test_is_left_to_them(self):
+class MemoryOfOtherOwners(EnabledCase):
+    def test_is_not_taken_from_the_pool(self):
         before = in_use()
         with tempfile.NamedTemporaryFile() as file:
             file.write(bytes(1_000_000))
@@ -210,12 +210,12 @@ class MemoryOfOthers(EnabledCase):
 
 
 class HugeArrays(EnabledCase):
-    def test_are_refused_in_numpys_words_and_nothing_is_lost(self):
-        failures = pool_figures()["failures"]
+    def test_raise_numpys_error_and_leak_nothing(self):
+        failures = pool_statistics()["failures"]
         for make in (np.empty, np.zeros, np.ones):
             with self.assertRaisesRegex(MemoryError, r"^Unable to allocate 4\.00 EiB for an array"):
                 make((1 << 40, 1 << 22), np.uint8)
-        self.assertEqual(pool_figures()["failures"] - failures, 3)
+        self.assertEqual(pool_statistics()["failures"] - failures, 3)
         self.assertEqual(in_use(), self.in_use_before)
         self.assertEqual(np.ones(10).sum(), 10)
 

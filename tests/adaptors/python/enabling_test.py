@@ -1,4 +1,4 @@
-"""enable_numpy and disable_numpy: what is made by whom, and freed so."""
+"""enable_numpy and disable_numpy: which allocator makes, resizes and frees arrays."""
 
 import unittest
 
@@ -9,7 +9,7 @@ class Enabling(unittest.TestCase):
     def setUp(self):
         self.addCleanup(tensorpool.disable_numpy)
 
-    def test_is_off_at_first_and_done_once(self):
+    def test_is_off_initially_and_idempotent(self):
         self.assertFalse(tensorpool.numpy_is_enabled())
         for _ in range(3):
             tensorpool.enable_numpy()
@@ -20,7 +20,7 @@ class Enabling(unittest.TestCase):
             self.assertFalse(tensorpool.numpy_is_enabled())
             self.assertFalse(from_pool())
 
-    def test_leaves_arrays_to_whoever_made_them(self):
+    def test_each_array_stays_with_its_allocator(self):
         tensorpool.enable_numpy()
         ours = np.arange(100_000)
         tensorpool.disable_numpy()
@@ -41,7 +41,7 @@ class Enabling(unittest.TestCase):
         del ours
         self.assertLess(in_use(), before)
 
-    def test_goes_back_and_forth_with_arrays_alive(self):
+    def test_can_be_toggled_with_arrays_in_use(self):
         arrays = []
         before = None
         for i in range(200):
@@ -57,7 +57,7 @@ class Enabling(unittest.TestCase):
         del array, arrays
         self.assertEqual(in_use(), before)
 
-    def test_as_a_context_nests_and_ends_with_an_error(self):
+    def test_context_manager_nests_and_ends_with_an_error(self):
         with tensorpool.numpy_enabled():
             with tensorpool.numpy_enabled():
                 self.assertTrue(from_pool())
@@ -86,7 +86,7 @@ class WithoutNumPy(unittest.TestCase):
             "assert tensorpool.trim() == 0\n"
         )
 
-    def test_enabling_says_what_is_missing(self):
+    def test_enabling_names_what_is_missing(self):
         printed = run_python(
             "import sys, tensorpool\n"
             "sys.modules['numpy'] = None\n"
@@ -99,8 +99,8 @@ class WithoutNumPy(unittest.TestCase):
         self.assertIn("expected 1.22 or later", printed)
 
 
-class AtTheEnd(unittest.TestCase):
-    def test_arrays_may_outlive_everything(self):
+class AtExit(unittest.TestCase):
+    def test_arrays_may_outlive_the_interpreter(self):
         run_python(
             "import builtins, threading, numpy, tensorpool\n"
             "tensorpool.enable_numpy()\n"

@@ -1,5 +1,5 @@
-"""The functions that NumPy calls, called as it may: with the least and the most, and without the
-GIL, which ctypes gives up."""
+"""The functions that NumPy calls, with extreme arguments and without the GIL, which ctypes
+releases."""
 
 import concurrent.futures
 import ctypes
@@ -34,7 +34,7 @@ def handler_in(capsule):
 
 
 def another_capsule():
-    """A handler of somebody else's: as NumPy's own, by another name. It lives for ever."""
+    """Returns a handler of another owner: NumPy's own by another name. It is never freed."""
     given = _tensorpool.set_numpy_handler(_tensorpool.handler)
     _tensorpool.set_numpy_handler(given)
     another = Handler.from_buffer_copy(handler_in(given))
@@ -55,11 +55,11 @@ class TheFunctions(unittest.TestCase):
     def tearDown(self):
         self.assertEqual(in_use(), self.before)
 
-    def test_call_themselves_tensorpool(self):
+    def test_have_the_name_tensorpool(self):
         self.assertEqual(self.handler.name, b"tensorpool")
         self.assertEqual(self.handler.version, 1)
 
-    def test_no_bytes_are_a_block(self):
+    def test_zero_bytes_get_a_block(self):
         for block in (
             self.handler.malloc(None, 0),
             self.handler.calloc(None, 0, 8),
@@ -71,7 +71,7 @@ class TheFunctions(unittest.TestCase):
             self.assertIsNotNone(block)
             self.handler.free(None, block, 0)
 
-    def test_too_much_is_null_and_keeps_what_there_was(self):
+    def test_too_large_a_request_is_null_and_keeps_the_block(self):
         self.assertIsNone(self.handler.malloc(None, SIZE_MAX))
         self.assertIsNone(self.handler.calloc(None, 2**33, 2**33))
         self.assertIsNone(self.handler.calloc(None, SIZE_MAX, 1))
@@ -86,10 +86,10 @@ class TheFunctions(unittest.TestCase):
         self.handler.free(None, None, 0)
         self.handler.free(None, None, 1000)
 
-    def test_a_size_that_does_not_fit_does_no_harm(self):
-        for asked in (1, 1000, 100_000, 3_000_000):
-            for said in (0, 1, 1000, 100_000, 3_000_000, SIZE_MAX):
-                self.handler.free(None, self.handler.malloc(None, asked), said)
+    def test_free_ignores_a_wrong_size(self):
+        for requested in (1, 1000, 100_000, 3_000_000):
+            for passed in (0, 1, 1000, 100_000, 3_000_000, SIZE_MAX):
+                self.handler.free(None, self.handler.malloc(None, requested), passed)
 
     def test_realloc_keeps_what_fits(self):
         block = self.handler.realloc(None, None, 10)
@@ -106,24 +106,24 @@ class TheFunctions(unittest.TestCase):
                 size = (seed * 7919 + i * 104_729) % 100_000 + 8
                 block = self.handler.calloc(None, size, 1)
                 if ctypes.string_at(block, size) != bytes(size):
-                    return "calloc: no zeros"
+                    return "calloc returned memory that is not zero"
                 ctypes.memset(block, seed, size)
                 blocks.append((block, size))
                 if len(blocks) > 20:
                     block, size = blocks.pop(i % 20)
                     if ctypes.string_at(block, size) != bytes([seed]) * size:
-                        return "two have the same block"
+                        return "two threads have the same block"
                     self.handler.free(None, block, size)
             for block, size in blocks:
                 self.handler.free(None, block, size)
-            return "well"
+            return "ok"
 
         with concurrent.futures.ThreadPoolExecutor(4) as executor:
-            self.assertEqual(list(executor.map(work, range(1, 5))), ["well"] * 4)
+            self.assertEqual(list(executor.map(work, range(1, 5))), ["ok"] * 4)
 
 
 class TheCapsule(unittest.TestCase):
-    def test_is_one_and_outlives_the_arrays(self):
+    def test_is_unique_and_outlives_the_arrays(self):
         handler = _tensorpool.handler
         with tensorpool.numpy_enabled():
             arrays = [np.ones(10) for _ in range(100)]
@@ -131,12 +131,12 @@ class TheCapsule(unittest.TestCase):
         del arrays
         self.assertEqual(handler_in(handler).name, b"tensorpool")
 
-    def test_what_is_none_is_refused(self):
+    def test_other_objects_are_rejected(self):
         for wrong in (None, 5, "mem_handler"):
             with self.assertRaisesRegex(ValueError, "tensorpool: .* expected a capsule"):
                 _tensorpool.set_numpy_handler(wrong)
 
-    def test_of_others_is_put_back(self):
+    def test_handler_of_another_owner_is_restored(self):
         another = another_capsule()
         before = _tensorpool.set_numpy_handler(another)
         self.addCleanup(_tensorpool.set_numpy_handler, before)
@@ -146,7 +146,7 @@ class TheCapsule(unittest.TestCase):
         self.assertEqual(name(), "another")
         tensorpool.enable_numpy()
         _tensorpool.set_numpy_handler(another)
-        tensorpool.disable_numpy()  # another is in force, so it does nothing
+        tensorpool.disable_numpy()  # does nothing, because another handler is set
         self.assertEqual(name(), "another")
 
 

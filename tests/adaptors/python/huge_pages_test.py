@@ -1,11 +1,11 @@
-"""Which arrays ask for huge pages, as the kernel tells it in /proc/self/smaps."""
+"""Which arrays request huge pages, as the kernel reports it in /proc/self/smaps."""
 
 import os
 import unittest
 
 from support import run_python
 
-# Prints whether the middle of an array lies in memory that huge pages are wanted for.
+# `wanted` returns whether huge pages are requested for the middle of an array.
 PROGRAM = """
 import re, numpy as np, tensorpool
 tensorpool.enable_numpy()
@@ -25,7 +25,7 @@ def wanted(array):
     os.path.exists("/sys/kernel/mm/transparent_hugepage"), "the kernel has no huge pages"
 )
 class HugePages(unittest.TestCase):
-    def say(self, lines, **variables):
+    def run_lines(self, lines, **variables):
         before = dict(os.environ)
         try:
             os.environ.update(variables)
@@ -34,28 +34,28 @@ class HugePages(unittest.TestCase):
             os.environ.clear()
             os.environ.update(before)
 
-    def test_are_asked_for_by_large_arrays_only(self):
+    def test_are_requested_for_large_arrays_only(self):
         lines = "print(wanted(np.empty((4 << 20) - 1, np.uint8)), wanted(np.empty(1 << 22)))"
-        self.assertEqual(self.say(lines, NUMPY_MADVISE_HUGEPAGE="1"), ["False", "True"])
+        self.assertEqual(self.run_lines(lines, NUMPY_MADVISE_HUGEPAGE="1"), ["False", "True"])
 
-    def test_are_not_asked_for_by_zeros_of_which_nothing_is_touched_yet(self):
+    def test_are_not_requested_for_zeros(self):
         lines = "print(wanted(np.zeros(1 << 22)))"
-        self.assertEqual(self.say(lines, NUMPY_MADVISE_HUGEPAGE="1"), ["False"])
+        self.assertEqual(self.run_lines(lines, NUMPY_MADVISE_HUGEPAGE="1"), ["False"])
 
-    def test_are_not_asked_for_where_numpys_setting_says_no(self):
+    def test_are_not_requested_if_numpys_setting_is_off(self):
         lines = "print(wanted(np.empty(1 << 22)))"
-        self.assertEqual(self.say(lines, NUMPY_MADVISE_HUGEPAGE="0"), ["False"])
+        self.assertEqual(self.run_lines(lines, NUMPY_MADVISE_HUGEPAGE="0"), ["False"])
 
-    def test_are_not_asked_for_where_tensorpools_says_never(self):
+    def test_are_not_requested_if_tensorpools_setting_is_never(self):
         lines = "print(wanted(np.empty(1 << 22)))"
         never = {"NUMPY_MADVISE_HUGEPAGE": "1", "TENSORPOOL_HUGE_PAGES": "never"}
-        self.assertEqual(self.say(lines, **never), ["False"])
+        self.assertEqual(self.run_lines(lines, **never), ["False"])
 
-    def test_leave_numpys_setting_as_it_was(self):
+    def test_numpys_setting_is_unchanged(self):
         lines = "print(np.core.multiarray._set_madvise_hugepage(True))"
-        for setting, told in (("0", "0"), ("1", "1")):
-            said = self.say(lines, NUMPY_MADVISE_HUGEPAGE=setting)
-            self.assertIn(said, [[told], [str(bool(int(told)))]])
+        for setting, expected in (("0", "0"), ("1", "1")):
+            printed = self.run_lines(lines, NUMPY_MADVISE_HUGEPAGE=setting)
+            self.assertIn(printed, [[expected], [str(bool(int(expected)))]])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""NumPy's own tests with their arrays from the pool; arguments are pytest's. Each test begins with the
-pool enabled and must leave it so. Needs the Debian packages python3-pytest and python3-hypothesis."""
+"""Runs NumPy's own tests with arrays from the pool. Arguments are those of pytest. Each test begins
+with the pool enabled and must leave it so. Needs the Debian packages python3-pytest and
+python3-hypothesis."""
 
 import sys
 
@@ -13,7 +14,7 @@ except ImportError as error:
     sys.exit(77)
 
 MODULES = ["core", "lib", "linalg", "fft", "ma", "random", "matrixlib", "polynomial"]
-# It sets handlers of its own and expects NumPy's where it set none.
+# This module sets handlers and expects NumPy's own where it sets none.
 LEFT_OUT = ["--ignore-glob=*/test_mem_policy.py"]
 
 
@@ -29,8 +30,8 @@ def main(arguments):
     tensorpool.enable_numpy()
     chosen = arguments or ["--pyargs", *(f"numpy.{module}" for module in MODULES), *LEFT_OUT]
     status = pytest.main(["-q", "-p", "no:cacheprovider", *chosen], plugins=[Enabled()])
-    figures = tensorpool.statistics()["pools"][0]
-    print(f"{figures['allocations']} allocations of {figures['requested_bytes']} bytes")
+    statistics = tensorpool.statistics()["pools"][0]
+    print(f"{statistics['allocations']} allocations of {statistics['requested_bytes']} bytes")
     return int(status)
 
 

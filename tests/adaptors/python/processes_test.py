@@ -1,4 +1,4 @@
-"""Processes that are forked inherit; those that are spawned begin anew."""
+"""Forked processes inherit the setting; spawned processes start without it."""
 
 import gc
 import multiprocessing
@@ -9,7 +9,7 @@ import unittest
 from support import EnabledCase, from_pool, in_use, np, tensorpool
 
 
-def whether_enabled(_):
+def is_enabled(_):
     return from_pool()
 
 
@@ -30,37 +30,37 @@ class Processes(EnabledCase):
             np.testing.assert_array_equal(result, array * 2)
             self.assertTrue(enabled)
 
-    def test_forked_ones_inherit(self):
+    def test_forked_processes_inherit(self):
         self.check_doubles(self.pool_of("fork"))
 
-    def test_spawned_ones_enable_for_themselves(self):
-        self.assertEqual(self.pool_of("spawn").map(whether_enabled, range(2)), [False, False])
+    def test_spawned_processes_must_enable(self):
+        self.assertEqual(self.pool_of("spawn").map(is_enabled, range(2)), [False, False])
         self.check_doubles(self.pool_of("spawn", initializer=tensorpool.enable_numpy))
 
-    def test_forked_from_a_thread_inherit(self):
+    def test_processes_forked_from_a_thread_inherit(self):
         results = []
         thread = threading.Thread(
-            target=lambda: results.extend(self.pool_of("fork").map(whether_enabled, range(2)))
+            target=lambda: results.extend(self.pool_of("fork").map(is_enabled, range(2)))
         )
         thread.start()
         thread.join()
         self.assertEqual(results, [True, True])
 
-    def test_a_child_frees_and_resizes_what_its_parent_made(self):
+    def test_child_frees_and_resizes_arrays_of_its_parent(self):
         arrays = [np.full(1 + i * 997, i) for i in range(50)]
         used = in_use()
         child = os.fork()
         if child == 0:
             status = 1
             try:
-                well = from_pool() and in_use() == used
+                ok = from_pool() and in_use() == used
                 arrays[30].resize(200_000, refcheck=False)
-                well = well and arrays[30][5] == 30 and np.zeros(1000).sum() == 0
+                ok = ok and arrays[30][5] == 30 and np.zeros(1000).sum() == 0
                 del arrays
                 gc.collect()
                 tensorpool.trim()
-                well = well and in_use() < used and np.ones(5).sum() == 5
-                status = 0 if well else 2
+                ok = ok and in_use() < used and np.ones(5).sum() == 5
+                status = 0 if ok else 2
             finally:
                 os._exit(status)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)

@@ -1,4 +1,4 @@
-"""tensorpool.scope: what it counts, when, and where it is refused."""
+"""tensorpool.scope: what it counts, and when it raises errors."""
 
 import asyncio
 import concurrent.futures
@@ -19,34 +19,34 @@ def take(size):
     return np.empty(size, np.uint8)
 
 
-class Figures(EnabledCase):
-    def test_tell_what_was_done_inside(self):
+class Statistics(EnabledCase):
+    def test_count_what_is_done_inside(self):
         before = take(2 * MIB)
         with tensorpool.scope("inside") as inside:
             kept = take(MIB)
             take(3 * MIB)
             del before
         take(5 * MIB)
-        figures = inside.figures
-        self.assertEqual(figures.allocations, 2)
-        self.assertEqual(figures.deallocations, 2)
-        self.assertEqual(figures.requested_bytes, 4 * MIB)
-        self.assertEqual(figures.allocated_bytes, 4 * MIB)
-        self.assertEqual(figures.deallocated_bytes, 5 * MIB)
-        self.assertEqual(figures.growth_bytes, -MIB)
-        self.assertEqual(figures.peak_bytes, 4 * MIB)
+        counted = inside.figures
+        self.assertEqual(counted.allocations, 2)
+        self.assertEqual(counted.deallocations, 2)
+        self.assertEqual(counted.requested_bytes, 4 * MIB)
+        self.assertEqual(counted.allocated_bytes, 4 * MIB)
+        self.assertEqual(counted.deallocated_bytes, 5 * MIB)
+        self.assertEqual(counted.growth_bytes, -MIB)
+        self.assertEqual(counted.peak_bytes, 4 * MIB)
         del kept
-        self.assertEqual(inside.figures, figures)
+        self.assertEqual(inside.figures, counted)
 
-    def test_stand_in_the_statistics_by_name(self):
+    def test_are_listed_by_name(self):
         for _ in range(3):
             with tensorpool.scope("by name"):
                 take(MIB)
-        figures = of_name("by name")
-        self.assertEqual(figures["calls"], 3)
-        self.assertEqual(figures["open"], 0)
-        self.assertEqual(figures["allocations"], 3)
-        self.assertEqual(figures["peak_bytes"], MIB)
+        counted = of_name("by name")
+        self.assertEqual(counted["calls"], 3)
+        self.assertEqual(counted["open"], 0)
+        self.assertEqual(counted["allocations"], 3)
+        self.assertEqual(counted["peak_bytes"], MIB)
 
     def test_nest(self):
         with tensorpool.scope("outer") as outer:
@@ -59,14 +59,14 @@ class Figures(EnabledCase):
         self.assertEqual(outer.figures.peak_bytes, 5 * MIB)
         self.assertEqual(outer.figures.allocations, 2)
 
-    def test_so_far_while_it_is_open(self):
+    def test_can_be_read_while_the_scope_is_open(self):
         with tensorpool.scope("so far") as so_far:
             self.assertEqual(so_far.figures, tensorpool.ScopeFigures())
             take(MIB)
             self.assertEqual(so_far.figures.peak_bytes, MIB)
             self.assertEqual(of_name("so far")["open"], 1)
 
-    def test_are_those_of_the_latest_time(self):
+    def test_are_those_of_the_latest_use(self):
         again = tensorpool.scope("again")
         self.assertEqual(again.figures, tensorpool.ScopeFigures())
         for size in (MIB, 2 * MIB):
@@ -74,7 +74,7 @@ class Figures(EnabledCase):
                 take(size)
             self.assertEqual(again.figures.peak_bytes, size)
 
-    def test_are_those_of_one_thread(self):
+    def test_count_one_thread(self):
         with tensorpool.scope("one thread") as here:
             with concurrent.futures.ThreadPoolExecutor(1) as executor:
 
@@ -83,12 +83,12 @@ class Figures(EnabledCase):
                         take(2 * MIB)
                     return scope.figures
 
-                figures = executor.submit(there).result()
+                counted = executor.submit(there).result()
             take(MIB)
-        self.assertEqual(figures.peak_bytes, 2 * MIB)
+        self.assertEqual(counted.peak_bytes, 2 * MIB)
         self.assertEqual(here.figures.peak_bytes, MIB)
 
-    def test_are_there_after_an_error(self):
+    def test_are_complete_after_an_error(self):
         with self.assertRaises(ZeroDivisionError):
             with tensorpool.scope("error") as scope:
                 take(MIB)
@@ -96,7 +96,7 @@ class Figures(EnabledCase):
         self.assertEqual(scope.figures.allocations, 1)
         self.assertEqual(of_name("error")["open"], 0)
 
-    def test_long_names_and_those_beyond_ascii_are_taken(self):
+    def test_names_may_be_long_and_not_ascii(self):
         for name in ("", "größe", "x" * 200):
             with tensorpool.scope(name) as scope:
                 take(MIB)
@@ -108,18 +108,18 @@ class Decorators(EnabledCase):
     def test_count_each_call(self):
         @tensorpool.scope("decorated")
         def work(depth, *, size):
-            "What it does."
+            "A docstring."
             array = take(size)
             return array.size if depth == 0 else work(depth - 1, size=size)
 
         self.assertEqual(work(3, size=MIB), MIB)
-        self.assertEqual(work.__doc__, "What it does.")
-        figures = of_name("decorated")
-        self.assertEqual(figures["calls"], 4)
-        self.assertEqual(figures["peak_bytes"], 4 * MIB)
-        self.assertEqual(figures["out_of_order"], 0)
+        self.assertEqual(work.__doc__, "A docstring.")
+        counted = of_name("decorated")
+        self.assertEqual(counted["calls"], 4)
+        self.assertEqual(counted["peak_bytes"], 4 * MIB)
+        self.assertEqual(counted["out_of_order"], 0)
 
-    def test_are_refused_where_the_body_runs_later(self):
+    def test_reject_functions_whose_body_runs_later(self):
         async def coroutine():
             pass
 
@@ -157,13 +157,13 @@ class Misuse(EnabledCase):
         self.assertEqual(of_name("wandering")["open"], 0)
         self.assertEqual(of_name("wandering")["out_of_order"], 1)
 
-    def test_an_error_on_its_way_out_is_not_hidden(self):
+    def test_exception_of_the_block_is_not_hidden(self):
         scope = tensorpool.scope("wandering too").__enter__()
         with concurrent.futures.ThreadPoolExecutor(1) as executor:
             end = executor.submit(scope.__exit__, ValueError, ValueError("mine"), None)
             self.assertFalse(end.result())
 
-    def test_beginning_twice_is_an_error(self):
+    def test_entering_twice_is_an_error(self):
         with tensorpool.scope("twice") as scope:
             with self.assertRaisesRegex(RuntimeError, "tensorpool: scope 'twice' has begun"):
                 with scope:
@@ -171,17 +171,17 @@ class Misuse(EnabledCase):
             take(MIB)
         self.assertEqual(scope.figures.allocations, 1)
 
-    def test_ending_without_beginning_is_an_error(self):
+    def test_leaving_without_entering_is_an_error(self):
         with self.assertRaisesRegex(RuntimeError, "tensorpool: scope 'never' ends"):
             tensorpool.scope("never").__exit__(None, None, None)
 
-    def test_a_name_that_is_no_text_is_an_error(self):
+    def test_name_that_is_no_str_is_an_error(self):
         with self.assertRaisesRegex(TypeError, "tensorpool: scope: name is 5, expected a str"):
             tensorpool.scope(5)
 
 
 class Tasks(EnabledCase):
-    def test_that_take_turns_count_up_to_their_own_ends(self):
+    def test_interleaved_tasks_count_up_to_their_own_ends(self):
         async def work(name, size, turns):
             with tensorpool.scope(name) as scope:
                 for _ in range(turns):
@@ -193,7 +193,7 @@ class Tasks(EnabledCase):
             return await asyncio.gather(work("first", MIB, 2), work("second", 2 * MIB, 4))
 
         first, second = asyncio.run(main())
-        # The other's are counted too, as both run on this thread.
+        # Each counts the other's too, because both run on this thread.
         self.assertGreaterEqual(first.allocations, 2 + 1)
         self.assertGreaterEqual(second.allocations, 4 + 1)
         self.assertEqual(of_name("first")["open"], 0)

@@ -1,5 +1,5 @@
-"""What the tests of the Python package share. A program that imports it ends with 77, which ctest
-counts as skipped, where NumPy or the package is missing."""
+"""Code shared by the tests of the Python package. A program that imports it exits with 77, which
+ctest counts as skipped, if NumPy or the package is missing."""
 
 import gc
 import subprocess
@@ -16,33 +16,33 @@ except ImportError as error:
 handler_name = np.core.multiarray.get_handler_name
 
 
-def pool_figures():
-    """Of the global pool."""
+def pool_statistics():
+    """Returns the statistics of the global pool."""
     pools = tensorpool.statistics()["pools"]
     return next(pool for pool in pools if pool["name"] == "global")
 
 
 def in_use():
-    """Bytes of the global pool, which may not have been used yet."""
+    """Returns the bytes in use of the global pool, which may not be set up yet."""
     gc.collect()
     return sum(pool["in_use_bytes"] for pool in tensorpool.statistics()["pools"])
 
 
 def from_pool(array=None):
-    """Whether an array comes from the pool; without one, whether a new one would."""
+    """Returns whether an array comes from the pool; without an argument, whether a new one would."""
     return (handler_name() if array is None else handler_name(array)) == "tensorpool"
 
 
 def run_python(code):
-    """A program of its own, which must end well; returns what it printed."""
+    """Runs code in a new interpreter, which must succeed, and returns its output."""
     done = subprocess.run([sys.executable, "-B", "-c", code], text=True, capture_output=True)
     if done.returncode != 0:
-        raise AssertionError(f"ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise AssertionError(f"exit code {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
 class EnabledCase(unittest.TestCase):
-    """NumPy comes from the pool in each test, which must leave in use what it found."""
+    """Enables the pool for NumPy in each test, which must not change the bytes in use."""
 
     def setUp(self):
         tensorpool.enable_numpy()

@@ -1,4 +1,4 @@
-"""enable_numpy and what runs in a context: tasks of asyncio above all."""
+"""enable_numpy and code that runs in a context, mainly asyncio tasks."""
 
 import asyncio
 import contextvars
@@ -28,7 +28,7 @@ class TasksInherit(EnabledCase):
 
         self.assertEqual(asyncio.run(main()), [True] * 7)
 
-    def test_what_a_loop_hands_to_threads(self):
+    def test_threads_of_an_event_loop(self):
         async def main():
             loop = asyncio.get_running_loop()
             return [await asyncio.to_thread(from_pool), await loop.run_in_executor(None, from_pool)]
@@ -45,7 +45,7 @@ class TasksInherit(EnabledCase):
 
         self.assertEqual(asyncio.run(main()), [True, True])
 
-    def test_a_task_that_enables_does_so_for_itself_and_its_own(self):
+    def test_enabling_in_a_task_applies_to_it_and_its_tasks(self):
         tensorpool.disable_numpy()
 
         async def enabling():
@@ -61,7 +61,7 @@ class TasksInherit(EnabledCase):
         self.assertEqual(asyncio.run(main()), ([True, True, True], False, False))
         tensorpool.enable_numpy()
 
-    def test_arrays_pass_between_them(self):
+    def test_arrays_pass_between_tasks(self):
         async def main():
             queue = asyncio.Queue()
 

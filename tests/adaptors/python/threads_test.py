@@ -1,4 +1,4 @@
-"""What begins after enable_numpy inherits it, however it begins."""
+"""Threads that start after enable_numpy inherit it, in every way of starting."""
 
 import concurrent.futures
 import decimal
@@ -10,7 +10,7 @@ from support import EnabledCase, from_pool, np, tensorpool
 
 
 def in_thread(function, make=threading.Thread):
-    """What the function returns in a thread of its own."""
+    """Returns the result of the function, called in a new thread."""
     results = []
     thread = make(target=lambda: results.append(function()))
     thread.start()
@@ -19,7 +19,7 @@ def in_thread(function, make=threading.Thread):
 
 
 class ThreadsInherit(EnabledCase):
-    def test_plain_ones(self):
+    def test_plain_threads(self):
         self.assertTrue(in_thread(from_pool))
         self.assertTrue(in_thread(lambda: in_thread(from_pool)))
         thread = threading.Thread(target=from_pool, daemon=True)
@@ -50,7 +50,7 @@ class ThreadsInherit(EnabledCase):
 
         self.assertTrue(in_thread(from_pool, Mine))
 
-    def test_one_whose_run_was_put_in_its_instance(self):
+    def test_instances_with_their_own_run(self):
         results = []
         thread = threading.Thread()
         given = thread.run = lambda: results.append(from_pool())
@@ -82,7 +82,7 @@ class ThreadsInherit(EnabledCase):
             self.assertTrue(from_pool(array))
             self.assertEqual(array[-1], 99_999)
 
-    def test_many_at_once_give_all_back(self):
+    def test_concurrent_threads_free_all_arrays(self):
         def work():
             arrays = [np.full(1 + i * 911 % 20_000, i) for i in range(500)]
             return all((array == i).all() for i, array in enumerate(arrays))
@@ -91,13 +91,13 @@ class ThreadsInherit(EnabledCase):
             self.assertEqual([f.result() for f in [executor.submit(work) for _ in range(8)]], [True] * 8)
 
 
-class ThreadsInheritNothingElse(EnabledCase):
-    def test_where_it_is_not_enabled_they_do_not(self):
+class ThreadsInheritOnlyTheSetting(EnabledCase):
+    def test_not_if_it_is_not_enabled(self):
         tensorpool.disable_numpy()
         self.assertFalse(in_thread(from_pool))
         tensorpool.enable_numpy()
 
-    def test_other_context_variables_stay_behind(self):
+    def test_not_other_context_variables(self):
         with decimal.localcontext() as context:
             context.prec = 5
             self.assertEqual(in_thread(lambda: decimal.getcontext().prec), 28)
@@ -110,7 +110,7 @@ class ThreadsInheritNothingElse(EnabledCase):
         self.assertFalse(in_thread(disable))
         self.assertTrue(from_pool())
 
-    def test_enabling_in_a_thread_is_for_that_thread(self):
+    def test_enabling_in_a_thread_applies_to_that_thread(self):
         tensorpool.disable_numpy()
 
         def enable():
@@ -121,7 +121,7 @@ class ThreadsInheritNothingElse(EnabledCase):
         self.assertFalse(from_pool())
         tensorpool.enable_numpy()
 
-    def test_those_that_run_already_go_on_until_they_call_it(self):
+    def test_running_threads_must_enable(self):
         tensorpool.disable_numpy()
         with concurrent.futures.ThreadPoolExecutor(1) as executor:
             self.assertFalse(executor.submit(from_pool).result())
@@ -131,7 +131,7 @@ class ThreadsInheritNothingElse(EnabledCase):
             self.assertTrue(executor.submit(from_pool).result())
 
 
-class StartingIsAsBefore(EnabledCase):
+class StartIsUnchanged(EnabledCase):
     def test_twice_is_an_error(self):
         go = threading.Event()
         thread = threading.Thread(target=go.wait)
@@ -161,7 +161,7 @@ class StartingIsAsBefore(EnabledCase):
         thread.join()
         self.assertEqual(errors, [ZeroDivisionError])
 
-    def test_wrapped_once_under_its_own_name(self):
+    def test_is_wrapped_once_under_its_own_name(self):
         start = threading.Thread.start
         tensorpool.disable_numpy()
         tensorpool.enable_numpy()

@@ -1,4 +1,4 @@
-"""enable_torch and disable_torch: what is made by whom, and freed so."""
+"""enable_torch and disable_torch: which allocator makes, resizes and frees tensors."""
 
 import shutil
 import tempfile
@@ -13,7 +13,7 @@ class Enabling(unittest.TestCase):
     def setUp(self):
         self.addCleanup(tensorpool.disable_torch)
 
-    def test_is_off_at_first_and_done_once(self):
+    def test_is_off_initially_and_idempotent(self):
         self.assertFalse(tensorpool.torch_is_enabled())
         for _ in range(3):
             tensorpool.enable_torch()
@@ -24,7 +24,7 @@ class Enabling(unittest.TestCase):
             self.assertFalse(tensorpool.torch_is_enabled())
             self.assertFalse(new_from_pool())
 
-    def test_leaves_tensors_to_whoever_made_them(self):
+    def test_each_tensor_stays_with_its_allocator(self):
         tensorpool.enable_torch()
         before = in_use()
         ours = torch.arange(100_000)
@@ -45,7 +45,7 @@ class Enabling(unittest.TestCase):
         del ours
         self.assertEqual(in_use(), before)
 
-    def test_goes_back_and_forth_with_tensors_alive(self):
+    def test_can_be_toggled_with_tensors_in_use(self):
         tensorpool.enable_torch()
         torch.empty(1)
         tensors, before = [], in_use()
@@ -59,7 +59,7 @@ class Enabling(unittest.TestCase):
         del tensor, tensors
         self.assertEqual(in_use(), before)
 
-    def test_as_a_context_nests_and_ends_with_an_error(self):
+    def test_context_manager_nests_and_ends_with_an_error(self):
         with tensorpool.torch_enabled():
             with tensorpool.torch_enabled():
                 self.assertTrue(new_from_pool())
@@ -71,8 +71,8 @@ class Enabling(unittest.TestCase):
         self.assertFalse(new_from_pool())
 
 
-class BeforeTheImport(unittest.TestCase):
-    def test_tensors_come_from_the_pool_as_after_it(self):
+class BeforeTheImportOfPyTorch(unittest.TestCase):
+    def test_tensors_come_from_the_pool(self):
         printed = run_python(
             "import sys, tensorpool\n"
             "tensorpool.enable_torch()\n"
@@ -84,7 +84,7 @@ class BeforeTheImport(unittest.TestCase):
         )
         self.assertEqual(printed.strip(), "[True]")
 
-    def test_the_package_alone_loads_nothing_of_pytorch(self):
+    def test_importing_the_package_does_not_load_pytorch(self):
         run_python(
             "import tensorpool\n"
             "assert not tensorpool.torch_is_enabled()\n"
@@ -93,7 +93,7 @@ class BeforeTheImport(unittest.TestCase):
         )
 
 
-class WhatIsMissing(unittest.TestCase):
+class ErrorNames(unittest.TestCase):
     def check(self, expected, preparation, path=""):
         printed = run_python(
             "import sys, tensorpool\n"
@@ -107,18 +107,18 @@ class WhatIsMissing(unittest.TestCase):
         )
         self.assertRegex(printed, expected)
 
-    def test_pytorch(self):
+    def test_missing_pytorch(self):
         self.check("tensorpool: enable_torch: .* has no PyTorch, expected .* python3-torch",
                    "sys.modules['torch'] = None")
 
-    def test_the_library(self):
+    def test_missing_library(self):
         with tempfile.TemporaryDirectory() as folder:
             missing = f"{folder}/libtensorpool_torch.so"
             self.check("libtensorpool_torch.so cannot be loaded .*, expected the library that",
                        "from tensorpool import _torch\n"
                        "_torch._beside_the_pool = lambda: sys.argv[1]", missing)
 
-    def test_the_pytorch_of_the_compiler(self):
+    def test_another_pytorch(self):
         with tempfile.TemporaryDirectory() as folder:
             libraries = Path(folder) / "torch" / "lib"
             libraries.mkdir(parents=True)
@@ -129,8 +129,8 @@ class WhatIsMissing(unittest.TestCase):
                        "sys.path.insert(0, sys.argv[1])", folder)
 
 
-class AtTheEnd(unittest.TestCase):
-    def test_tensors_may_outlive_everything(self):
+class AtExit(unittest.TestCase):
+    def test_tensors_may_outlive_the_interpreter(self):
         run_python(
             "import builtins, threading, tensorpool\n"
             "tensorpool.enable_torch()\n"

@@ -1,5 +1,5 @@
-"""Processes that are forked inherit, DataLoader's workers among them; those that are spawned begin
-anew."""
+"""Forked processes inherit the setting, workers of a DataLoader among them; spawned processes start
+without it."""
 
 import multiprocessing
 import os
@@ -16,18 +16,18 @@ class Squares(torch.utils.data.Dataset):
         return torch.full((50, 50), index * index), tensorpool.torch_is_enabled()
 
 
-def whether_enabled(_):
+def is_enabled(_):
     return tensorpool.torch_is_enabled()
 
 
 class Processes(EnabledCase):
-    def test_a_fork_has_the_tensors_and_the_pool(self):
+    def test_forked_process_has_the_tensors_and_the_pool(self):
         tensor = torch.arange(100_000)
         child = os.fork()
         if child == 0:
-            well = new_from_pool() and tensor.sum().item() == 99_999 * 50_000
+            ok = new_from_pool() and tensor.sum().item() == 99_999 * 50_000
             del tensor
-            os._exit(0 if well and in_use() == self.in_use_before else 1)
+            os._exit(0 if ok and in_use() == self.in_use_before else 1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         del tensor
 
@@ -40,11 +40,11 @@ class Processes(EnabledCase):
                 self.assertTrue(torch.equal(images[:, 3, 4], expected))
         del images, enabled, expected
 
-    def test_spawned_ones_enable_for_themselves(self):
+    def test_spawned_processes_must_enable(self):
         spawn = multiprocessing.get_context("spawn")
         for initializer, enabled in ((None, False), (tensorpool.enable_torch, True)):
             with spawn.Pool(1, initializer=initializer) as pool:
-                self.assertEqual(pool.map(whether_enabled, range(2)), [enabled] * 2)
+                self.assertEqual(pool.map(is_enabled, range(2)), [enabled] * 2)
 
 
 if __name__ == "__main__":

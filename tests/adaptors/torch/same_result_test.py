@@ -1,5 +1,5 @@
-"""Bit for bit what PyTorch computes without the pool: the networks of the works A and B in
-perf/workloads, small, trained for some steps and then run once, each in a process of its own."""
+"""PyTorch computes bitwise the same results with and without the pool. The small networks of workloads
+A and B in perf/workloads are trained for some steps and run once, each in a new process."""
 
 import unittest
 from pathlib import Path
@@ -43,16 +43,16 @@ show(network, ("losses", torch.tensor(losses)))
 
 
 class SameResult(unittest.TestCase):
-    """Each line that is printed is a tensor's name and hash, so a difference names the first one."""
+    """Each printed line is a tensor's name and hash, so a failure shows the first difference."""
 
     def check(self, program):
         for threads in ("1", "2"):
-            # Threads that wait in a loop would take the cores from each other.
+            # Threads that wait in a busy loop would compete for the cores.
             printed = [run_python(program, str(WORKLOADS), allocator, threads,
                                   OMP_WAIT_POLICY="passive")
                        for allocator in ("malloc", "malloc", "pool")]
             self.assertGreater(printed[0].count("\n"), 8)
-            self.assertEqual(printed[1], printed[0], "without the pool already")
+            self.assertEqual(printed[1], printed[0], "even without the pool")
             self.assertEqual(printed[2], printed[0])
 
     def test_of_a_convolutional_network(self):

@@ -1,5 +1,5 @@
-"""What the tests of PyTorch's adaptor share. A program that imports it ends with 77, which ctest
-counts as skipped, where PyTorch or the package is missing."""
+"""Code shared by the tests of the allocator for PyTorch. A program that imports it exits with 77,
+which ctest counts as skipped, if PyTorch or the package is missing."""
 
 import gc
 import os
@@ -16,29 +16,29 @@ except ImportError as error:
 
 
 def in_use():
-    """Bytes of the global pool, which may not have been used yet."""
+    """Returns the bytes in use of the global pool, which may not be set up yet."""
     gc.collect()
     return sum(pool["in_use_bytes"] for pool in tensorpool.statistics()["pools"])
 
 
 def new_from_pool(elements=1000):
-    """Whether a tensor that is made now lies in the pool."""
+    """Returns whether a tensor that is made now comes from the pool."""
     before = in_use()
     tensor = torch.empty(elements)
     return in_use() > before and tensor.data_ptr() % 64 == 0
 
 
 def run_python(code, *arguments, **variables):
-    """A program of its own, which must end well; returns what it printed."""
+    """Runs code in a new interpreter, which must succeed, and returns its output."""
     done = subprocess.run([sys.executable, "-B", "-c", code, *arguments], text=True,
                           capture_output=True, env=os.environ | variables)
     if done.returncode != 0:
-        raise AssertionError(f"ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise AssertionError(f"exit code {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
 class EnabledCase(unittest.TestCase):
-    """Tensors come from the pool in each test, which must leave in use what it found."""
+    """Enables the pool for PyTorch in each test, which must not change the bytes in use."""
 
     def setUp(self):
         tensorpool.enable_torch()

@@ -1,4 +1,4 @@
-"""Tensors of the pool do all that tensors do, and too large ones fail as PyTorch's callers expect."""
+"""Tensors from the pool work as others do, and too large ones raise PyTorch's own error."""
 
 import concurrent.futures
 import copy
@@ -15,7 +15,7 @@ class Tensors(EnabledCase):
                    for size in (1, 3, 64, 65, 4097, 65_536, 65_537, 1_000_003)]
         self.assertEqual({tensor.data_ptr() % 64 for tensor in tensors}, {0})
 
-    def test_of_no_elements_have_no_block(self):
+    def test_without_elements_take_no_block(self):
         for _ in range(100):
             empty = torch.empty(0, 7)
         self.assertEqual(in_use(), self.in_use_before)
@@ -23,7 +23,7 @@ class Tensors(EnabledCase):
         self.assertGreater(in_use(), self.in_use_before)
         del empty
 
-    def test_keep_what_fits_when_resized(self):
+    def test_resizing_keeps_elements(self):
         tensor = torch.arange(10)
         for elements in (20, 9000, 1_000_000, 10):
             tensor.resize_(elements)
@@ -85,7 +85,7 @@ class Tensors(EnabledCase):
                 self.assertTrue(all((tensor == seed).all() for tensor in tensors))
             del tensors
 
-    def test_of_backward_passes_come_and_go(self):
+    def test_of_backward_passes_are_freed(self):
         network = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(),
                                       torch.nn.Flatten(), torch.nn.Linear(8 * 30 * 30, 10))
         with_network = in_use()
@@ -96,37 +96,37 @@ class Tensors(EnabledCase):
 
 
 class TooLarge(EnabledCase):
-    def check_refused(self, elements, words):
-        with self.assertRaises(RuntimeError) as refused:
+    def check_error(self, elements, limit):
+        with self.assertRaises(RuntimeError) as raised:
             torch.empty(elements, dtype=torch.uint8)
-        text = str(refused.exception)
-        # Programs look for these words of PyTorch's own.
+        text = str(raised.exception)
+        # Programs search for this text of PyTorch's own allocator.
         self.assertIn("DefaultCPUAllocator: can't allocate memory: you tried to allocate "
                       f"{elements} bytes.", text)
-        self.assertRegex(text, f"tensorpool: global: allocate: {elements} B .*limit met: {words}")
+        self.assertRegex(text, f"tensorpool: global: allocate: {elements} B .*limit met: {limit}")
 
-    def test_says_what_was_asked_and_which_limit_was_met(self):
-        self.check_refused(2**50, "max_allocation")
+    def test_error_states_the_size_and_the_limit(self):
+        self.check_error(2**50, "max_allocation")
 
-    def test_under_a_limit_keeps_what_there_was(self):
+    def test_error_keeps_existing_tensors(self):
         tensor = torch.ones(1000)
         tensorpool.limit(64 * 2**20)
         self.addCleanup(tensorpool.limit, None)
-        self.check_refused(65 * 2**20, "max_capacity")
+        self.check_error(65 * 2**20, "max_capacity")
         self.assertEqual(tensor.sum(), 1000)
         del tensor
 
 
 class Profiler(EnabledCase):
-    def test_sees_memory_as_without_the_pool(self):
-        def seen():
+    def test_reports_memory_as_without_the_pool(self):
+        def profiled():
             with torch.profiler.profile(profile_memory=True) as profile:
                 torch.ones(1000, 1000)
             return [(event.key, event.self_cpu_memory_usage) for event in profile.key_averages()]
 
-        ours = seen()
+        ours = profiled()
         tensorpool.disable_torch()
-        self.assertEqual(ours, seen())
+        self.assertEqual(ours, profiled())
         self.assertIn(("aten::empty", 4_000_000), ours)
 
 

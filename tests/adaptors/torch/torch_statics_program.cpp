@@ -1,4 +1,4 @@
-// Tensors that outlive main, and one that is made before it, are freed in the pool after all else.
+// Static tensors, made before main and in it, are freed in the pool after everything else.
 
 #include <tensorpool/torch.hpp>
 

@@ -23,7 +23,7 @@ std::size_t blocks_in_use(const MemoryPool& pool) {
     return pool.get_allocation_count() - pool.get_deallocation_count();
 }
 
-TEST(PooledTorchAllocator, BlocksLieInItsPoolUntilTheyGo) {
+TEST(PooledTorchAllocator, BlocksAreInThePoolUntilTheyAreFreed) {
     MemoryPool pool;
     const PooledTorchAllocator allocator(pool);
     {
@@ -37,7 +37,7 @@ TEST(PooledTorchAllocator, BlocksLieInItsPoolUntilTheyGo) {
     EXPECT_EQ(pool.get_allocation_count(), 2U);
 }
 
-TEST(PooledTorchAllocator, NoBytesAreNullAndFreedAsAnyOther) {
+TEST(PooledTorchAllocator, ZeroBytesAreNullAndMayBeFreed) {
     MemoryPool pool;
     const PooledTorchAllocator allocator(pool);
     const c10::DataPtr nothing = allocator.allocate(0);
@@ -47,7 +47,7 @@ TEST(PooledTorchAllocator, NoBytesAreNullAndFreedAsAnyOther) {
     EXPECT_EQ(pool.get_allocation_count(), 0U);
 }
 
-TEST(PooledTorchAllocator, RawBlocksAreFreedByTheDeleterAlone) {
+TEST(PooledTorchAllocator, RawBlocksAreFreedByTheDeleter) {
     MemoryPool pool;
     PooledTorchAllocator allocator(pool);
     void* const block = allocator.raw_allocate(5000);
@@ -56,7 +56,7 @@ TEST(PooledTorchAllocator, RawBlocksAreFreedByTheDeleterAlone) {
     EXPECT_EQ(blocks_in_use(pool), 0U);
 }
 
-TEST(PooledTorchAllocator, BlocksOfEachPoolGoBackToIt) {
+TEST(PooledTorchAllocator, BlocksAreFreedInTheirPool) {
     MemoryPool pools[2];
     const PooledTorchAllocator first(pools[0]), second(pools[1]);
     EXPECT_NE(first.raw_deleter(), second.raw_deleter());
@@ -67,10 +67,10 @@ TEST(PooledTorchAllocator, BlocksOfEachPoolGoBackToIt) {
     EXPECT_EQ(blocks_in_use(pools[1]), 0U);
 }
 
-TEST(PooledTorchAllocator, HasRoomForSixteenPoolsAtATime) {
+TEST(PooledTorchAllocator, SixteenPoolsMayHaveAnAllocator) {
     MemoryPool pool;
     std::list<PooledTorchAllocator> allocators;
-    // One place may be the global pool's.
+    // The global pool may have one allocator.
     for (int i = 0; i < 15; ++i) allocators.emplace_back(pool);
     global_torch_allocator();
     EXPECT_THROW(PooledTorchAllocator{pool}, std::length_error);
@@ -80,7 +80,7 @@ TEST(PooledTorchAllocator, HasRoomForSixteenPoolsAtATime) {
     EXPECT_EQ(blocks_in_use(pool), 0U);
 }
 
-TEST(PooledTorchAllocator, TooMuchIsAnErrorWithPyTorchsWordsAndTheFigures) {
+TEST(PooledTorchAllocator, TooLargeARequestThrowsPyTorchsErrorWithDetails) {
     PoolOptions options;
     options.name = "small";
     options.max_capacity = 1 << 20;
@@ -88,7 +88,7 @@ TEST(PooledTorchAllocator, TooMuchIsAnErrorWithPyTorchsWordsAndTheFigures) {
     const PooledTorchAllocator allocator(pool);
     try {
         allocator.allocate(2 << 20);
-        FAIL() << "2 MiB of 1";
+        FAIL() << "2 MiB from a pool of 1 MiB";
     } catch (const c10::Error& error) {
         EXPECT_EQ(std::string(error.what_without_backtrace())
                       .find("DefaultCPUAllocator: can't allocate memory: you tried to allocate "
@@ -121,7 +121,7 @@ TEST_F(EnableTorchTest, TensorsComeFromTheGlobalPoolWhileItIsEnabled) {
     EXPECT_FALSE(pool_.owns(at::ones({1000}).data_ptr()));
 }
 
-TEST_F(EnableTorchTest, GoesAndComesWithTensorsAlive) {
+TEST_F(EnableTorchTest, CanBeToggledWithTensorsInUse) {
     const std::size_t before = blocks_in_use(pool_);
     std::vector<at::Tensor> tensors;
     for (int i = 0; i < 50; ++i) {
@@ -145,8 +145,8 @@ TEST_F(EnableTorchTest, ThreadsFreeEachOthersTensors) {
     EXPECT_EQ(blocks_in_use(pool_), before);
 }
 
-// The last test of those that register: PyTorch never lets a priority go.
-TEST_F(EnableTorchTest, WhatHasAHigherPriorityStays) {
+// The last test that registers an allocator: PyTorch never lowers the priority again.
+TEST_F(EnableTorchTest, AllocatorOfHigherPriorityStays) {
     MemoryPool pool;
     PooledTorchAllocator others(pool);
     c10::Allocator* const before = c10::GetCPUAllocator();

@@ -297,7 +297,7 @@ TEST_F(RecordTest, OneRecorderAtATime) {
 TEST_F(RecordTest, SaysWhatIsWrongAndWhatToDo) {
     expect_refusal(run({"--pid", "999999999", "-o", path()}), target_gone, "no such process");
     expect_refusal(run({"--pid", std::to_string(getpid()), "-o", path()}), finding,
-                   "it has no figures to show");
+                   "it has no statistics to show");
     expect_refusal(run({"--pid", "1", "--for", "soon"}), wrong_usage, "'soon' is no time");
     expect_refusal(run({"--pid", "1", "--stacks", "much"}), wrong_usage, "much");
     expect_refusal(run({"--pid", "1", "--name", "x"}), wrong_usage, "--name");

@@ -99,7 +99,7 @@ TEST_F(HandingOver, WhatIsNoSegmentIsAProblemAndNoMore) {
     EXPECT_EQ(family.results().processes(), 0U);
     ASSERT_EQ(family.results().problems().size(), 1U);
     EXPECT_EQ(family.results().problems()[0],
-              "the segment handed over: what it handed over is no file");
+              "the segment handed over: the descriptor is not that of a file");
 }
 
 }  // namespace

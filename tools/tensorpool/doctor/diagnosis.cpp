@@ -14,7 +14,8 @@ namespace {
 // clear the page; virtual machines that map their own pages late need several times that.
 constexpr double dear_fault_ns = 2000;
 constexpr double scarce_part = 0.05;
-constexpr std::uint64_t wanted_address_bytes = std::uint64_t{1} << 40;  // that pools reserve
+// With fewer addresses than this, programs and their libraries leave pools hardly any.
+constexpr std::uint64_t min_address_bytes = std::uint64_t{1} << 30;
 
 using Verdict::fine;
 using Verdict::note;
@@ -34,21 +35,32 @@ Diagnosis page_faults(const Machine& machine) {
                  : ""};
 }
 
+// The setting of this size alone, where the kernel has one and it does not inherit the general one.
+// "" otherwise.
+std::string own_huge_page_setting(const Machine& machine) {
+    const auto own =
+        std::ranges::find(machine.page_sizes, huge_page_bytes, &PageSizeSetting::bytes);
+    return own == machine.page_sizes.end() || own->word == "inherit" ? "" : own->word;
+}
+
 Diagnosis huge_pages(const Machine& machine) {
+    const std::string own = own_huge_page_setting(machine);
+    const std::string setting = own.empty() ? machine.huge_pages : own;
     if (machine.huge_pages.empty()) {
         return {"huge pages", note, "none", "This kernel has no transparent huge pages."};
     }
-    if (machine.huge_pages == "never") {
-        return {"huge pages", note, machine.huge_pages,
-                "Pools that ask for huge pages get small ones: write madvise to "
-                "/sys/kernel/mm/transparent_hugepage/enabled."};
+    if (setting == "never") {
+        return {
+            "huge pages", note, setting,
+            fmt::format("Pools that ask for huge pages get small ones: write madvise to {}/{}.",
+                        page_size_folder, own.empty() ? "enabled" : "hugepages-2048kB/enabled")};
     }
     if (machine.huge_fault_ns > machine.small_fault_ns) {
-        return {"huge pages", note, machine.huge_pages + ", but dear at present",
+        return {"huge pages", note, setting + ", but dear at present",
                 "They cost more than small ones, as where a hypervisor takes free memory back. "
                 "Pools measure that, and ask for fewer of them then."};
     }
-    return {"huge pages", fine, machine.huge_pages, ""};
+    return {"huge pages", fine, setting, ""};
 }
 
 std::string settings_text(const std::vector<PageSizeSetting>& page_sizes, Sizes sizes) {
@@ -139,11 +151,14 @@ Diagnosis locked_memory(const Machine& machine, Sizes sizes) {
 }
 
 Diagnosis address_space(const Machine& machine, Sizes sizes) {
-    const bool narrow = machine.address_bytes < wanted_address_bytes;
-    return {"address space", narrow ? wrong : fine, limit_text(machine.address_bytes, sizes),
-            narrow ? "Pools reserve 1 TiB of addresses, without memory, and get less here: remove "
-                     "`ulimit -v`, and limit memory by a cgroup or by max_capacity."
-                   : ""};
+    const bool limited = machine.address_bytes != unlimited;
+    const bool narrow = machine.address_bytes < min_address_bytes;
+    return {"address space", narrow ? wrong : (limited ? note : fine),
+            limit_text(machine.address_bytes, sizes),
+            limited ? "Pools take addresses as they grow, each time at most a sixteenth of what "
+                      "this leaves. To limit memory, remove `ulimit -v` and use a cgroup or "
+                      "max_capacity."
+                    : ""};
 }
 
 Diagnosis memory_nodes(const Machine& machine) {

@@ -1,15 +1,15 @@
-"""Memory for tensors, from tensorpool's global pool.
+"""Memory for tensors from tensorpool's global pool.
 
     import tensorpool
     tensorpool.enable_numpy()           # arrays made from now on come from the pool
-    tensorpool.enable_torch()           # PyTorch's tensors too
+    tensorpool.enable_torch()           # PyTorch's CPU tensors too
     with tensorpool.scope("forward") as forward:
         ...
     print(forward.figures.peak_bytes)
 
-The pool is that of the process: what C++ code in it allocates comes from the same. It is set up on
-its first use from variables of the environment, TENSORPOOL_MAX_CAPACITY=2GiB and so on. Sizes are
-bytes. All functions may be called from any thread.
+The process has one global pool, which C++ code in it uses too. It is set up on its first use from
+environment variables such as TENSORPOOL_MAX_CAPACITY=2GiB. Sizes are bytes. Any thread may call any
+function.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ._scope import Scope, ScopeFigures, scope
 from ._sizes import bytes_of
 from ._torch import disable_torch, enable_torch, torch_enabled, torch_is_enabled
 
-# As typing has it, which would be most of what importing this package costs.
+# Defined as in the module typing, whose import would cost more than that of the whole package.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import EllipsisType
@@ -47,20 +47,22 @@ __all__ = [
 
 
 def statistics() -> Dict[str, Any]:
-    """The figures of everything in this process that holds memory of tensorpool's: lists of dicts
-    under "pools", "arenas", "scratches", "devices", "planned" and "scopes", each with its "name".
-    The global pool is among the pools once it was used. Raises MemoryError when there is none for
-    the figures."""
+    """Returns the statistics of all objects of this process that hold tensorpool's memory.
+
+    The keys are "pools", "arenas", "scratches", "devices", "planned" and "scopes". Each value is a
+    list of dicts, each with its "name". The global pool is among the pools once it was used. Raises
+    MemoryError if there is no memory for the statistics.
+    """
     return json.loads(_tensorpool.snapshot_json().decode("utf-8", "replace"))
 
 
 def limit(size: Union[int, str, None, EllipsisType] = ...) -> Optional[int]:
-    """The limit of the global pool's capacity, None where it has none. Given a size, such as 2**31
-    or "2GiB", it is set to that first, and with None taken away.
+    """Returns the limit of the global pool's capacity in bytes, or None if it has none.
 
-    Is there more already, free memory is given back first; arrays in use stay, and the pool does
-    not grow until enough of them have gone. An array that does not fit raises NumPy's own
-    MemoryError. Raises TypeError or ValueError for what is no size above 0.
+    A size as argument, such as 2**31 or "2GiB", sets the limit first; None removes it. If the
+    capacity already exceeds the limit, free memory is released until it does not. Arrays in use
+    stay, and the pool does not grow until enough of them are freed. An array that does not fit
+    raises NumPy's MemoryError. Raises TypeError or ValueError for anything but a size above 0.
     """
     if size is None:
         _tensorpool.set_limit(0)
@@ -70,6 +72,8 @@ def limit(size: Union[int, str, None, EllipsisType] = ...) -> Optional[int]:
 
 
 def trim() -> int:
-    """Gives back to the system what is free, except what other threads hold to use again. Returns
-    the bytes given back."""
+    """Gives the global pool's free memory back to the system and returns the bytes given back.
+
+    This includes blocks in other threads' caches, except those of a thread in the middle of a call.
+    """
     return _tensorpool.trim()

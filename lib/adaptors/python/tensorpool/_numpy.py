@@ -1,4 +1,4 @@
-"""NumPy's arrays from the pool."""
+"""Memory of NumPy's arrays from the pool."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
-# The handler to put back, in the same context as the pool's.
+# The handler to restore, stored in the context in which the pool's is set.
 _handler_before: ContextVar[Any] = ContextVar("tensorpool._handler_before")
 _lock = threading.Lock()
 _start_is_wrapped = False
 
 
 def enable_numpy() -> None:
-    """NumPy's arrays come from the global pool from now on, 64-byte aligned: those made in this
-    context (contextvars) and in what begins in it, which are threads, executors' too, timers,
-    tasks of asyncio, and processes made by fork. What began before does not change: not the threads
-    that already run, idle ones of an executor too, nor running tasks. Nor do threads that C code or
-    the module _thread begins, or processes that multiprocessing spawns: call it in them.
+    """Makes NumPy's arrays come from the global pool from now on, aligned to 64 bytes.
 
-    Each array is resized and freed by whoever made it, whatever is enabled then. Called twice, it
-    does nothing. What is too large for the pool raises NumPy's MemoryError: above
-    TENSORPOOL_MAX_ALLOCATION, 8 GiB unless the environment says otherwise, or beyond `limit()`.
-    Arrays of 4 MiB and more ask for huge pages where NumPy's own would, which is what its setting
-    NUMPY_MADVISE_HUGEPAGE was when the pool was first enabled, unless TENSORPOOL_HUGE_PAGES is
-    "never".
+    This applies to arrays made in this context (contextvars) and in everything that starts in it:
+    threads, also those of executors, timers, asyncio tasks, and forked processes. It does not apply
+    to threads and tasks that already run, idle threads of an executor included. Nor does it apply
+    to threads started by C code or the module _thread, and to processes that multiprocessing
+    spawns: call it in them.
 
-    Raises ImportError without a NumPy that has memory handlers (NEP 49), 1.22 or later.
+    Each array is resized and freed by the allocator that made it. A second call does nothing. A
+    request that is too large raises NumPy's MemoryError: one above TENSORPOOL_MAX_ALLOCATION (8 GiB
+    by default) or beyond `limit()`. Arrays of at least 4 MiB request huge pages if NumPy's own
+    would: its setting NUMPY_MADVISE_HUGEPAGE is read when the pool is first enabled.
+    TENSORPOOL_HUGE_PAGES=never prevents it.
+
+    Raises ImportError without NumPy 1.22 or later, which has memory handlers (NEP 49).
     """
     if numpy_is_enabled():
         return
@@ -51,20 +52,20 @@ def enable_numpy() -> None:
 
 
 def disable_numpy() -> None:
-    """New arrays of this context come from where they came before `enable_numpy()`. Does nothing
-    where that is not in force, such as where another handler has been set since."""
+    """Makes new arrays of this context come from the allocator that `enable_numpy()` replaced. Does
+    nothing if the pool is not enabled, or if another handler was set since."""
     if numpy_is_enabled():
         _tensorpool.set_numpy_handler(_handler_before.get())
 
 
 def numpy_is_enabled() -> bool:
-    """Whether an array that is made now, in this context, comes from the pool."""
+    """Returns whether an array that is made now, in this context, comes from the pool."""
     return _tensorpool.is_numpy_enabled()
 
 
 @contextmanager
 def numpy_enabled() -> Iterator[None]:
-    """`with numpy_enabled():` enables for the block, and after it all is as it was before."""
+    """Enables the pool for a `with` block and restores the previous state after it."""
     was_enabled = numpy_is_enabled()
     enable_numpy()
     try:
@@ -76,7 +77,7 @@ def numpy_enabled() -> Iterator[None]:
 
 @functools.lru_cache(None)
 def _follow_huge_pages() -> None:
-    """Once: NumPy tells its setting only in exchange for another."""
+    """Copies NumPy's setting for huge pages, once. NumPy returns it only when it is set."""
     from numpy.core import multiarray
 
     exchange = getattr(multiarray, "_set_madvise_hugepage", None)
@@ -87,8 +88,8 @@ def _follow_huge_pages() -> None:
 
 
 class _EnabledRun:
-    """Stands in the place of a thread's `run` until that begins: a thread begins with an empty
-    context. The class's `run` may be anybody's, so it is that of the instance."""
+    """Replaces a thread's `run` until the thread begins, because threads begin with an empty
+    context. It is set on the instance, because the class may belong to other code."""
 
     def __init__(self, thread: threading.Thread) -> None:
         self._attributes = thread.__dict__
@@ -111,8 +112,8 @@ class _EnabledRun:
 
 
 def _wrap_thread_start() -> None:
-    """Once, and never back: others may have wrapped it again. Where the pool is not enabled it does
-    as before."""
+    """Wraps `Thread.start`, once and for good, because other code may wrap it again. Where the pool
+    is not enabled, the wrapper only calls the original."""
     global _start_is_wrapped
     with _lock:
         if _start_is_wrapped:

@@ -1,4 +1,4 @@
-"""What a stretch of code allocates."""
+"""Scopes that count the allocations of a section of code."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScopeFigures:
-    """What one scope counted, on its thread, of all pools."""
+    """The statistics of one scope: all pools, on the scope's thread."""
 
     allocations: int = 0
     deallocations: int = 0
-    requested_bytes: int = 0  #: asked for
-    allocated_bytes: int = 0  #: handed out for it
-    deallocated_bytes: int = 0  #: of the blocks that came back
-    #: The most that was in use above what was when it began. Of blocks up to 64 KiB it may lag by
-    #: what the thread keeps to use again.
+    requested_bytes: int = 0  #: the requested sizes
+    allocated_bytes: int = 0  #: the sizes of the blocks that served the requests
+    deallocated_bytes: int = 0  #: the sizes of the freed blocks
+    #: The most bytes in use above those at the beginning. For blocks up to 64 KiB it may lag by the
+    #: blocks that the thread caches.
     peak_bytes: int = 0
 
     @property
     def growth_bytes(self) -> int:
-        """Negative where more was given back than taken."""
+        """The growth of the bytes in use; negative if more was freed than allocated."""
         return self.allocated_bytes - self.deallocated_bytes
 
 
 class Scope(ContextDecorator):
-    """Counts what the thread that enters it allocates from the pool and gives back until it leaves
-    it again; see `scope`."""
+    """Counts what the thread that enters it allocates and frees until it leaves it; see `scope`."""
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
@@ -50,9 +49,9 @@ class Scope(ContextDecorator):
 
     @property
     def figures(self) -> ScopeFigures:
-        """Of the latest time it was entered: all of it once it has ended, until then so far."""
+        """The statistics of the latest time it was entered; while it is open, those so far."""
         if self._open is not None:
-            return ScopeFigures(*self._open.figures())
+            return ScopeFigures(*self._open.statistics())
         return self._figures
 
     def __enter__(self) -> "Scope":
@@ -74,11 +73,11 @@ class Scope(ContextDecorator):
         if self._open is None:
             raise RuntimeError(f"tensorpool: scope {self.name!r} ends, but has not begun")
         ended, self._open = self._open, None
-        self._figures = ScopeFigures(*ended.figures())
+        self._figures = ScopeFigures(*ended.statistics())
         ended.end()
         began_on, self._thread = self._thread, None
         here = threading.current_thread()
-        # An error on its way out says more.
+        # An exception that leaves the block takes precedence.
         if kind is None and here is not began_on:
             raise RuntimeError(
                 f"tensorpool: scope {self.name!r} began on thread {began_on.name!r} and ends on "
@@ -86,8 +85,8 @@ class Scope(ContextDecorator):
             )
 
     def __call__(self, function: _Function) -> _Function:
-        """A function that runs in a scope of this name, a new one for each call. TypeError for one
-        whose body runs after the call: a generator or a coroutine."""
+        """Returns a function that runs in a new scope of this name at each call. Raises TypeError
+        for a generator or a coroutine function, whose body runs after the call."""
         for runs_later in (
             inspect.iscoroutinefunction,
             inspect.isgeneratorfunction,
@@ -105,20 +104,21 @@ class Scope(ContextDecorator):
 
 
 def scope(name: str) -> Scope:
-    """Counts what a stretch of code allocates, as a context manager or a decorator:
+    """Returns a context manager, also usable as a decorator, that counts what a section of code
+    allocates:
 
         with tensorpool.scope("forward") as forward:
             ...
         print(forward.figures.peak_bytes)
 
-    Scopes nest. They are added up by name over all threads and stand in `statistics()["scopes"]`,
-    wherever else pools are shown, and, when a peak rises, on the timeline; there is room for 64
-    names of 47 bytes, others are added up as "other".
+    Scopes nest. They are added up by name over all threads and appear in `statistics()["scopes"]`,
+    wherever else pools are shown, and on the timeline when a peak rises. There is room for 64 names
+    of 47 bytes; scopes with further names are added up as "other".
 
-    A scope is its thread's. What a coroutine awaits inside one is counted only as far as it runs on
-    that thread, and what other tasks allocate there meanwhile is counted too; where scopes of tasks
-    end in another order than they nest in, each still counts up to its own end, and
-    "out_of_order" of its name grows. A scope that ends on another thread than it began on raises
-    RuntimeError; it has then ended, with what its own thread did.
+    A scope counts one thread. In a coroutine it counts what runs on that thread, which includes
+    what other tasks allocate there. If scopes of tasks end in another order than they nest in, each
+    counts up to its own end, and "out_of_order" of its name grows. A scope that ends on another
+    thread than it began on raises RuntimeError. It has then ended, with the counts of its own
+    thread.
     """
     return Scope(name)

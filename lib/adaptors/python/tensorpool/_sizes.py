@@ -1,4 +1,4 @@
-"""Sizes as people write them."""
+"""Parser of sizes such as "2GiB"."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _EXPECTED = "expected bytes above 0, as a number or as a text such as '512MiB' o
 
 
 def bytes_of(size: Union[SupportsIndex, str]) -> int:
-    """Of a number of bytes, or of a text as tensorpool's variables of the environment take it.
-    Raises TypeError or ValueError for anything else, and for what is not from 1 to 2**63 - 1."""
+    """Returns the bytes of a number, or of a text in the form of tensorpool's environment
+    variables. Raises TypeError or ValueError for anything else, and for values outside 1 to 2**63 -
+    1."""
     count = _of_text(size) if isinstance(size, str) else _of_number(size)
     if not 0 < count < _END:
         raise ValueError(f"tensorpool: limit: {size!r}, {_EXPECTED}")

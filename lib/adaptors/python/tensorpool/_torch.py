@@ -1,4 +1,4 @@
-"""PyTorch's tensors from the pool."""
+"""Memory of PyTorch's CPU tensors from the pool."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ _library: Optional[ctypes.CDLL] = None
 
 
 def enable_torch() -> None:
-    """PyTorch's CPU tensors come from the global pool from now on, 64-byte aligned: in the whole
-    process, on all threads, and in processes made by fork; in those that multiprocessing spawns,
-    call it again. PyTorch may be imported before or after. Call it while no other thread makes
-    tensors, for so PyTorch wants it.
+    """Makes PyTorch's CPU tensors come from the global pool from now on, aligned to 64 bytes.
 
-    Each tensor is resized and freed by whoever made it, whatever is enabled then. Called twice, it
-    does nothing. Tensors over NumPy's arrays, shared memory or mapped files lie where they did
-    before, as do buffers that PyTorch's functions take from malloc. What is too large for the pool
-    raises the RuntimeError that PyTorch raises without it, "can't allocate memory", with figures.
+    This applies to the whole process, all its threads, and forked processes. Call it again in
+    processes that multiprocessing spawns. PyTorch may be imported before or after. As PyTorch
+    requires, no other thread may make tensors during the call.
 
-    Raises ImportError where PyTorch is missing, or is not the one that tensorpool was compiled with,
-    and RuntimeError where somebody else has an allocator in force that may not be replaced.
+    Each tensor is resized and freed by the allocator that made it. A second call does nothing.
+    Tensors over NumPy's arrays, shared memory or mapped files are not affected, nor are buffers
+    that PyTorch's functions take from malloc. A request that is too large raises PyTorch's own
+    RuntimeError, "can't allocate memory", with the pool's explanation.
+
+    Raises ImportError if PyTorch is missing or is not the one that tensorpool was compiled with,
+    and RuntimeError if another allocator is registered that must not be replaced.
     """
     library = _load()
     if not library.tensorpool_torch_enable():
@@ -41,20 +42,20 @@ def enable_torch() -> None:
 
 
 def disable_torch() -> None:
-    """New tensors come from where they came before `enable_torch()`. Does nothing where that is not
-    in force, such as where another allocator has been set since."""
+    """Makes new tensors come from the allocator that `enable_torch()` replaced. Does nothing if the
+    pool is not enabled, or if another allocator was set since."""
     if _library is not None:
         _library.tensorpool_torch_disable()
 
 
 def torch_is_enabled() -> bool:
-    """Whether a CPU tensor that is made now comes from the pool."""
+    """Returns whether a CPU tensor that is made now comes from the pool."""
     return _library is not None and _library.tensorpool_torch_is_enabled() == 1
 
 
 @contextmanager
 def torch_enabled() -> Iterator[None]:
-    """`with torch_enabled():` enables for the block, and after it all is as it was before."""
+    """Enables the pool for a `with` block and restores the previous state after it."""
     was_enabled = torch_is_enabled()
     enable_torch()
     try:
@@ -65,8 +66,8 @@ def torch_enabled() -> Iterator[None]:
 
 
 def _load() -> ctypes.CDLL:
-    """The library that joins pool and PyTorch. It needs neither an imported PyTorch nor all of it:
-    only libc10, which an import takes then too."""
+    """Returns the library with the allocator for PyTorch. It needs only libc10 of PyTorch, which a
+    later import of PyTorch uses too, and no imported PyTorch."""
     global _library
     if _library is None:
         torch = _folder_of_torch()
@@ -104,15 +105,15 @@ def _spec_of_torch():
 
 
 def _beside_the_pool() -> str:
-    # A symbol of libtensorpool's, found through the extension that needs it.
+    # A symbol of libtensorpool, found through the extension module that links it.
     symbol = ctypes.CDLL(_tensorpool.__file__).tensorpool_version
     pool = _file_of(ctypes.cast(symbol, ctypes.c_void_p).value)
     return os.path.join(os.path.dirname(pool), _NAME)
 
 
 def _check_is_joined_to(torch: Path, library: ctypes.CDLL) -> None:
-    """Another PyTorch than the one of the compiler's has a libc10 of its own, and would not notice
-    what is registered with ours."""
+    """Raises ImportError if this PyTorch has another libc10 than the one that the library was
+    linked to: an allocator registered in the other would have no effect."""
     function = library.tensorpool_torch_address_in_c10
     function.restype = ctypes.c_void_p
     joined_to, expected = _file_of(function()), torch / "lib" / "libc10.so"
@@ -133,7 +134,7 @@ class _SymbolInfo(ctypes.Structure):
 
 
 def _file_of(address: int) -> str:
-    """Of the library that lies there."""
+    """Returns the path of the library that contains the address."""
     info = _SymbolInfo()
     if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(info)):
         raise ImportError(f"tensorpool: no library lies at {address:#x}, expected one")

@@ -71,7 +71,8 @@ TEST(Diagnosis, EachFaultIsFoundAloneAndWithAdvice) {
         {"page sizes", Verdict::note, give_no_sizes},
         {"memory", Verdict::wrong, [](Machine& m) { m.available_bytes = gib; }},
         {"overcommit", Verdict::note, [](Machine& m) { m.overcommit = 2; }},
-        {"address space", Verdict::wrong, [](Machine& m) { m.address_bytes = 8 * gib; }},
+        {"address space", Verdict::note, [](Machine& m) { m.address_bytes = 8 * gib; }},
+        {"address space", Verdict::wrong, [](Machine& m) { m.address_bytes = gib / 2; }},
         {"mlock limit", Verdict::note, [](Machine& m) { m.lock_bytes = 8 << 20; }},
         {"figures for readers", Verdict::wrong, [](Machine& m) { m.memfd = false; }},
         {"figures for readers", Verdict::note, [](Machine& m) { m.write_seal = false; }},
@@ -105,6 +106,23 @@ TEST(Diagnosis, AFolderForFiguresStandsInForWhatIsMissing) {
     });
     EXPECT_TRUE(std::ranges::none_of(
         found, [](const Diagnosis& d) { return d.verdict == Verdict::wrong; }));
+}
+
+TEST(Diagnosis, HugePagesAreJudgedByTheSettingOfTheirOwnSize) {
+    const auto with_own = [](const char* all, const char* own) {
+        Machine machine = sound_machine();
+        machine.huge_pages = all;
+        machine.page_sizes = {{2048 << 10, own, false, 0}};
+        return text_about("huge pages", machine);
+    };
+    EXPECT_NE(with_own("always", "never")
+                  .find("madvise to "
+                        "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled."),
+              std::string::npos);
+    EXPECT_NE(with_own("never", "never").find("hugepages-2048kB/enabled"), std::string::npos);
+    EXPECT_EQ(with_own("never", "madvise").find("get small ones"), std::string::npos);
+    EXPECT_EQ(with_own("madvise", "inherit").find("get small ones"), std::string::npos);
+    EXPECT_NE(with_own("never", "inherit").find("transparent_hugepage/enabled"), std::string::npos);
 }
 
 TEST(Diagnosis, AContainersLimitIsTold) {

@@ -4,8 +4,8 @@
 
 namespace tensorpool::testing {
 
-/// Whether the calling thread's small blocks take the inline path, after one that did not.
-inline bool shows_its_cache() {
+/// Returns whether the calling thread's small blocks take the inline path, after one that may not.
+inline bool inline_path_is_open() {
     MemoryPool& pool = get_global_memory_pool();
     pool.deallocate(pool.allocate(100), 100);
     detail::ThreadCache& cache =

@@ -1,5 +1,6 @@
-// Before main, after exit, in thread-local destructors of the main thread, with the smallest stack
-// that a thread may have, and among handlers around a fork.
+// Allocation in special phases of a program: before main, after exit, in thread-local destructors
+// of the main thread, with the smallest stack that a thread may have, and in handlers around a
+// fork.
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -63,7 +64,7 @@ void try_small_stack() {
     expect(result != nullptr, "memory for a thread with a small stack");
 }
 
-// Many handlers, so that the list of them grows, and each allocates: added after the pool's.
+// Adds many handlers that allocate, after the pool's, so that their list grows.
 void try_fork_handlers() {
     static std::vector<void*> made;
     for (int i = 0; i < 100; ++i) {

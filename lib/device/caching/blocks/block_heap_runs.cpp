@@ -2,7 +2,7 @@
 
 #include "device/caching/blocks/block_heap.hpp"
 
-// Parts of expandable slabs: where memory is to be mapped, and what can be unmapped.
+// Ranges of expandable slabs: where memory can be mapped, and what can be unmapped.
 
 namespace tensorpool::device {
 namespace {
@@ -11,33 +11,33 @@ bool is_open(const Block* block) noexcept {
     return block != nullptr && (block->is(BlockState::free) || block->is(BlockState::hole));
 }
 
-/// The free block in front of a hole, or the hole.
+/// Returns the free block in front of a hole, or the hole.
 Block* begin_of_run(Block& hole) noexcept {
     return is_open(hole.previous) ? hole.previous : &hole;
 }
 
 }  // namespace
 
-BlockHeap::Place BlockHeap::take_place(Slab& slab, std::size_t bytes) {
-    Place place = {&slab, nullptr, nullptr, 0, nullptr};
+BlockHeap::Run BlockHeap::take_run(Slab& slab, std::size_t bytes) {
+    Run run = {&slab, nullptr, nullptr, 0, nullptr};
     std::size_t room = 0;
     for (auto hole = slab.holes.begin(); hole != slab.holes.end() && room < bytes; ++hole) {
         Block* const first = begin_of_run(*hole);
-        // A run with several holes is looked at from its first one, then from the later ones.
+        // A run with several holes is searched from its first hole, then from the later ones.
         room = 0;
-        place.first = first;
+        run.first = first;
         for (Block* block = first; is_open(block) && room < bytes; block = block->next) {
             room += block->bytes;
-            place.last = block;
+            run.last = block;
         }
     }
     if (room < bytes) return {&slab, nullptr, nullptr, 0, nullptr};
-    map_.cover(place.first->address, bytes + slab.granule, slab.pool);
+    map_.cover(run.first->address, bytes + slab.granule, slab.pool);
     records_.reserve(2);
-    place.spare = &take_record();
-    const std::size_t in_last = bytes - (room - place.last->bytes);
-    if (place.last->is(BlockState::hole)) {
-        Block& last = *place.last;
+    run.spare = &take_record();
+    const std::size_t in_last = bytes - (room - run.last->bytes);
+    if (run.last->is(BlockState::hole)) {
+        Block& last = *run.last;
         const std::size_t kept = std::min(base::align_up(in_last, slab.granule), last.bytes);
         remove_hole(last);
         if (kept != last.bytes) {
@@ -45,27 +45,27 @@ BlockHeap::Place BlockHeap::take_place(Slab& slab, std::size_t bytes) {
             cut(last, kept, rest);
             insert_hole(rest);
         }
-        place.missing += kept;
+        run.missing += kept;
         insert_hole(last);
     }
-    for (Block* block = place.first;; block = block->next) {
+    for (Block* block = run.first;; block = block->next) {
         const bool hole = block->is(BlockState::hole);
-        if (hole && block != place.last) place.missing += block->bytes;
+        if (hole && block != run.last) run.missing += block->bytes;
         hole ? remove_hole(*block) : remove_free(*block);
         if (hole) block->set(BlockState::mapping);
-        if (block == place.last) return place;
+        if (block == run.last) return run;
     }
 }
 
-Block* BlockHeap::merge_place(const Place& place, std::size_t bytes) noexcept {
-    Block& block = *place.first;
-    count(*place.slab, place.missing, 0);
-    Block* const end = place.last->next;
-    const bool mapped_last = place.last->is(BlockState::mapping);
-    const std::uint64_t tail_stamp = mapped_last ? idle_stamp : place.last->stamp;
+Block* BlockHeap::merge_run(const Run& run, std::size_t bytes) noexcept {
+    Block& block = *run.first;
+    count(*run.slab, run.missing, 0);
+    Block* const end = run.last->next;
+    const bool mapped_last = run.last->is(BlockState::mapping);
+    const std::uint64_t tail_stamp = mapped_last ? idle_stamp : run.last->stamp;
     while (block.next != end) absorb_next(block);
     block.stamp = tail_stamp;
-    give_tail(block, bytes, *place.spare);
+    give_tail(block, bytes, *run.spare);
     block.key = bytes;
     block.set(BlockState::taken);
     map_.set(block);
@@ -73,11 +73,11 @@ Block* BlockHeap::merge_place(const Place& place, std::size_t bytes) noexcept {
     return &block;
 }
 
-void BlockHeap::untake_place(const Place& place) noexcept {
-    records_.give(*place.spare);
-    // From the end: what comes before a part is still taken when it is put back.
-    for (Block* block = place.last;;) {
-        Block* const before = block == place.first ? nullptr : block->previous;
+void BlockHeap::untake_run(const Run& run) noexcept {
+    records_.give(*run.spare);
+    // From the end, so that the part before each one is still taken when it is put back.
+    for (Block* block = run.last;;) {
+        Block* const before = block == run.first ? nullptr : block->previous;
         if (block->is(BlockState::mapping)) {
             make_hole(*block);
         } else {
