@@ -34,7 +34,7 @@ PageCount lend_all(AddressSpace& space) {
     }
 }
 
-TEST(AddressSpaceUnderALimit, WithoutOneTheWindowIsEightTebibytesOrWhatTheSystemHas) {
+TEST(AddressSpaceUnderALimit, WithoutLimitTheWindowIs8TiBOrWhatTheSystemHas) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
         const std::size_t before = platform::available_address_space();
@@ -45,7 +45,7 @@ TEST(AddressSpaceUnderALimit, WithoutOneTheWindowIsEightTebibytesOrWhatTheSystem
     }));
 }
 
-TEST(AddressSpaceUnderALimit, AlmostAllThatIsLeftCanBeLent) {
+TEST(AddressSpaceUnderALimit, AlmostAllRemainingAddressesCanBeLent) {
     for (const std::size_t left : {100 * mib, 2000 * mib, 40'000 * mib}) {
         EXPECT_TRUE(holds_in_child([left] {
             static AddressSpace space;
@@ -56,7 +56,7 @@ TEST(AddressSpaceUnderALimit, AlmostAllThatIsLeftCanBeLent) {
     }
 }
 
-TEST(AddressSpaceUnderALimit, ALoanIsAtMostASixteenthOfWhatIsLeft) {
+TEST(AddressSpaceUnderALimit, LoanIsAtMostASixteenthOfTheRemainingAddresses) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
         if (!leave_address_space(320 * mib)) return false;
@@ -65,7 +65,7 @@ TEST(AddressSpaceUnderALimit, ALoanIsAtMostASixteenthOfWhatIsLeft) {
     }));
 }
 
-TEST(AddressSpaceUnderALimit, WhatIsTakenBackCanBeUsedForOtherThings) {
+TEST(AddressSpaceUnderALimit, ReturnedAddressesCanBeMappedByOthers) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
         if (!leave_address_space(500 * mib)) return false;
@@ -76,7 +76,7 @@ TEST(AddressSpaceUnderALimit, WhatIsTakenBackCanBeUsedForOtherThings) {
     }));
 }
 
-TEST(AddressSpaceUnderALimit, RefusesToLendWithoutRoomAndWorksOnceThereIs) {
+TEST(AddressSpaceUnderALimit, LendFailsWithoutRoomAndRecovers) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
         if (!leave_address_space(mib)) return false;

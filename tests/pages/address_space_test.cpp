@@ -51,14 +51,14 @@ TEST_F(AddressSpaceTest, LendsWholeGranules) {
     }
 }
 
-TEST_F(AddressSpaceTest, LendsWhatIsWantedOrElseWhatIsNeeded) {
+TEST_F(AddressSpaceTest, LendsTheWantedOrElseTheNeededPages) {
     EXPECT_EQ(space.lend(one, 1, 4 * granule_pages).count, 4 * granule_pages);
     EXPECT_EQ(space.lend(one, 5 * granule_pages, 1).count, 5 * granule_pages);
     EXPECT_EQ(space.lend(one, 1, space.max_pages()).count, granule_pages)
         << "part of it is lent already";
 }
 
-TEST_F(AddressSpaceTest, ShowsOthersWhereItLies) {
+TEST_F(AddressSpaceTest, PublishesItsRange) {
     const detail::AddressRange& range = detail::pool_addresses;
     const PageRun run = lend(one, 1);
     EXPECT_TRUE(range.contains(address_of(run.first)));
@@ -72,7 +72,7 @@ TEST_F(AddressSpaceTest, ShowsOthersWhereItLies) {
     EXPECT_FALSE(range.contains(nullptr));
 }
 
-TEST(AddressRange, HoldsNothingBeforeItIsSet) {
+TEST(AddressRange, ContainsNothingBeforeItIsSet) {
     static constinit detail::AddressRange range;
     static constinit detail::AddressRange::Word words[2] = {};
     EXPECT_FALSE(range.contains(nullptr));
@@ -86,7 +86,7 @@ TEST(AddressRange, HoldsNothingBeforeItIsSet) {
     EXPECT_TRUE(range.contains(reinterpret_cast<void*>(0x1010)));
 }
 
-TEST(AddressRange, TellsWhatThePageMapSaysOfAPage) {
+TEST(AddressRange, ReturnsThePageMapsEntry) {
     static constinit detail::AddressRange::Word words[2] = {7, 8};
     detail::AddressRange range;
     range.set(0x10000, 0x2000, words);
@@ -95,14 +95,14 @@ TEST(AddressRange, TellsWhatThePageMapSaysOfAPage) {
     EXPECT_EQ(range.page_word(reinterpret_cast<void*>(0x11000)), 8U);
 }
 
-TEST_F(AddressSpaceTest, RefusesMoreThanThereIs) {
+TEST_F(AddressSpaceTest, LendFailsForMoreThanTheWindow) {
     lend(one, 1);
     EXPECT_EQ(lend(one, space.max_pages()).count, 0U);
     EXPECT_EQ(lend(one, PageCount{1} << 31).count, 0U);
     EXPECT_NE(lend(one, 1).count, 0U);
 }
 
-TEST_F(AddressSpaceTest, LoansLieSideBySideAndApart) {
+TEST_F(AddressSpaceTest, LoansAreAdjacentAndDisjoint) {
     const PageRun a = lend(one, granule_pages);
     const PageRun b = lend(other, 3 * granule_pages);
     const PageRun c = lend(one, granule_pages);
@@ -110,7 +110,7 @@ TEST_F(AddressSpaceTest, LoansLieSideBySideAndApart) {
     EXPECT_EQ(c.first, end_of(b));
 }
 
-TEST_F(AddressSpaceTest, LowestRangeThatFitsIsLentFirst) {
+TEST_F(AddressSpaceTest, LowestFittingRangeIsLentFirst) {
     const PageRun a = lend(one, 2 * granule_pages);
     const PageRun b = lend(other, granule_pages);
     const PageRun c = lend(one + 2, granule_pages);
@@ -122,7 +122,7 @@ TEST_F(AddressSpaceTest, LowestRangeThatFitsIsLentFirst) {
     EXPECT_EQ(lend(one + 4, 1).first, b.first);
 }
 
-TEST_F(AddressSpaceTest, TakesBackAllOfOnePoolAndNothingOfOthers) {
+TEST_F(AddressSpaceTest, TakesBackTheLoansOfOnePoolOnly) {
     const PageRun a = lend(one, granule_pages);
     const PageRun b = lend(other, granule_pages);
     const PageRun c = lend(one, granule_pages);
@@ -135,7 +135,7 @@ TEST_F(AddressSpaceTest, TakesBackAllOfOnePoolAndNothingOfOthers) {
     EXPECT_EQ(address_of(b.first)[0], 5);
 }
 
-TEST_F(AddressSpaceTest, EntriesAndContentAreZerosAfterTakingBack) {
+TEST_F(AddressSpaceTest, EntriesAndContentAreZeroAfterTakeBack) {
     const PageRun run = lend(one, 3 * granule_pages);
     ASSERT_TRUE(space.commit(run));
     std::memset(address_of(run.first), 1, run.count * page_bytes);
@@ -161,7 +161,7 @@ TEST_F(AddressSpaceTest, EntriesAndContentAreZerosAfterTakingBack) {
         std::all_of(begin, begin + again.count * page_bytes, [](auto c) { return c == 0; }));
 }
 
-TEST_F(AddressSpaceTest, TakesMemoryFromTheProcessWhenItTakesBack) {
+TEST_F(AddressSpaceTest, TakeBackReleasesMemory) {
     const PageRun run = lend(one, 16 * granule_pages);
     ASSERT_TRUE(space.commit(run));
     std::memset(address_of(run.first), 1, run.count * page_bytes);
@@ -170,7 +170,7 @@ TEST_F(AddressSpaceTest, TakesMemoryFromTheProcessWhenItTakesBack) {
     EXPECT_LE(platform::resident_memory() + 12 * granule_pages * page_bytes, resident);
 }
 
-TEST_F(AddressSpaceTest, TellsToWhomAnAddressIsLent) {
+TEST_F(AddressSpaceTest, ReturnsThePoolOfAnAddress) {
     const PageRun run = lend(one, granule_pages);
     const PageRun next = lend(other, granule_pages);
     EXPECT_TRUE(space.is_lent_to(one, address_of(run.first)));
@@ -185,7 +185,7 @@ TEST_F(AddressSpaceTest, TellsToWhomAnAddressIsLent) {
     EXPECT_FALSE(space.is_lent(&run));
 }
 
-TEST_F(AddressSpaceTest, DecommittedPagesReadAsZerosAndTheirNeighboursStay) {
+TEST_F(AddressSpaceTest, DecommitZeroesExactlyItsPages) {
     const PageRun run = lend(one, granule_pages);
     ASSERT_TRUE(space.commit(run));
     std::memset(address_of(run.first), 1, run.count * page_bytes);
@@ -199,7 +199,7 @@ TEST_F(AddressSpaceTest, DecommittedPagesReadAsZerosAndTheirNeighboursStay) {
     }
 }
 
-TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesInsideOnly) {
+TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesOnly) {
     // The entries of one granule fill a page of 4 KiB.
     const auto step = static_cast<PageCount>(platform::page_bytes() / 4096 * granule_pages);
     const PageRun run = lend(one, 5 * step);
@@ -217,7 +217,7 @@ TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesInsideOnly) {
     }
 }
 
-TEST_F(AddressSpaceTest, UsualLoanDoublesWhatAPoolHasFrom64MibTo1Gib) {
+TEST_F(AddressSpaceTest, UsualLoanDoublesAPoolFrom64MibTo1Gib) {
     if (platform::available_address_space() != SIZE_MAX) GTEST_SKIP() << "addresses are limited";
     constexpr std::size_t mib = std::size_t{1} << 20;
     const auto loan = [this](std::size_t lent_mib) {
@@ -264,7 +264,7 @@ TEST_F(AddressSpaceTest, NothingIsReservedAhead) {
 }
 
 // In a child: what is noted of others stays noted while there are other addresses.
-TEST_F(AddressSpaceTest, LoansGoAroundWhatOthersHaveMapped) {
+TEST_F(AddressSpaceTest, LoansAvoidForeignMappings) {
     EXPECT_TRUE(holds_in_child([this] {
         const PageRun before = lend(one, granule_pages);
         const PageNumber planted = end_of(before) + 3 * granule_pages;
@@ -282,7 +282,7 @@ TEST_F(AddressSpaceTest, LoansGoAroundWhatOthersHaveMapped) {
     }));
 }
 
-TEST_F(AddressSpaceTest, WhatOthersHaveUnmappedIsLentBeforeARefusal) {
+TEST_F(AddressSpaceTest, UnmappedForeignRangesAreLentBeforeARefusal) {
     if (platform::available_address_space() != SIZE_MAX) GTEST_SKIP() << "addresses are limited";
     EXPECT_TRUE(holds_in_child([this] {
         lend(one, 1);
@@ -308,7 +308,7 @@ TEST_F(AddressSpaceTest, PagesAlignedByNumberAreAlignedByAddress) {
     EXPECT_EQ(begin % (most * page_bytes), 0U);
 }
 
-TEST_F(AddressSpaceTest, LoanWithoutAPageMapIsRefusedAndTriedAgainLater) {
+TEST_F(AddressSpaceTest, LoanWithoutMemoryForThePageMapFailsAndRecovers) {
     lend(one, granule_pages);
     const PageCount more = space.map().page_count() + 64 * granule_pages;
     {
@@ -319,7 +319,7 @@ TEST_F(AddressSpaceTest, LoanWithoutAPageMapIsRefusedAndTriedAgainLater) {
     EXPECT_EQ(lend(other, more).count, more);
 }
 
-TEST_F(AddressSpaceTest, EntriesAreClearedEvenWhereTheirMemoryCannotBeDropped) {
+TEST_F(AddressSpaceTest, EntriesAreClearedEvenIfTheirMemoryCannotBeDropped) {
     const PageRun run = lend(one, 2 * granule_pages);
     const Span span;
     space.map().entries()[run.first + 700] = PageEntry(&span, one, PageKind::large_in_use).word();
@@ -354,7 +354,7 @@ TEST_F(AddressSpaceTest, GranulesThatCannotBeDroppedAreNeverLentAgain) {
     }));
 }
 
-TEST_F(AddressSpaceTest, ThreadsGetLoansOfTheirOwn) {
+TEST_F(AddressSpaceTest, ThreadsGetDisjointLoans) {
     std::vector<std::vector<PageRun>> loans(4);
     std::vector<std::thread> workers;
     for (unsigned worker = 0; worker < 4; ++worker) {

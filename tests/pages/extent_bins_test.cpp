@@ -32,7 +32,7 @@ private:
     PageNumber next_ = 0;
 };
 
-TEST(ExtentBins, EmptyOnesFindNothing) {
+TEST(ExtentBins, EmptyBinsFindNothing) {
     ExtentBins bins;
     EXPECT_EQ(bins.find(1, 1), nullptr);
     EXPECT_EQ(bins.largest(), nullptr);
@@ -54,7 +54,7 @@ TEST(ExtentBins, FindAnExtentOfEverySizeFromOnePageToTheLargest) {
     }
 }
 
-TEST(ExtentBins, ShowTheLargestFirstAndNoMoreThanAsked) {
+TEST(ExtentBins, VisitTheLargestFirstUpToTheCount) {
     Bins some;
     for (const PageCount pages : {3U, 900U, 70U, 901U}) some.add(pages);
     std::vector<PageCount> shown;
@@ -62,7 +62,7 @@ TEST(ExtentBins, ShowTheLargestFirstAndNoMoreThanAsked) {
     EXPECT_EQ(shown, (std::vector<PageCount>{901, 900, 70}));
 }
 
-TEST(ExtentBins, ShowTheLowestFromAnAddressOnInTheirOrder) {
+TEST(ExtentBins, ListTheLowestFromAnAddressInOrder) {
     Bins some;
     const std::vector<PageNumber> firsts = {50, 900, 10, 700, 300, 500};
     for (const PageNumber first : firsts) some.add_at(first, first % 9 + 1);
@@ -76,13 +76,13 @@ TEST(ExtentBins, ShowTheLowestFromAnAddressOnInTheirOrder) {
     EXPECT_TRUE(some.bins.lowest_from(901, room).empty());
 }
 
-TEST(ExtentBins, TheLargestPossibleRequestFindsNothing) {
+TEST(ExtentBins, LargestPossibleRequestFindsNothing) {
     Bins some;
     some.add(100);
     EXPECT_EQ(some.bins.find(~PageCount{0}, 1), nullptr);
 }
 
-TEST(ExtentBins, SmallestThatFitsIsTaken) {
+TEST(ExtentBins, SmallestFittingExtentIsFound) {
     Bins some;
     some.add(1000);
     Span& best = some.add(24);
@@ -92,7 +92,7 @@ TEST(ExtentBins, SmallestThatFitsIsTaken) {
     EXPECT_EQ(some.bins.find(24, 1), &best);
 }
 
-TEST(ExtentBins, SmallestOfAFewOfTheSameBinIsTaken) {
+TEST(ExtentBins, SmallestOfAFewOfTheSameBinIsFound) {
     Bins some;
     some.add(75);
     Span& best = some.add(73);
@@ -101,7 +101,7 @@ TEST(ExtentBins, SmallestOfAFewOfTheSameBinIsTaken) {
 }
 
 // However many do not fit, or fit worse, an extent that fits is found.
-TEST(ExtentBins, OneThatFitsIsFoundAmongManyOfItsBinThatDoNot) {
+TEST(ExtentBins, FittingExtentIsFoundAmongManyTooSmallOnesOfItsBin) {
     Bins some;
     Span& fitting = some.add(79);
     for (int i = 0; i < 100; ++i) some.add(72);
@@ -120,7 +120,7 @@ TEST(ExtentBins, AlignedRequestsSkipExtentsWhoseAlignedPartIsTooSmall) {
     EXPECT_EQ(ExtentBins::place_in(fitting, 43, 64), fitting.end_page());
 }
 
-TEST(ExtentBins, APlaceIsNeverBeyondTheEndOfTheExtent) {
+TEST(ExtentBins, PositionIsNeverBeyondTheEndOfTheExtent) {
     Span extent;
     extent.first_page = (PageNumber{1} << 28) - 10;
     extent.pages = 10;
@@ -129,7 +129,7 @@ TEST(ExtentBins, APlaceIsNeverBeyondTheEndOfTheExtent) {
     EXPECT_EQ(ExtentBins::place_in(extent, 10, 1), extent.first_page);
 }
 
-TEST(ExtentBins, LowestThatFitsIsTakenWhereThatIsWanted) {
+TEST(ExtentBins, FindLowestReturnsTheLowestFittingExtent) {
     Bins some;
     some.add(20);
     Span& low = some.add(50);
@@ -151,13 +151,13 @@ TEST(ExtentBins, LowestSkipsExtentsWhoseAlignedPartIsTooSmall) {
     EXPECT_EQ(some.bins.find_lowest(31, 64), nullptr);
 }
 
-TEST(ExtentBins, OfVeryManyThatFitOneIsFound) {
+TEST(ExtentBins, FindLowestReturnsOneOfVeryManyFittingExtents) {
     Bins some;
     for (int i = 0; i < 1000; ++i) some.add(200);
     EXPECT_NE(some.bins.find_lowest(150, 1), nullptr);
 }
 
-TEST(ExtentBins, AgreeWithAListOfExtentsAtRandom) {
+TEST(ExtentBins, AgreeWithAListForRandomExtents) {
     testing::Random random(314159);
     std::deque<Span> extents(300);
     std::vector<Span*> out;

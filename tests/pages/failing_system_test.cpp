@@ -113,7 +113,7 @@ extern "C" TENSORPOOL_NOT_WATCHED int getpagesize() noexcept {
 namespace tensorpool::testing {
 namespace {
 
-TEST(Failing, MakesTheChosenCallsFailAndNoOthers) {
+TEST(Failing, MakesExactlyTheChosenCallsFail) {
     const std::size_t bytes = platform::page_bytes();
     void* const page = platform::map(bytes, bytes);
     ASSERT_NE(page, nullptr);

@@ -33,7 +33,7 @@ std::uint32_t pause_of(FolioChoice& choice, Folio other = Folio::small) {
     return count;
 }
 
-TEST(FolioChoice, HugePagesAreAskedForWhileTheyAreCheap) {
+TEST(FolioChoice, HugePagesAreRequestedWhileTheyAreCheap) {
     FolioChoice choice(only_huge);
     for (int i = 0; i < 1000; ++i) {
         ASSERT_EQ(choice.for_granule(), Folio::huge);
@@ -41,14 +41,14 @@ TEST(FolioChoice, HugePagesAreAskedForWhileTheyAreCheap) {
     }
 }
 
-TEST(FolioChoice, AfterADearHugePageAPauseBeginsInWhichNoneIsAskedFor) {
+TEST(FolioChoice, ExpensiveHugePageBeginsAPauseWithoutRequests) {
     FolioChoice choice(only_huge);
     EXPECT_EQ(choice.for_granule(), Folio::huge);
     choice.note(Folio::huge, dear_ns);
     EXPECT_EQ(pause_of(choice), FolioChoice::first_pause);
 }
 
-TEST(FolioChoice, EachPauseIsTwiceAsLongAsTheLastUntilAHugePageIsCheapAgain) {
+TEST(FolioChoice, PausesDoubleUntilAHugePageIsCheapAgain) {
     FolioChoice choice(only_huge);
     for (std::uint32_t pause = FolioChoice::first_pause; pause < FolioChoice::longest_pause;
          pause *= 2) {
@@ -64,7 +64,7 @@ TEST(FolioChoice, EachPauseIsTwiceAsLongAsTheLastUntilAHugePageIsCheapAgain) {
     EXPECT_EQ(pause_of(choice), FolioChoice::first_pause);
 }
 
-TEST(FolioChoice, DearIsWhatCostsTwiceAsMuchAsOtherPagesDidHere) {
+TEST(FolioChoice, ExpensiveIsTwiceTheCostOfOtherPages) {
     FolioChoice choice(only_huge);
     for (int i = 0; i < 50; ++i) choice.note(Folio::small, 10 * small_ns);
     choice.note(Folio::huge, 19 * small_ns);
@@ -74,21 +74,21 @@ TEST(FolioChoice, DearIsWhatCostsTwiceAsMuchAsOtherPagesDidHere) {
     EXPECT_EQ(pause_of(choice), FolioChoice::first_pause);
 }
 
-TEST(FolioChoice, OneOtherGranuleThatWasDearDoesNotMakeDearHugePagesCheap) {
+TEST(FolioChoice, OneExpensiveGranuleDoesNotHideExpensiveHugePages) {
     FolioChoice choice(only_huge);
     choice.note(Folio::small, dear_ns);
     choice.note(Folio::huge, dear_ns);
     EXPECT_EQ(pause_of(choice), FolioChoice::first_pause);
 }
 
-TEST(FolioChoice, WhereThereAreMediumPagesTheyComeFirstAndInPauses) {
+TEST(FolioChoice, MediumPagesComeFirstAndInPauses) {
     FolioChoice choice(both);
     EXPECT_EQ(pause_of(choice, Folio::medium), FolioChoice::first_pause);
     choice.note(Folio::huge, dear_ns);
     EXPECT_EQ(pause_of(choice, Folio::medium), FolioChoice::first_pause);
 }
 
-TEST(FolioChoice, MappingsAreSplitForMediumPagesANumberOfTimesAtMost) {
+TEST(FolioChoice, SplitsOfMappingsForMediumPagesAreLimited) {
     FolioChoice choice(both);
     std::uint32_t split = 0;
     for (std::uint32_t i = 0; i < 8 * FolioChoice::max_split; ++i) {
@@ -99,7 +99,7 @@ TEST(FolioChoice, MappingsAreSplitForMediumPagesANumberOfTimesAtMost) {
     EXPECT_EQ(split, FolioChoice::max_split);
 }
 
-TEST(FolioChoice, WishesThatPassSplitNothingForLong) {
+TEST(FolioChoice, TemporaryRequestsDoNotCountAsSplits) {
     FolioChoice choice(both);
     for (std::uint32_t i = 0; i < 8 * FolioChoice::max_split; ++i) {
         const Folio folio = choice.for_granule(FolioChoice::Wish::passes);
@@ -109,19 +109,19 @@ TEST(FolioChoice, WishesThatPassSplitNothingForLong) {
     EXPECT_EQ(choice.for_granule(), Folio::medium);
 }
 
-TEST(FolioChoice, WithoutHugePagesMediumOnesNeedNoSplit) {
+TEST(FolioChoice, WithoutHugePagesMediumPagesNeedNoSplit) {
     FolioChoice choice(only_medium);
     for (std::uint32_t i = 0; i < 2 * FolioChoice::max_split; ++i)
         ASSERT_EQ(choice.for_granule(), Folio::medium);
 }
 
-TEST(FolioChoice, PartOfAGranuleAsksForMediumPagesWhereThereAreSome) {
+TEST(FolioChoice, PartOfAGranuleRequestsMediumPages) {
     EXPECT_EQ(FolioChoice(only_huge).for_part(), Folio::small);
     EXPECT_EQ(FolioChoice(both).for_part(), Folio::medium);
     EXPECT_EQ(FolioChoice(only_medium).for_part(), Folio::medium);
 }
 
-TEST(FolioChoice, WhereTheSystemHasNoLargerPagesNoneAreAskedFor) {
+TEST(FolioChoice, WithoutLargerPagesNoneAreRequested) {
     FolioChoice choice(neither);
     EXPECT_EQ(choice.for_granule(), Folio::small);
     EXPECT_EQ(choice.for_part(), Folio::small);

@@ -82,7 +82,7 @@ TEST(LargeBlocks, SlightlyDifferentSizesAreServedWithoutGrowth) {
     }
 }
 
-TEST(LargeBlocks, SameSizesOverAndOverCostNoSystemCall) {
+TEST(LargeBlocks, RepeatedSizesCostNoSystemCall) {
     Blocks blocks;
     const auto round = [&] {
         std::vector<Span*> spans;
@@ -112,7 +112,7 @@ TEST(LargeBlocks, CacheIsEmptiedBeforeTheHeapGrows) {
     EXPECT_EQ(blocks.heap.capacity(), 256U);
 }
 
-TEST(LargeBlocks, AlignedBlocksAreAlignedWhateverTheCacheHolds) {
+TEST(LargeBlocks, AlignedBlocksAreAlignedWithAnyCacheContent) {
     Blocks blocks;
     blocks.allocate(68 * kib);
     blocks.free(blocks.allocate(128 * kib));
@@ -125,7 +125,7 @@ TEST(LargeBlocks, AlignedBlocksAreAlignedWhateverTheCacheHolds) {
     }
 }
 
-TEST(LargeBlocks, OneByteOfLargeAlignmentTakesAPage) {
+TEST(LargeBlocks, OneByteWithLargeAlignmentTakesOnePage) {
     Blocks blocks;
     Span* const span = blocks.allocate(1, 4 * kib);
     EXPECT_EQ(span->pages, 1U);
@@ -133,7 +133,7 @@ TEST(LargeBlocks, OneByteOfLargeAlignmentTakesAPage) {
     EXPECT_EQ(blocks.allocate(1, 4 * kib), span);
 }
 
-TEST(LargeBlocks, TightOnesTakeNoMoreThanTheyNeedAndGoStraightToTheHeap) {
+TEST(LargeBlocks, TightBlocksAreNotRoundedAndReturnToTheHeap) {
     Blocks blocks(limited_options(129));
     constexpr std::size_t bytes = 129 * page_bytes;
     EXPECT_EQ(blocks.allocate(bytes), nullptr) << "rounded up, it exceeds the limit";
@@ -146,7 +146,7 @@ TEST(LargeBlocks, TightOnesTakeNoMoreThanTheyNeedAndGoStraightToTheHeap) {
     EXPECT_EQ(blocks.heap.free_pages(), 129U);
 }
 
-TEST(LargeBlocks, CacheAndFreePagesTogetherStayBelowWhatIsRetained) {
+TEST(LargeBlocks, CacheAndFreePagesTogetherStayWithinRetention) {
     HeapOptions options = plain_options();
     options.retain.bytes = 1 * mib;
     Blocks blocks(options);
@@ -163,7 +163,7 @@ TEST(LargeBlocks, CacheAndFreePagesTogetherStayBelowWhatIsRetained) {
     EXPECT_EQ(blocks.cached() / page_bytes + blocks.heap.free_pages(), blocks.heap.capacity());
 }
 
-TEST(LargeBlocks, NothingIsKeptWhereNothingMayBeRetained) {
+TEST(LargeBlocks, NothingIsKeptWithRetentionOfZeroBytes) {
     HeapOptions options = plain_options();
     options.retain.bytes = 0;
     Blocks blocks(options);
@@ -186,7 +186,7 @@ TEST(LargeBlocks, EmptyingTheCacheMovesAllOfItToTheHeap) {
     EXPECT_EQ(blocks.heap.capacity(), 0U);
 }
 
-TEST(LargeBlocks, UnneededAreThoseThatLayInTheCacheForAWholePeriod) {
+TEST(LargeBlocks, UnneededBlocksLayInTheCacheForAWholePeriod) {
     Blocks blocks;
     Span* const early = blocks.allocate(128 * kib);
     Span* const late = blocks.allocate(256 * kib);
@@ -201,7 +201,7 @@ TEST(LargeBlocks, UnneededAreThoseThatLayInTheCacheForAWholePeriod) {
     EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.path), 256 * kib);
 }
 
-TEST(LargeBlocks, BlocksInTheCacheMakeRoomUnderALimit) {
+TEST(LargeBlocks, CachedBlocksAreReleasedNearALimit) {
     Blocks blocks(limited_options(1000));
     std::vector<Span*> spans;
     for (int i = 0; i < 8; ++i) spans.push_back(blocks.allocate(100 * page_bytes));
@@ -254,7 +254,7 @@ protected:
     const PageEntry entry_ = address_space().map().at(block_);
 };
 
-TEST_F(LargeBlocksInUse, EndOnceAndOnlyWhereTheyBegin) {
+TEST_F(LargeBlocksInUse, EndUseSucceedsOnceAndOnlyAtTheBeginning) {
     const auto end_use = [&](const void* p, std::size_t bytes, std::size_t max_requested) {
         return blocks_.large.end_use(p, entry_, bytes, max_requested);
     };
@@ -276,7 +276,7 @@ TEST_F(LargeBlocksInUse, ConcurrentFreesEndAUseExactlyOnce) {
 // As when one thread reallocates a block, whose pages move, that another frees. The first read of
 // the record is one beside a write, which ThreadSanitizer takes for what it is, a fault of the
 // program.
-TEST_F(LargeBlocksInUse, AUseThatBeganElsewhereMeanwhileIsNotTakenForTheBlocks) {
+TEST_F(LargeBlocksInUse, EndUseDetectsABlockThatMovedMeanwhile) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP();
 #endif

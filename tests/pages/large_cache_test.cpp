@@ -43,13 +43,13 @@ private:
     std::deque<Span> spans_;
 };
 
-TEST_F(LargeCacheTest, EmptyOneHasNothing) {
+TEST_F(LargeCacheTest, EmptyCacheReturnsNull) {
     EXPECT_EQ(cache.take(32), nullptr);
     EXPECT_TRUE(emptied(all).empty());
     EXPECT_EQ(totals.large_cached_bytes, 0U);
 }
 
-TEST_F(LargeCacheTest, GivesWhatItKeptOnceAndOnlyForItsSize) {
+TEST_F(LargeCacheTest, ReturnsEachSpanOnceAndOnlyForItsSize) {
     Span& kept = span(40);
     ASSERT_TRUE(cache.keep(kept));
     EXPECT_EQ(totals.large_cached_bytes, kept.bytes());
@@ -69,7 +69,7 @@ TEST_F(LargeCacheTest, HasRoomForEverySizeFromOnePageToTheLargest) {
     }
 }
 
-TEST_F(LargeCacheTest, RefusesMoreOfASizeThanItHasRoomForAndCountsThemNot) {
+TEST_F(LargeCacheTest, RejectsMoreOfASizeThanItHasRoomFor) {
     const unsigned room = fill(32);
     EXPECT_GE(room, 2U);
     EXPECT_EQ(totals.large_cached_bytes, room * 32 * page_bytes);
@@ -79,7 +79,7 @@ TEST_F(LargeCacheTest, RefusesMoreOfASizeThanItHasRoomForAndCountsThemNot) {
     EXPECT_FALSE(cache.keep(span(32)));
 }
 
-TEST_F(LargeCacheTest, EmptyingHandsOutEverySpanOnce) {
+TEST_F(LargeCacheTest, EmptyVisitsEverySpanOnce) {
     std::vector<Span*> kept;
     for (unsigned large_class = 1; large_class < large_class_count; ++large_class) {
         for (int i = 0; i < 2; ++i) {
@@ -96,7 +96,7 @@ TEST_F(LargeCacheTest, EmptyingHandsOutEverySpanOnce) {
     EXPECT_TRUE(emptied(all).empty());
 }
 
-TEST_F(LargeCacheTest, EmptyingByPeriodLeavesTheYounger) {
+TEST_F(LargeCacheTest, EmptyByPeriodKeepsYoungerSpans) {
     Span& old = span(100, 3);
     Span& young = span(100, 4);
     Span& younger = span(300, 5);
@@ -109,7 +109,7 @@ TEST_F(LargeCacheTest, EmptyingByPeriodLeavesTheYounger) {
     EXPECT_EQ(totals.large_cached_bytes, 0U);
 }
 
-TEST_F(LargeCacheTest, SpansKeptAfterAnEmptyingAreFoundByTheNext) {
+TEST_F(LargeCacheTest, SpansKeptAfterEmptyAreFoundByTheNext) {
     for (int round = 0; round < 3; ++round) {
         Span& kept = span(1000);
         ASSERT_TRUE(cache.keep(kept));
@@ -181,7 +181,7 @@ private:
     std::vector<Span*> spare_;
 };
 
-TEST_F(LargeCacheTest, SpanHasOneHolderAtATimeAndTheFigureIsNeverNegative) {
+TEST_F(LargeCacheTest, SpanHasOneHolderAndTheCountIsNeverNegative) {
     Contest contest(cache, 15);
     std::atomic<bool> stop = false;
     std::vector<std::thread> workers;

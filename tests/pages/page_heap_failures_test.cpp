@@ -21,7 +21,7 @@ using testing::plain_options;
 using testing::SystemCall;
 using testing::TestHeap;
 
-TEST(PageHeapFailures, RefusedCommitIsToldAndLeavesNothingBehind) {
+TEST(PageHeapFailures, RefusedCommitIsReportedAndLeavesNothingBehind) {
     TestHeap heap;
     heap.allocate(10);
     {
@@ -47,7 +47,7 @@ TEST(PageHeapFailures, RefusedCommitsLeaveNoRecords) {
     EXPECT_EQ(heap.totals.record_bytes.load(), record_bytes);
 }
 
-TEST(PageHeapFailures, BareShortfallIsTriedWhenTheSystemRefusesTheSurplus) {
+TEST(PageHeapFailures, RetriesTheShortfallWhenTheSystemRefusesTheSurplus) {
     HeapOptions options = plain_options();
     options.growth = {.step = 1024 * page_bytes, .factor = 0.0, .fraction = 1.0};
     TestHeap heap(options);
@@ -57,7 +57,7 @@ TEST(PageHeapFailures, BareShortfallIsTriedWhenTheSystemRefusesTheSurplus) {
     EXPECT_EQ(heap.committed(), 20U);
 }
 
-TEST(PageHeapFailures, FreeMemoryIsGivenBackWhenTheSystemCommitsNoMore) {
+TEST(PageHeapFailures, FreeMemoryIsReturnedWhenTheSystemCommitsNoMore) {
     TestHeap heap;
     const std::vector<Span*> spans = heap.allocate_all({30, 1, 30, 1});
     heap.free(spans[0]);
@@ -67,7 +67,7 @@ TEST(PageHeapFailures, FreeMemoryIsGivenBackWhenTheSystemCommitsNoMore) {
     EXPECT_GE(heap.given_back(), 30U);
 }
 
-TEST(PageHeapFailures, WhatCannotBeDroppedStaysFreeCommittedAndCounted) {
+TEST(PageHeapFailures, PagesThatCannotBeDroppedStayFreeAndCommitted) {
     TestHeap heap;
     heap.free(heap.allocate(32));
     {
@@ -85,7 +85,7 @@ TEST(PageHeapFailures, WhatCannotBeDroppedStaysFreeCommittedAndCounted) {
     EXPECT_FALSE(span->clean);
 }
 
-TEST(PageHeapFailures, LimitHoldsWhereNothingCanBeDropped) {
+TEST(PageHeapFailures, LimitHoldsWhenNothingCanBeDropped) {
     TestHeap heap(limited_options(160));
     const std::vector<Span*> spans = heap.allocate_all({64, 16, 80});
     heap.free(spans[0]);
@@ -115,7 +115,7 @@ TEST(PageHeapFailures, HeapWithoutMemoryForItsFirstRecordRefusesAndRecovers) {
 }
 
 // Sooner or later a split finds no record; all that was handed out before stays as it was.
-TEST(PageHeapFailures, RecordsThatRunOutRefuseARequestAndBreakNothing) {
+TEST(PageHeapFailures, RequestWithoutRecordsFailsAndChangesNothing) {
     TestHeap heap;
     PageHeapModel model(heap);
     ASSERT_TRUE(heap.reserve(2000));
@@ -138,7 +138,7 @@ TEST(PageHeapFailures, RecordsThatRunOutRefuseARequestAndBreakNothing) {
     EXPECT_EQ(model.fault(PageHeapModel::Depth::all_words), "");
 }
 
-TEST(PageHeapFailures, OneRecordWhereTwoAreNeededIsKeptForTheNext) {
+TEST(PageHeapFailures, UnusedRecordOfAFailedSplitIsKept) {
     TestHeap heap;
     ASSERT_TRUE(heap.reserve(2000));
     const Failing failing(SystemCall::commit_records);
@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, PageHeapNthFailure,
                                            SystemCall::decommit_pages, SystemCall::decommit_map),
                          name_of_call);
 
-TEST_P(PageHeapNthFailure, LeaksNothingAndLeavesTheHeapWorking) {
+TEST_P(PageHeapNthFailure, LeaksNothingAndTheHeapWorks) {
     for (unsigned number = 0; number < 1000; ++number) {
         TestHeap heap(limited_options(1700));
         PageHeapModel model(heap);
@@ -201,7 +201,7 @@ TEST_P(PageHeapNthFailure, LeaksNothingAndLeavesTheHeapWorking) {
 }
 
 // macOS has such pages: only those that lie in a free run as a whole are dropped.
-TEST(PageHeapFailures, PartsOfLargerSystemPagesAreNotTakenForZeros) {
+TEST(PageHeapFailures, PartsOfLargerSystemPagesAreNotAssumedZero) {
     EXPECT_TRUE(holds_in_child([] {
         TestHeap heap;
         std::vector<Span*> spans = heap.allocate_all({3, 7, 2, 9, 11});

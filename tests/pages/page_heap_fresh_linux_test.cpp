@@ -44,7 +44,7 @@ protected:
     TestHeap heap_{options(choice_)};
 };
 
-TEST_F(PageHeapFreshMemory, PrefaultBringsEveryPageAndNoOther) {
+TEST_F(PageHeapFreshMemory, PrefaultMakesExactlyItsPagesResident) {
     Span* const span = heap_.allocate(2 * granule_pages + 32);
     Span* const next = heap_.allocate(2 * granule_pages);
     heap_.heap.prefault({span->first_page, span->pages});
@@ -53,7 +53,7 @@ TEST_F(PageHeapFreshMemory, PrefaultBringsEveryPageAndNoOther) {
     EXPECT_EQ(resident_pages(heap_.address_of(*next), next->bytes()), 0U);
 }
 
-TEST_F(PageHeapFreshMemory, WhatWasPrefaultedAndGivenBackComesAgainAsUsualMemoryDoes) {
+TEST_F(PageHeapFreshMemory, PrefaultedMemoryThatWasReturnedBehavesAsUsual) {
     Span* span = heap_.allocate(2 * granule_pages);
     const PageNumber first = span->first_page;
     heap_.heap.prefault({span->first_page, span->pages});

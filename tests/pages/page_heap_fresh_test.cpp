@@ -53,7 +53,7 @@ private:
     TestHeap heap_{options()};
 };
 
-TEST_F(PageHeapFresh, AGranuleAsksWhenTheSpanThatItBeginsInIsTaken) {
+TEST_F(PageHeapFresh, GranuleRequestsPagesWhenItsFirstSpanIsTaken) {
     const Span* const first = grow_bucket(granule_pages - 8);
     EXPECT_EQ(untried().first, first->first_page);
     EXPECT_EQ(untried().count, granule_pages);
@@ -63,13 +63,13 @@ TEST_F(PageHeapFresh, AGranuleAsksWhenTheSpanThatItBeginsInIsTaken) {
     EXPECT_EQ(untried().first, across->first_page + 4);
 }
 
-TEST_F(PageHeapFresh, AGranuleOfWhichAPartIsNotCommittedDoesNotAsk) {
+TEST_F(PageHeapFresh, PartlyCommittedGranuleRequestsNothing) {
     ASSERT_NE(heap().allocate(8 * granule_pages - 8), nullptr);
     grow_bucket(4);
     EXPECT_EQ(untried().count, 0U);
 }
 
-TEST_F(PageHeapFresh, MemoryThatWasUsedBeforeDoesNotAsk) {
+TEST_F(PageHeapFresh, ReusedMemoryRequestsNothing) {
     Span* const used = heap().allocate(2 * granule_pages);
     Span* const rest = heap().allocate(6 * granule_pages);
     heap().free(used);
@@ -78,7 +78,7 @@ TEST_F(PageHeapFresh, MemoryThatWasUsedBeforeDoesNotAsk) {
     heap().free(rest);
 }
 
-TEST_F(PageHeapFresh, ADearHugePageKeepsTheNextGranulesFromAsking) {
+TEST_F(PageHeapFresh, ExpensiveHugePageStopsRequestsOfTheNextGranules) {
     grow_bucket(granule_pages);
     touches_take(dear_ns);
     heap().heap.try_huge_page(path());
@@ -90,7 +90,7 @@ TEST_F(PageHeapFresh, ADearHugePageKeepsTheNextGranulesFromAsking) {
     EXPECT_NE(untried().count, 0U);
 }
 
-TEST_F(PageHeapFresh, ACheapHugePageChangesNothing) {
+TEST_F(PageHeapFresh, CheapHugePageChangesNothing) {
     for (int i = 0; i < 20; ++i) {
         grow_bucket(granule_pages);
         ASSERT_NE(untried().count, 0U);
@@ -98,7 +98,7 @@ TEST_F(PageHeapFresh, ACheapHugePageChangesNothing) {
     }
 }
 
-TEST_F(PageHeapFresh, TryingTouchesOnePageAndChangesNoContent) {
+TEST_F(PageHeapFresh, TryHugePageTouchesOnePageAndChangesNoContent) {
     Span* const span = grow_bucket(granule_pages);
     unsigned char* const block = heap().address_of(*span);
     *block = 7;
@@ -106,7 +106,7 @@ TEST_F(PageHeapFresh, TryingTouchesOnePageAndChangesNoContent) {
     EXPECT_EQ(*block, 7);
 }
 
-TEST_F(PageHeapFresh, WhatWasFreedMeanwhileIsNotTried) {
+TEST_F(PageHeapFresh, TryHugePageSkipsFreedMemory) {
     Span* const span = grow_bucket(granule_pages);
     heap().free(span);
     heap().trim();
@@ -115,7 +115,7 @@ TEST_F(PageHeapFresh, WhatWasFreedMeanwhileIsNotTried) {
     EXPECT_EQ(choice().for_granule(), Folio::huge);
 }
 
-TEST_F(PageHeapFresh, PrefaultMeasuresWholeGranulesAndStopsAskingWhereTheyAreDear) {
+TEST_F(PageHeapFresh, PrefaultMeasuresGranulesAndStopsExpensiveRequests) {
     Span* const span = heap().allocate(4 * granule_pages);
     touches_take(dear_ns);
     heap().heap.prefault({span->first_page, span->pages});
@@ -129,7 +129,7 @@ TEST_F(PageHeapFresh, PrefaultOfLessThanAGranuleMeasuresNothing) {
     EXPECT_EQ(choice().for_granule(), Folio::huge);
 }
 
-TEST_F(PageHeapFresh, WithHugePagesNeverPrefaultAsksForNothing) {
+TEST_F(PageHeapFresh, WithHugePagesNeverPrefaultRequestsNothing) {
     HeapOptions options = plain_options();
     FolioChoice choice(only_huge);
     options.folios = &choice;

@@ -18,7 +18,7 @@ std::size_t reserved(const TestHeap& heap) {
     return heap.totals.reserved_bytes.load() / page_bytes;
 }
 
-TEST(PageHeapLending, ColdGranulesAreLentBackByTrim) {
+TEST(PageHeapLending, TrimReturnsAddressesOfColdGranules) {
     TestHeap heap;
     Span* const kept = heap.allocate(16);
     std::memset(heap.address_of(*kept), 3, kept->bytes());
@@ -35,7 +35,7 @@ TEST(PageHeapLending, ColdGranulesAreLentBackByTrim) {
     std::memset(heap.address_of(*again), 4, again->bytes());
 }
 
-TEST(PageHeapLending, HeapWithNothingInUseHoldsNoAddressesAfterTrim) {
+TEST(PageHeapLending, UnusedHeapHoldsNoAddressesAfterTrim) {
     TestHeap heap;
     heap.free(heap.allocate(3 * granule_pages));
     heap.free(heap.allocate(5));
@@ -54,7 +54,7 @@ TEST(PageHeapLending, RequestsBeyondTheLimitBorrowNothing) {
     EXPECT_NE(heap.allocate(32), nullptr);
 }
 
-TEST(PageHeapLending, AddressesThatRefusedRequestsBorrowedGoBack) {
+TEST(PageHeapLending, AddressesBorrowedByFailedRequestsAreReturned) {
     TestHeap heap;
     FakeSystem::set(granule_pages * page_bytes, 0);
     ASSERT_NE(heap.allocate(32), nullptr);
@@ -92,7 +92,7 @@ TEST(PageHeapLending, LargeAlignmentBorrowsNoMoreThanItsPages) {
 }
 
 // Others may free and trim while `reserve` touches what is free.
-TEST(PageHeapLending, AddressesThatAreBeingTouchedStay) {
+TEST(PageHeapLending, AddressesThatAreBeingTouchedAreKept) {
     TestHeap heap;
     ASSERT_NE(heap.allocate(16), nullptr);
     bool was_called = false;

@@ -49,18 +49,18 @@ TEST_P(PageHeapAtRandom, AgreesWithTheModel) {
     EXPECT_EQ(run(plain_options(), {}, GetParam(), 3000), "");
 }
 
-TEST_P(PageHeapAtRandom, AgreesWithTheModelWhereItGrowsInSteps) {
+TEST_P(PageHeapAtRandom, AgreesWithTheModelWithGrowthInSteps) {
     HeapOptions options = plain_options();
     options.growth = {.step = 1024 * page_bytes, .factor = 0.25, .fraction = 0.75};
     EXPECT_EQ(run(options, {}, GetParam(), 2000), "");
 }
 
-TEST_P(PageHeapAtRandom, ServesAllThatFitsUnderALimit) {
+TEST_P(PageHeapAtRandom, ServesEveryRequestThatFitsUnderALimit) {
     EXPECT_EQ(run(limited_options(3000), {.allocate = 560, .max_alignment = 16}, GetParam(), 3000),
               "");
 }
 
-TEST_P(PageHeapAtRandom, AgreesWithTheModelWhereLittleIsRetained) {
+TEST_P(PageHeapAtRandom, AgreesWithTheModelWithSmallRetention) {
     HeapOptions options = limited_options(5000);
     options.retain.bytes = 50 * page_bytes;
     options.growth.step = 100 * page_bytes;
@@ -87,7 +87,7 @@ TEST_P(PageHeapAtRandom, AgreesWithTheModelBesideAnotherHeap) {
 }
 
 // Each kind of call fails now and then; what was refused then must not be broken.
-TEST_P(PageHeapAtRandom, AgreesWithTheModelWhileTheSystemRefusesNowAndThen) {
+TEST_P(PageHeapAtRandom, AgreesWithTheModelWithFailingSystemCalls) {
     Random random(GetParam());
     for (const SystemCall call : {SystemCall::commit_pages, SystemCall::commit_records,
                                   SystemCall::decommit_pages, SystemCall::decommit_map}) {

@@ -29,7 +29,7 @@ TEST(PageHeapMoving, SpanGrowsIntoTheFreePagesBehindIt) {
     EXPECT_EQ(heap.capacity(), 112U) << "what was left is where it was";
 }
 
-TEST(PageHeapMoving, SpanGrowsIntoAllThatIsFreeBehindIt) {
+TEST(PageHeapMoving, SpanGrowsIntoTheWholeExtentBehindIt) {
     TestHeap heap;
     const auto spans = heap.allocate_all({32, 64, 16});
     heap.free(spans[1]);
@@ -39,7 +39,7 @@ TEST(PageHeapMoving, SpanGrowsIntoAllThatIsFreeBehindIt) {
     EXPECT_EQ(spans[0]->pages, 96U);
 }
 
-TEST(PageHeapMoving, SpanAtTheEndOfCapacityCommitsWhatItLacks) {
+TEST(PageHeapMoving, SpanAtTheEndOfCapacityCommitsTheShortfall) {
     TestHeap heap;
     const auto spans = heap.allocate_all({32, 16});
     heap.free(spans[1]);
@@ -49,7 +49,7 @@ TEST(PageHeapMoving, SpanAtTheEndOfCapacityCommitsWhatItLacks) {
     std::memset(heap.address_of(*spans[0]), 1, spans[0]->bytes());
 }
 
-TEST(PageHeapMoving, EntryOfTheOldLastPageGoes) {
+TEST(PageHeapMoving, EntryOfTheOldLastPageIsCleared) {
     TestHeap heap;
     Span* const span = heap.allocate(32);
     const PageNumber old_last = span->end_page() - 1;
@@ -61,7 +61,7 @@ TEST(PageHeapMoving, EntryOfTheOldLastPageGoes) {
     EXPECT_NE(entry_at(one->first_page), 0U) << "first and last at once";
 }
 
-TEST(PageHeapMoving, GrowthBeyondTheLimitIsRefusedAndChangesNothing) {
+TEST(PageHeapMoving, GrowthBeyondTheLimitFailsAndChangesNothing) {
     TestHeap heap(limited_options(64));
     Span* const span = heap.allocate(32);
     EXPECT_FALSE(heap.heap.extend(*span, 65, heap.path));
@@ -89,7 +89,7 @@ protected:
     }
 };
 
-TEST_F(PageHeapMove, TakesTheContentAlongAndCommitsTheDifference) {
+TEST_F(PageHeapMove, KeepsTheContentAndCommitsTheDifference) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
     fill(heap, *spans[0], 7);
@@ -107,7 +107,7 @@ TEST_F(PageHeapMove, TakesTheContentAlongAndCommitsTheDifference) {
     EXPECT_EQ(spans[1]->pages, 16U);
 }
 
-TEST_F(PageHeapMove, WhatWasLeftIsZerosWhenItIsUsedAgain) {
+TEST_F(PageHeapMove, LeftPagesReadAsZerosOnReuse) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
     fill(heap, *spans[0], 7);
@@ -141,7 +141,7 @@ TEST_F(PageHeapMove, BlockThatGrowsBetweenMovesMovesInPieces) {
     EXPECT_EQ(heap.capacity(), 0U);
 }
 
-TEST_F(PageHeapMove, ThatTheSystemRefusesChangesNothing) {
+TEST_F(PageHeapMove, RefusedMoveChangesNothing) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
     fill(heap, *spans[0], 7);
@@ -157,7 +157,7 @@ TEST_F(PageHeapMove, ThatTheSystemRefusesChangesNothing) {
     fill(heap, *other, 8);
 }
 
-TEST_F(PageHeapMove, ThatTheSystemStopsAmidMappingsChangesNothing) {
+TEST_F(PageHeapMove, MoveRefusedBetweenMappingsChangesNothing) {
     TestHeap heap;
     const auto spans = heap.allocate_all({640, 16});
     fill(heap, *spans[0], 7);
@@ -173,7 +173,7 @@ TEST_F(PageHeapMove, ThatTheSystemStopsAmidMappingsChangesNothing) {
     EXPECT_TRUE(is_filled(heap, *other, 1000, 0));
 }
 
-TEST_F(PageHeapMove, ThatTheSystemStopsAmidPiecesIsFinishedByCopying) {
+TEST_F(PageHeapMove, MoveRefusedInTheMiddleIsFinishedByCopying) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
     fill(heap, *spans[0], 7);
@@ -191,7 +191,7 @@ TEST_F(PageHeapMove, ThatTheSystemStopsAmidPiecesIsFinishedByCopying) {
     fill(heap, *spans[0], 10);
 }
 
-TEST_F(PageHeapMove, DoesNotHappenWherePagesFollowAPolicy) {
+TEST_F(PageHeapMove, IsNotDoneWithANumaPolicy) {
     HeapOptions options = plain_options();
     options.numa.placement = NumaPolicy::Placement::interleave;
     TestHeap heap(options);
@@ -200,7 +200,7 @@ TEST_F(PageHeapMove, DoesNotHappenWherePagesFollowAPolicy) {
 }
 
 // Each gap that is given back cuts the moved run in two.
-TEST_F(PageHeapMove, MovedBlockMayBeGivenBackInManyPieces) {
+TEST_F(PageHeapMove, MovedBlockCanBeReturnedInManyPieces) {
     TestHeap heap;
     const auto spans = heap.allocate_all({16'000, 16});
     Span* const left = heap.heap.move(*spans[0], 32'000, heap.path);
@@ -215,7 +215,7 @@ TEST_F(PageHeapMove, MovedBlockMayBeGivenBackInManyPieces) {
     EXPECT_NE(heap.allocate(20), nullptr);
 }
 
-TEST_F(PageHeapMove, IsRefusedWhereFreeMemoryCouldHoldIt) {
+TEST_F(PageHeapMove, IsNotDoneIfFreeMemoryCouldHoldTheBlock) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16, 640, 16});
     heap.free(spans[2]);
@@ -224,7 +224,7 @@ TEST_F(PageHeapMove, IsRefusedWhereFreeMemoryCouldHoldIt) {
 }
 
 // More mappings than a process may have would stop everything.
-TEST_F(PageHeapMove, IsRefusedWhereTooMuchWasMovedAlreadyUntilThatGoes) {
+TEST_F(PageHeapMove, IsNotDoneAfterTooManyMovesUntilRunsAreReturned) {
     TestHeap heap;
     std::vector<Span*> moved;
     for (unsigned count = 0; count <= MovedRuns::most; ++count) {

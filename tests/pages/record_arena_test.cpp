@@ -35,7 +35,7 @@ TEST(RecordArena, HoldsNothingBeforeItsFirstRecord) {
     EXPECT_EQ(RecordArena().bytes_held(), 0U);
 }
 
-TEST(RecordArena, RecordsAreZerosAlignedAndApart) {
+TEST(RecordArena, RecordsAreZeroAlignedAndDisjoint) {
     RecordArena arena;
     std::vector<Record> records;
     std::size_t bytes = 0;
@@ -68,7 +68,7 @@ TEST(RecordArena, LargeRecordGetsAChunkOfItsOwn) {
     EXPECT_TRUE(are_apart(records));
 }
 
-TEST(RecordArena, RefusesWhatTheSystemHasNotAndGoesOn) {
+TEST(RecordArena, RefusesWithoutMemoryAndRecovers) {
     RecordArena arena;
     EXPECT_EQ(arena.allocate(std::size_t{1} << 60, 64), nullptr);
     EXPECT_EQ(arena.bytes_held(), 0U);

@@ -32,7 +32,7 @@ TEST(RecordPool, HoldsNothingBeforeItsFirstRecord) {
     EXPECT_EQ(RecordPool<Record>().slab_bytes_held(), 0U);
 }
 
-TEST(RecordPool, ManyRecordsAreFreshAlignedAndDifferent) {
+TEST(RecordPool, ManyRecordsAreFreshAlignedAndDistinct) {
     RecordPool<Record> pool;
     const std::vector<Record*> records = make(pool, 10'000);
     for (Record* const record : records) {
@@ -49,7 +49,7 @@ TEST(RecordPool, ManyRecordsAreFreshAlignedAndDifferent) {
     EXPECT_EQ(pool.slab_bytes_held(), (10'000 + per_slab - 1) / per_slab * slab_bytes);
 }
 
-TEST(RecordPool, DestroyedRecordIsUsedAgainAndFresh) {
+TEST(RecordPool, DestroyedRecordIsReusedAndFresh) {
     RecordPool<Record> pool;
     Record* const first = pool.make();
     first->value = 99;
@@ -59,7 +59,7 @@ TEST(RecordPool, DestroyedRecordIsUsedAgainAndFresh) {
     EXPECT_EQ(second->value, 7U);
 }
 
-TEST(RecordPool, SlabsWithoutRecordsGoBackButForOne) {
+TEST(RecordPool, EmptySlabsAreReturnedExceptOne) {
     RecordPool<Record> pool;
     std::vector<Record*> records = make(pool, 20 * per_slab);
     EXPECT_EQ(pool.slab_bytes_held(), 20 * slab_bytes);
@@ -68,7 +68,7 @@ TEST(RecordPool, SlabsWithoutRecordsGoBackButForOne) {
     EXPECT_EQ(pool.slab_bytes_held(), slab_bytes);
 }
 
-TEST(RecordPool, FullSlabWithOneRecordGoneTakesTheNext) {
+TEST(RecordPool, FullSlabWithOneDestroyedRecordTakesTheNext) {
     RecordPool<Record> pool;
     const std::vector<Record*> records = make(pool, 3 * per_slab);
     pool.destroy(records[per_slab]);
@@ -88,7 +88,7 @@ TEST(RecordPool, OneRecordMadeAndDestroyedBesideFullSlabsKeepsItsSlab) {
     EXPECT_EQ(pool.slab_bytes_held(), slab_bytes) << "but no more than that one";
 }
 
-TEST(RecordPool, RandomMakingAndDestroyingNeverGivesARecordTwice) {
+TEST(RecordPool, RandomUseNeverReturnsARecordTwice) {
     RecordPool<Record> pool;
     testing::Random random(20240607);
     std::vector<Record*> live;
