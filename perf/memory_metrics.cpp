@@ -1,4 +1,4 @@
-#include "memory_figures.hpp"
+#include "memory_metrics.hpp"
 
 #include <sys/mman.h>
 
@@ -15,12 +15,13 @@ using tensorpool::MemoryPool;
 constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
 constexpr std::size_t fill_bytes = 256 * MiB;
 
-/// Pointers to blocks, in memory of its own that is there before anything is measured.
+/// Pointers to blocks, in memory that is populated before anything is measured.
 class Pointers {
 public:
-    explicit Pointers(std::size_t most)
-        : blocks_(static_cast<char**>(mmap(nullptr, most * sizeof(char*), PROT_READ | PROT_WRITE,
-                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))) {
+    explicit Pointers(std::size_t max_count)
+        : blocks_(
+              static_cast<char**>(mmap(nullptr, max_count * sizeof(char*), PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))) {
         if (blocks_ == MAP_FAILED) std::abort();
     }
     void allocate(MemoryPool& pool, std::size_t bytes, std::size_t count) {
@@ -37,7 +38,7 @@ private:
     char** blocks_;
 };
 
-/// Growth of resident memory since it was made.
+/// The growth of resident memory since this object was made.
 class Growth {
 public:
     double bytes() const {
@@ -48,7 +49,8 @@ private:
     std::size_t before_ = resident_bytes();
 };
 
-/// Of the spans of the bucket that serves `bytes`: its blocks, and what lies between them.
+/// Returns the bytes of all spans of the bucket that serves `bytes`: its blocks and the gaps
+/// between them.
 double bucket_capacity(const MemoryPool& pool, std::size_t bytes) {
     const auto buckets = pool.statistics().buckets;
     return static_cast<double>(buckets[tensorpool::detail::bucket_of(bytes)].capacity_bytes);
@@ -62,7 +64,8 @@ Records records(std::size_t bytes, tensorpool::Checks checks) {
     const Growth growth;
     tensorpool::PoolOptions options;
     options.checks = checks;
-    // Without them only what was written is resident: the rest of a huge page is free memory.
+    // Without huge pages only what was written is resident. The rest of a huge page would count as
+    // records, although it is free memory.
     options.huge_pages = tensorpool::HugePages::never;
     MemoryPool pool(options);
     blocks.allocate(pool, bytes, count);
@@ -89,7 +92,8 @@ void use_a_pool() {
     }
 }
 
-/// What `measure` counts more after 2,000 pools, once a few have set up what all of them share.
+/// Returns by how much `measure()` grows over 2,000 pools. A few pools come first, which set up
+/// what all of them share.
 double more_after_pools(std::size_t (*measure)()) {
     for (int i = 0; i < 20; ++i) use_a_pool();
     const std::size_t before = measure();
