@@ -18,10 +18,15 @@ namespace tensorpool {
 /// A buffer that is alive in the half-open interval [begin, end) of a clock that counts upwards:
 /// calls, operators or nanoseconds. Two buffers whose intervals only touch may share bytes.
 struct TensorLifetime {
+    /// The first moment at which the buffer is live.
     std::int64_t begin = 0;
-    std::int64_t end = 0;  ///< above `begin`
+    /// The first moment at which it is not live any more; greater than `begin`.
+    std::int64_t end = 0;
+    /// The size of the buffer.
     std::uint64_t bytes = 0;
-    std::uint64_t alignment = 1;  ///< of the offset; a power of two
+    /// The alignment of the offset, a power of two.
+    std::uint64_t alignment = 1;
+    /// Returns whether two lifetimes are equal.
     friend bool operator==(const TensorLifetime&, const TensorLifetime&) = default;
 };
 
@@ -61,6 +66,7 @@ struct MemoryPlan {
     /// of an alignment that all buffers share.
     std::uint64_t lower_bound_bytes = 0;
     bool optimal = false;  ///< it is proven that no plan needs fewer bytes
+    /// The method that found the plan.
     PlanMethod method = PlanMethod::none;
 };
 

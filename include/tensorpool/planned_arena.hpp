@@ -149,6 +149,7 @@ private:
 /// Begins an iteration when constructed and ends it when destroyed.
 class IterationScope {
 public:
+    /// Begins an iteration of `arena`. Throws std::logic_error inside an iteration.
     explicit IterationScope(PlannedArena& arena) : arena_(arena) { arena.begin_iteration(); }
     ~IterationScope() { arena_.end_iteration(); }
     IterationScope(const IterationScope&) = delete;

@@ -13,16 +13,21 @@ namespace tensorpool {
 /// A snapshot of one PlannedArena. It is exact if no call is in progress. Otherwise each value was
 /// true at some moment while the snapshot was taken.
 struct PlannedArenaStatistics {
+    /// The version of this structure.
     static constexpr std::uint32_t current_version = 1;
 
+    /// What the arena does with requests.
     enum class State : std::uint8_t {
         learning,  ///< the pool serves requests, and they are recorded
         planning,  ///< the caller's executor is making a plan; the pool serves requests
         serving,   ///< the plan serves requests
     };
 
+    /// The version of the structure that was filled in.
     std::uint32_t version = current_version;
+    /// The arena's name, zero-terminated.
     char name[48] = {};
+    /// What the arena does with requests now.
     State state = State::learning;
     std::uint64_t id = 0;  ///< unique among all pools and arenas of the process, past ones too
 
