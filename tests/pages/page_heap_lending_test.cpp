@@ -77,9 +77,15 @@ TEST(PageHeapLending, AddressesThatRefusedMovesBorrowedGoBack) {
         EXPECT_EQ(testing::Failing::seen(), 1U);
     }
     EXPECT_LE(reserved(heap), granule_pages);
+}
+
+TEST(PageHeapLending, AddressesGoBackWhereMemoryForAMoveIsRefused) {
+    if (!platform::can_move_memory()) GTEST_SKIP() << "this system moves no memory";
+    TestHeap heap;
     FakeSystem::set(granule_pages * page_bytes, 0);
-    EXPECT_EQ(heap.heap.move(*spans[0], more, heap.path), nullptr);
-    EXPECT_LE(reserved(heap), granule_pages) << "memory is refused";
+    const auto spans = heap.allocate_all({320, 16});
+    EXPECT_EQ(heap.heap.move(*spans[0], 100 * granule_pages, heap.path), nullptr);
+    EXPECT_LE(reserved(heap), granule_pages);
 }
 
 TEST(PageHeapLending, LargeAlignmentBorrowsNoMoreThanItsPages) {
