@@ -78,7 +78,8 @@ void unmap(void* address, std::size_t bytes) noexcept;
 bool can_move_memory() noexcept;
 /// Moves committed memory with its content, not by copying, to other addresses of a reservation.
 /// Where it was is committed and reads as zeros then. Neither lies in both ranges. False on
-/// failure; then the memory is as it was, and where it was to go is committed and reads as zeros.
+/// failure. Then the memory has its content still, of which pages may have been moved back by
+/// copying. Where it was to go is committed and reads as zeros, or has what was there before.
 [[nodiscard]] bool move_memory(void* to, void* from, std::size_t bytes) noexcept;
 
 // Shared memory ----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ enum class SystemCall : int {
     decommit_pages,
     decommit_map,  // parts of the page map
     move_pages,
+    move_second_half,  // once the first half of the pages has moved
 };
 
 /// While it lives, calls of one kind fail: `count` of them from number `first` on, counted from 0.

@@ -94,6 +94,13 @@ extern "C" TENSORPOOL_NOT_WATCHED void* mremap(void* from, std::size_t bytes, st
         syscall(SYS_munmap, to, bytes);
         return MAP_FAILED;
     }
+    // As those from 6.17 on may, where what is to move is several mappings.
+    if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
+        is_refused(from, SystemCall::move_second_half, SystemCall::move_second_half)) {
+        syscall(SYS_mremap, from, bytes / 2, bytes / 2, flags, to);
+        syscall(SYS_munmap, static_cast<char*>(to) + bytes / 2, bytes / 2);
+        return MAP_FAILED;
+    }
     return reinterpret_cast<void*>(syscall(SYS_mremap, from, bytes, new_bytes, flags, to));
 }
 

@@ -157,6 +157,22 @@ TEST_F(PageHeapMove, ThatTheSystemRefusesChangesNothing) {
     fill(heap, *other, 8);
 }
 
+TEST_F(PageHeapMove, ThatTheSystemStopsAmidMappingsChangesNothing) {
+    TestHeap heap;
+    const auto spans = heap.allocate_all({640, 16});
+    fill(heap, *spans[0], 7);
+    ASSERT_TRUE(address_space().may_move({spans[0]->first_page, 640}));
+    const testing::Failing failing(testing::SystemCall::move_second_half);
+    EXPECT_EQ(heap.heap.move(*spans[0], 1000, heap.path), nullptr);
+    EXPECT_GE(testing::Failing::seen(), 1U);
+    EXPECT_EQ(heap.capacity(), 656U);
+    EXPECT_TRUE(is_filled(heap, *spans[0], 640, 7));
+    fill(heap, *spans[0], 8);
+    Span* const other = heap.allocate(1000);
+    EXPECT_TRUE(other->clean);
+    EXPECT_TRUE(is_filled(heap, *other, 1000, 0));
+}
+
 TEST_F(PageHeapMove, ThatTheSystemStopsAmidPiecesIsFinishedByCopying) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
