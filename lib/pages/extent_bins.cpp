@@ -17,13 +17,14 @@ constexpr unsigned looks_for_lowest = 64;
 
 }  // namespace
 
-unsigned ExtentBins::bin_of(PageCount pages) noexcept {
+constexpr unsigned ExtentBins::bin_of(PageCount pages) noexcept {
     if (pages < bins_per_doubling) return pages;
     const unsigned doubling = static_cast<unsigned>(std::bit_width(pages)) - 4;
     return (doubling + 1) * bins_per_doubling + ((pages >> doubling) & (bins_per_doubling - 1));
 }
 
 void ExtentBins::insert(Span& extent) noexcept {
+    static_assert(bin_of(~PageCount{0}) < bin_count);
     const unsigned bin = bin_of(extent.pages);
     bins_[bin].push_front(extent);
     used_[bin / 64] |= std::uint64_t{1} << bin % 64;

@@ -59,10 +59,11 @@ public:
 
 private:
     static constexpr unsigned bins_per_doubling = 8;
-    static constexpr unsigned doublings = 28;
+    // For every number of pages, of which the largest window has 2^31.
+    static constexpr unsigned doublings = 30;
     static constexpr unsigned bin_count = doublings * bins_per_doubling;
 
-    static unsigned bin_of(PageCount pages) noexcept;
+    static constexpr unsigned bin_of(PageCount pages) noexcept;
     Span* best_of(unsigned bin, PageCount pages, PageCount alignment) noexcept;
     unsigned next_used(unsigned bin) const noexcept;
 

@@ -41,7 +41,7 @@ TEST(ExtentBins, EmptyOnesFindNothing) {
 }
 
 TEST(ExtentBins, FindAnExtentOfEverySizeFromOnePageToTheLargest) {
-    for (std::uint64_t pages = 1; pages <= PageCount{1} << 28; pages = pages * 9 / 8 + 1) {
+    for (std::uint64_t pages = 1; pages < std::uint64_t{1} << 32; pages = pages * 9 / 8 + 1) {
         Bins some;
         Span& extent = some.add_at(0, static_cast<PageCount>(pages));
         EXPECT_EQ(some.bins.find(1, 1), &extent);
