@@ -119,6 +119,17 @@ bool decommit(void* address, std::size_t bytes) noexcept {
     });
 }
 
+bool commit_anew(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    if (mmap(address, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+        return false;
+    }
+    // After mlockall(MCL_FUTURE) it has its pages already, and they are locked.
+    (void)decommit(address, bytes);
+    return true;
+}
+
 bool decommit_keeps_access() noexcept {
     return true;
 }

@@ -41,6 +41,12 @@ bool decommit(void* address, std::size_t bytes) noexcept {
                 -1, 0) != MAP_FAILED;
 }
 
+bool commit_anew(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    return mmap(address, bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
 bool decommit_keeps_access() noexcept {
     return false;
 }

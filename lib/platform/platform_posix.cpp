@@ -87,12 +87,6 @@ bool commit(void* address, std::size_t bytes) noexcept {
     return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
-bool commit_anew(void* address, std::size_t bytes) noexcept {
-    const SystemCalls system_calls;
-    return mmap(address, bytes, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
-}
-
 void* map(std::size_t bytes, std::size_t alignment) noexcept {
     void* const address = reserve(bytes, alignment);
     if (address == nullptr) return nullptr;

@@ -133,6 +133,21 @@ TEST(LinuxCommitAnew, PagesPoliciesAndLocksAreGone) {
     EXPECT_EQ(memory.pages_in_memory(), 1U) << "it wishes for huge pages still";
 }
 
+TEST(LinuxCommitAnew, PagesAreGoneWhereNewMappingsAreLocked) {
+    // The sanitizers replace the functions of these names by some that do nothing.
+    if constexpr (testing::sanitized()) GTEST_SKIP() << "the sanitizers lock nothing";
+    constexpr int cannot = 77;
+    const Mapping memory(16 * page_bytes());
+    const int code = testing::exit_code_of_child([&] {
+        *memory.begin = 7;
+        if (mlockall(MCL_FUTURE) != 0) return cannot;
+        if (!commit_anew(memory.begin, memory.bytes)) return 1;
+        return memory.pages_in_memory() == 0 && *memory.begin == 0 ? 0 : 2;
+    });
+    if (code == cannot) GTEST_SKIP() << "this process may lock no memory";
+    EXPECT_EQ(code, 0);
+}
+
 TEST(LinuxPrefault, EveryPageIsInMemoryAfterwards) {
     const Mapping memory(16 * page_bytes());
     EXPECT_EQ(memory.pages_in_memory(), 0U);
