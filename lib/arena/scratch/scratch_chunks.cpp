@@ -70,13 +70,19 @@ bool ScratchChunks::append(void* memory, std::size_t bytes) noexcept {
     if (memory == nullptr) return false;
     drop_spares();
     auto* const begin = static_cast<std::byte*>(memory);
-    const std::lock_guard guard(scratch_registry());
+    // A pool may serve malloc, and its slow path may begin a recording, which takes the lock of the
+    // registry: nothing is allocated or freed under it.
+    std::vector<Chunk> chunks;
     try {
-        chunks_.push_back({begin, begin + bytes});
+        chunks.reserve(chunks_.size() + 1);
     } catch (const std::bad_alloc&) {
         platform::unmap(memory, bytes);
         return false;
     }
+    chunks = chunks_;  // has room
+    chunks.push_back({begin, begin + bytes});
+    const std::lock_guard guard(scratch_registry());
+    chunks_.swap(chunks);
     totals_.count_growth(bytes);
     detail::add(totals_.charged_bytes, bytes);
     return true;
