@@ -17,12 +17,14 @@ std::size_t PageHeap::trim(Changes& changes) noexcept {
 }
 
 void PageHeap::give_back(std::size_t bytes, Changes& changes) noexcept {
-    std::size_t above_floor = 0;
+    SpanList leaving;
     {
+        // Under one lock: of two threads that give back, the second sees what the first left.
         const std::lock_guard guard(mutex_);
-        above_floor = capacity() - std::min(capacity(), floor_);
+        collect(leaving, std::min(bytes, capacity() - std::min(capacity(), floor_)));
+        count_free();
     }
-    if (above_floor != 0) shed(std::min(bytes, above_floor), changes);
+    if (!leaving.empty()) drop(leaving, changes);
 }
 
 bool PageHeap::keep_to_retention(Changes& changes) noexcept {

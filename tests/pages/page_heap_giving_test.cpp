@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <cstring>
+#include <thread>
 
 #include "pages/test_heap.hpp"
 #include "platform/platform.hpp"
@@ -125,6 +127,30 @@ TEST(PageHeapGiving, NeverGoesBelowAReserveThatEndsWithinAPage) {
     heap.free(heap.allocate(60));
     heap.give_back(60);
     EXPECT_GE(heap.capacity() * page_bytes, bytes);
+}
+
+TEST(PageHeapGiving, TwoThreadsAtOnceLeaveWhatReservePrepared) {
+    TestHeap heap;
+    ASSERT_TRUE(heap.reserve(40));
+    std::barrier together(2);
+    const auto give_back = [&] {
+        SlowPath path;
+        for (unsigned round = 0; round != 300; ++round) {
+            together.arrive_and_wait();
+            heap.heap.give_back(20 * page_bytes, path);
+            together.arrive_and_wait();
+        }
+    };
+    std::thread other(give_back);
+    SlowPath path;
+    for (unsigned round = 0; round != 300; ++round) {
+        heap.free(heap.allocate(60));
+        together.arrive_and_wait();
+        heap.heap.give_back(20 * page_bytes, path);
+        together.arrive_and_wait();
+        EXPECT_EQ(heap.capacity(), 40U);
+    }
+    other.join();
 }
 
 TEST(PageHeapGiving, SmallerReserveDoesNotLowerTheFloor) {
