@@ -199,6 +199,7 @@ private:
     Span* commit_behind(const Span& span, PageCount pages, SlowPath& path) noexcept;
     void join_front(Span& span, Span& extent, PageCount pages) noexcept;
     Place place_to_move_to(PageRun from, PageCount pages) noexcept;
+    Span* try_move(Span& span, PageCount pages, SlowPath& path) noexcept;  // takes the lock
 
     // page_heap_giving.cpp: giving back. The lock is not held.
     std::size_t shed(std::size_t bytes, Changes& changes) noexcept;

@@ -44,6 +44,13 @@ void PageHeap::join_front(Span& span, Span& extent, PageCount pages) noexcept {
 }
 
 Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
+    const std::size_t lent = lent_bytes();
+    Span* const left = try_move(span, pages, path);
+    if (left == nullptr && lent_bytes() > lent) lend_back();
+    return left;
+}
+
+Span* PageHeap::try_move(Span& span, PageCount pages, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
     const PageRun from{span.first_page, span.pages};
     // What is committed already serves first: the caller copies to it.

@@ -65,6 +65,29 @@ TEST(PageHeapLending, AddressesThatRefusedRequestsBorrowedGoBack) {
     EXPECT_NE(heap.allocate(32), nullptr);
 }
 
+TEST(PageHeapLending, AddressesThatRefusedMovesBorrowedGoBack) {
+    if (!platform::can_move_memory()) GTEST_SKIP() << "this system moves no memory";
+    TestHeap heap;
+    const auto spans = heap.allocate_all({320, 16});
+    ASSERT_TRUE(address_space().may_move({spans[0]->first_page, 320}));
+    const PageCount more = 100 * granule_pages;
+    {
+        const testing::Failing failing(testing::SystemCall::move_pages);
+        EXPECT_EQ(heap.heap.move(*spans[0], more, heap.path), nullptr);
+        EXPECT_EQ(testing::Failing::seen(), 1U);
+    }
+    EXPECT_LE(reserved(heap), granule_pages);
+}
+
+TEST(PageHeapLending, AddressesGoBackWhereMemoryForAMoveIsRefused) {
+    if (!platform::can_move_memory()) GTEST_SKIP() << "this system moves no memory";
+    TestHeap heap;
+    FakeSystem::set(granule_pages * page_bytes, 0);
+    const auto spans = heap.allocate_all({320, 16});
+    EXPECT_EQ(heap.heap.move(*spans[0], 100 * granule_pages, heap.path), nullptr);
+    EXPECT_LE(reserved(heap), granule_pages);
+}
+
 TEST(PageHeapLending, LargeAlignmentBorrowsNoMoreThanItsPages) {
     TestHeap heap;
     Span* const span = heap.allocate(1, 256 * granule_pages);
