@@ -64,10 +64,6 @@ PageRun AddressSpace::lend(unsigned pool_number, PageCount needed, PageCount wan
     if (run.count == 0 && most != least) run = reserve(least, unit);
     if (run.count == 0 && forgive_foreign()) run = reserve(least, unit);
     if (run.count == 0) return {};
-    if (!grow_map(run.end())) {
-        platform::release(address_of(run.pages().first), run.count * granule_bytes);
-        return {};
-    }
     set_lender(run, static_cast<std::uint16_t>(pool_number + 1));
     if (run.first == first_free_) first_free_ = run.end();
     return run.pages();

@@ -80,7 +80,8 @@ bool AddressSpace::try_set_up(std::uintptr_t end, std::size_t bytes) noexcept {
     return true;
 }
 
-// Reserved from the system, but not lent yet. None where the system has no addresses to give.
+// Reserved from the system and described by the map, but not lent yet. None where the system has no
+// addresses to give, for the run or for the map.
 AddressSpace::Granules AddressSpace::reserve(std::uint32_t count,
                                              std::uint32_t alignment) noexcept {
     for (;;) {
@@ -88,6 +89,10 @@ AddressSpace::Granules AddressSpace::reserve(std::uint32_t count,
         if (run.count == 0) return {};
         switch (platform::reserve_at(address_of(run.pages().first), run.count * granule_bytes)) {
             case platform::ReservedAt::done:
+                if (!grow_map(run.end())) {
+                    platform::release(address_of(run.pages().first), run.count * granule_bytes);
+                    return {};
+                }
                 skipped_ = 1;
                 return run;
             case platform::ReservedAt::taken:

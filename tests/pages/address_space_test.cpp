@@ -376,5 +376,22 @@ TEST_F(AddressSpaceTest, ThreadsGetLoansOfTheirOwn) {
     EXPECT_EQ(firsts.size(), 20U);
 }
 
+TEST(AddressSpaceMap, ThatCannotGrowFarEnoughForWhatIsWantedGrowsForWhatIsNeeded) {
+    EXPECT_TRUE(holds_in_child([] {
+        static AddressSpace space;
+        if (space.lend(one, 1, 1).count == 0) return false;
+        // In the way of the entries of granule 64.
+        auto* const entries = reinterpret_cast<std::byte*>(space.map().entries());
+        void* const in_the_way = entries + 64 * granule_pages * sizeof(PageMap::Word);
+        if (platform::reserve_at(in_the_way, platform::page_bytes()) !=
+            platform::ReservedAt::done) {
+            return false;
+        }
+        return space.lend(one, 1, 100 * granule_pages).count == granule_pages &&
+               space.lend(one, 100 * granule_pages, 100 * granule_pages).count == 0 &&
+               space.lend(one, 1, 1).count == granule_pages;
+    }));
+}
+
 }  // namespace
 }  // namespace tensorpool::pages
