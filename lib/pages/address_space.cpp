@@ -157,8 +157,8 @@ PageRun AddressSpace::drop_entries(Granules run) noexcept {
     if (to <= from) return {};
     std::byte* const entries = reinterpret_cast<std::byte*>(map_.entries());
     if (!platform::decommit(entries + from, to - from)) return {};
-    // Where the system drops access with the pages, readers still want zeros.
-    if (!platform::commit(entries + from, to - from)) return {};
+    // Readers take no lock: the entries must be readable all the time.
+    if (!platform::decommit_keeps_access()) return {};
     return {static_cast<PageNumber>(from / sizeof(PageMap::Word)),
             static_cast<PageCount>((to - from) / sizeof(PageMap::Word))};
 }
