@@ -78,6 +78,8 @@ void AddressSpace::take_back(unsigned pool_number, PageRun granules) noexcept {
         std::uint32_t end = first;
         while (end < last && lender_of(end) == lender) ++end;
         const Granules run{first, end - first};
+        // No pool's any more before others can map something there.
+        set_lender(run, foreign);
         const bool is_free = give_back(run);
         set_lender(run, is_free ? 0 : retired);
         if (is_free) first_free_ = std::min(first_free_, first);
@@ -155,10 +157,10 @@ PageRun AddressSpace::drop_entries(Granules run) noexcept {
     const std::size_t from = base::align_up(run.first * map_bytes_of_granule, unit);
     const std::size_t to = base::align_down(run.end() * map_bytes_of_granule, unit);
     if (to <= from) return {};
-    std::byte* const entries = reinterpret_cast<std::byte*>(map_.entries());
-    if (!platform::decommit(entries + from, to - from)) return {};
     // Readers take no lock: the entries must be readable all the time.
     if (!platform::decommit_keeps_access()) return {};
+    std::byte* const entries = reinterpret_cast<std::byte*>(map_.entries());
+    if (!platform::decommit(entries + from, to - from)) return {};
     return {static_cast<PageNumber>(from / sizeof(PageMap::Word)),
             static_cast<PageCount>((to - from) / sizeof(PageMap::Word))};
 }

@@ -376,6 +376,19 @@ TEST_F(AddressSpaceTest, ThreadsGetLoansOfTheirOwn) {
     EXPECT_EQ(firsts.size(), 20U);
 }
 
+// Another thread may map something there at once, and a look-up must not take it for a pool's.
+TEST_F(AddressSpaceTest, WhatIsTakenBackIsNoPoolsBeforeItIsUnmapped) {
+    const PageRun run = lend(one, granule_pages);
+    const unsigned char* const p = address_of(run.first);
+    ASSERT_TRUE(space.is_lent(p));
+    bool was_lent = true;
+    testing::before_unmapping = [&] { was_lent = space.is_lent(p) || space.is_lent_to(one, p); };
+    space.take_back(one, run);
+    EXPECT_FALSE(testing::before_unmapping) << "it was called";
+    EXPECT_FALSE(was_lent);
+    EXPECT_EQ(lend(other, granule_pages).first, run.first) << "it is free";
+}
+
 TEST(AddressSpaceMap, ThatCannotGrowFarEnoughForWhatIsWantedGrowsForWhatIsNeeded) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;

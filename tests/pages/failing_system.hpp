@@ -52,6 +52,9 @@ private:
 /// Called once, by the next call that gets pages from the system.
 inline std::function<void()> before_populating;
 
+/// Called once, by the next call that ends a mapping, before it does.
+inline std::function<void()> before_unmapping;
+
 /// What the system says its pages are, where a test says otherwise: 0, or bytes. Only for a child
 /// process that ends soon.
 inline int claimed_page_bytes = 0;

@@ -74,6 +74,7 @@ extern "C" TENSORPOOL_NOT_WATCHED void* mmap(void* address, std::size_t bytes, i
 
 extern "C" TENSORPOOL_NOT_WATCHED int munmap(void* address, std::size_t bytes) noexcept {
     using namespace tensorpool::testing;
+    if (before_unmapping) std::exchange(before_unmapping, nullptr)();
     if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) && is_in_reservation(address) &&
         is_refused(address, SystemCall::decommit_pages, SystemCall::decommit_pages)) {
         return -1;
