@@ -51,7 +51,7 @@ public:
         }
     }
 
-    // Around a fork. The child has none of the visits of other threads.
+    // Around a fork. The child has none of the visits of other threads, but those of its own.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
     /// REQUIRES: the lock is held.

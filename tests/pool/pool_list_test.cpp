@@ -5,6 +5,7 @@
 #include <atomic>
 #include <latch>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -12,6 +13,7 @@
 
 #include "pool/fill.hpp"
 #include "pool/pool.hpp"
+#include "support/child_process.hpp"
 
 namespace tensorpool {
 namespace {
@@ -74,6 +76,36 @@ TEST(PoolList, APoolMayLeaveInAVisitByItsOwnThread) {
     });
     detail::pool_list().enter(*visited);
     EXPECT_EQ(names(), "left ");
+}
+
+TEST(PoolList, APoolThatIsVisitedAcrossAForkStaysInTheChild) {
+    auto pool = std::make_unique<MemoryPool>(PoolOptions{.name = "forked"});
+    const auto visits = [](detail::Pool& visited) {
+        const std::lock_guard guard(detail::pool_list());
+        return visited.listed().visits;
+    };
+    int code = -1;
+    detail::pool_list().visit([&](detail::Pool& visited) {
+        code = testing::exit_code_of_child([&] { return static_cast<int>(visits(visited)); });
+    });
+    EXPECT_EQ(code, 1);
+    bool is_child = false;
+    detail::pool_list().visit([&](detail::Pool& visited) {
+        const pid_t child = fork();
+        is_child = child == 0;
+        if (is_child) return;
+        int status = -1;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+        EXPECT_EQ(visits(visited), 1U);
+    });
+    if (is_child) {
+        detail::pool_list().visit([&](detail::Pool& visited) {
+            if (visits(visited) != 1) _exit(1);
+        });
+        pool.reset();  // returns: no visit is under way
+        _exit(0);
+    }
 }
 
 }  // namespace
