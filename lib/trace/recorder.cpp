@@ -151,8 +151,11 @@ void Recorder::share_control() noexcept {
     if (statistics::segment().memory().used().file < 0) return;
     control_memory_ =
         platform::share_memory("tensorpool-control", control_bytes, platform::Writers::same_user);
-    if (control_memory_.address == nullptr ||
-        !platform::get_shared_pages(control_memory_.address, control_bytes)) {
+    if (control_memory_.address == nullptr) return;
+    if (!platform::get_shared_pages(control_memory_.address, control_bytes)) {
+        platform::unmap(control_memory_.address, control_bytes);
+        platform::close_shared_memory(control_memory_);
+        control_memory_ = {};
         return;
     }
     platform::keep_from_forks(control_memory_.address, control_bytes);
