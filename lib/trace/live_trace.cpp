@@ -8,6 +8,7 @@
 
 #include "platform/cycle_counter.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/own_thread.hpp"
 #include "platform/process/processes.hpp"
 #include "trace/control_finder.hpp"
 #include "trace/ring_view.hpp"
@@ -117,6 +118,7 @@ LiveTrace LiveTrace::ask(std::uint64_t process, std::uint64_t stack_interval) {
     // Odd: wanted. One that a killed recorder left so is asked for anew.
     control.asked.fetch_add(control.asked.load(relaxed) % 2 == 0 ? 1 : 2,
                             std::memory_order_release);
+    platform::wake_waiter(control.wake);
     return LiveTrace(std::move(state));
 }
 
@@ -158,6 +160,7 @@ void LiveTrace::stop() noexcept {
     // Another even number: one that recorded from its start was never asked to.
     control.asked.fetch_add(control.asked.load(relaxed) % 2 == 0 ? 2 : 1,
                             std::memory_order_release);
+    platform::wake_waiter(control.wake);
 }
 
 bool LiveTrace::has_ended() const noexcept {
