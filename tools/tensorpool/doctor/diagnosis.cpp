@@ -14,7 +14,8 @@ namespace {
 // clear the page; virtual machines that map their own pages late need several times that.
 constexpr double dear_fault_ns = 2000;
 constexpr double scarce_part = 0.05;
-constexpr std::uint64_t wanted_address_bytes = std::uint64_t{1} << 40;  // that pools reserve
+// With fewer addresses than this, programs and their libraries leave pools hardly any.
+constexpr std::uint64_t min_address_bytes = std::uint64_t{1} << 30;
 
 using Verdict::fine;
 using Verdict::note;
@@ -139,11 +140,14 @@ Diagnosis locked_memory(const Machine& machine, Sizes sizes) {
 }
 
 Diagnosis address_space(const Machine& machine, Sizes sizes) {
-    const bool narrow = machine.address_bytes < wanted_address_bytes;
-    return {"address space", narrow ? wrong : fine, limit_text(machine.address_bytes, sizes),
-            narrow ? "Pools reserve 1 TiB of addresses, without memory, and get less here: remove "
-                     "`ulimit -v`, and limit memory by a cgroup or by max_capacity."
-                   : ""};
+    const bool limited = machine.address_bytes != unlimited;
+    const bool narrow = machine.address_bytes < min_address_bytes;
+    return {"address space", narrow ? wrong : (limited ? note : fine),
+            limit_text(machine.address_bytes, sizes),
+            limited ? "Pools take addresses as they grow, each time at most a sixteenth of what "
+                      "this leaves. To limit memory, remove `ulimit -v` and use a cgroup or "
+                      "max_capacity."
+                    : ""};
 }
 
 Diagnosis memory_nodes(const Machine& machine) {
