@@ -35,21 +35,32 @@ Diagnosis page_faults(const Machine& machine) {
                  : ""};
 }
 
+// The setting of this size alone, where the kernel has one and it does not inherit the general one.
+// "" otherwise.
+std::string own_huge_page_setting(const Machine& machine) {
+    const auto own =
+        std::ranges::find(machine.page_sizes, huge_page_bytes, &PageSizeSetting::bytes);
+    return own == machine.page_sizes.end() || own->word == "inherit" ? "" : own->word;
+}
+
 Diagnosis huge_pages(const Machine& machine) {
+    const std::string own = own_huge_page_setting(machine);
+    const std::string setting = own.empty() ? machine.huge_pages : own;
     if (machine.huge_pages.empty()) {
         return {"huge pages", note, "none", "This kernel has no transparent huge pages."};
     }
-    if (machine.huge_pages == "never") {
-        return {"huge pages", note, machine.huge_pages,
-                "Pools that ask for huge pages get small ones: write madvise to "
-                "/sys/kernel/mm/transparent_hugepage/enabled."};
+    if (setting == "never") {
+        return {
+            "huge pages", note, setting,
+            fmt::format("Pools that ask for huge pages get small ones: write madvise to {}/{}.",
+                        page_size_folder, own.empty() ? "enabled" : "hugepages-2048kB/enabled")};
     }
     if (machine.huge_fault_ns > machine.small_fault_ns) {
-        return {"huge pages", note, machine.huge_pages + ", but dear at present",
+        return {"huge pages", note, setting + ", but dear at present",
                 "They cost more than small ones, as where a hypervisor takes free memory back. "
                 "Pools measure that, and ask for fewer of them then."};
     }
-    return {"huge pages", fine, machine.huge_pages, ""};
+    return {"huge pages", fine, setting, ""};
 }
 
 std::string settings_text(const std::vector<PageSizeSetting>& page_sizes, Sizes sizes) {

@@ -108,6 +108,23 @@ TEST(Diagnosis, AFolderForFiguresStandsInForWhatIsMissing) {
         found, [](const Diagnosis& d) { return d.verdict == Verdict::wrong; }));
 }
 
+TEST(Diagnosis, HugePagesAreJudgedByTheSettingOfTheirOwnSize) {
+    const auto with_own = [](const char* all, const char* own) {
+        Machine machine = sound_machine();
+        machine.huge_pages = all;
+        machine.page_sizes = {{2048 << 10, own, false, 0}};
+        return text_about("huge pages", machine);
+    };
+    EXPECT_NE(with_own("always", "never")
+                  .find("madvise to "
+                        "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled."),
+              std::string::npos);
+    EXPECT_NE(with_own("never", "never").find("hugepages-2048kB/enabled"), std::string::npos);
+    EXPECT_EQ(with_own("never", "madvise").find("get small ones"), std::string::npos);
+    EXPECT_EQ(with_own("madvise", "inherit").find("get small ones"), std::string::npos);
+    EXPECT_NE(with_own("never", "inherit").find("transparent_hugepage/enabled"), std::string::npos);
+}
+
 TEST(Diagnosis, AContainersLimitIsTold) {
     Machine machine = sound_machine();
     machine.total_bytes = 4 * gib;
