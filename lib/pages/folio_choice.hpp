@@ -30,7 +30,8 @@ public:
     static constexpr std::uint32_t longest_pause = 4096;
     // Where huge pages are on, each granule of medium pages is a mapping of its own and so is the
     // page before it, until the pool ends or gives up the wish: at most 1,000 mappings of the
-    // 65,530 that Linux allows.
+    // 65,530 that Linux allows. What was given up or lent back counts too: so many granules in the
+    // life of the process.
     static constexpr std::uint32_t max_split = 500;
     // What a granule of small pages is taken to cost until one was measured: 2 µs a page.
     static constexpr std::uint64_t usual_ns = 1'000'000;
@@ -59,7 +60,8 @@ private:
     std::atomic<unsigned> known_ = 0;
     std::atomic<std::uint32_t> paused_ = 0;  // granules until a huge page is tried again
     std::atomic<std::uint32_t> next_pause_ = first_pause;
-    std::atomic<std::uint32_t> split_ = 0;  // granules that asked for medium pages
+    std::atomic<std::uint32_t> split_ =
+        0;  // granules that ever asked for medium pages, and kept the wish
     std::atomic<std::uint64_t> other_ns_ = usual_ns;
 };
 

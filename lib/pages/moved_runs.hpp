@@ -11,9 +11,10 @@ namespace tensorpool::pages {
 
 /// The runs of pages whose memory was moved there from other addresses. To the system each is a
 /// mapping of its own, which joins none of its neighbours, so their number is limited: with the
-/// gaps between them they are at most 1,000 mappings more, of the 65,530 that Linux allows. Where
-/// there are more, some are not known: then the system may refuse to move them. In order of
-/// addresses; no two overlap. Not thread-safe.
+/// gaps between them they are at most 1,000 mappings more, of the 65,530 that Linux allows. (Since
+/// Linux 6.17 one run may be several mappings, where parts of it asked for huge pages or were
+/// locked.) Where there are more runs, some are not known: then the system may refuse to move them.
+/// In order of addresses; no two overlap. Not thread-safe.
 class MovedRuns {
 public:
     static constexpr unsigned most = 500;

@@ -92,8 +92,9 @@ public:
     Span* move(Span& span, PageCount pages, SlowPath& path) noexcept;
     void take_left(Span& left) noexcept;
 
-    /// Commits until capacity is at least `bytes`, and touches all that is free. False, and nothing
-    /// changed, when that is refused. Others are served while it touches.
+    /// Commits until capacity is at least `bytes`, and touches all that is free. False when that
+    /// is refused: then nothing is committed, but cold addresses may have been lent back. Others
+    /// are served while it touches.
     bool reserve(std::size_t bytes, SlowPath& path) noexcept;
     /// Touches pages that are in use, were committed lately and will all be written: in larger
     /// pages where these are the cheapest. Refused, they are touched later.
@@ -198,8 +199,8 @@ private:
     // page_heap_moving.cpp. The lock is held.
     Span* commit_behind(const Span& span, PageCount pages, SlowPath& path) noexcept;
     void join_front(Span& span, Span& extent, PageCount pages) noexcept;
-    Place place_to_move_to(PageRun from, PageCount pages) noexcept;
     Span* try_move(Span& span, PageCount pages, SlowPath& path) noexcept;  // takes the lock
+    Place place_to_move_to(PageRun from, PageCount pages) noexcept;
 
     // page_heap_giving.cpp: giving back. The lock is not held.
     std::size_t shed(std::size_t bytes, Changes& changes) noexcept;

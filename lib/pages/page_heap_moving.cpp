@@ -94,8 +94,8 @@ void PageHeap::take_left(Span& left) noexcept {
     add_extent(left, PageKind::extent_cold);
 }
 
-// In the largest cold extent, with room to grow behind it, and as far from the beginning of a huge
-// page as it is now: then the system moves its tables, not each page's entry.
+// In one of the largest cold extents, with room to grow behind it, and as far from the beginning of
+// a huge page as it is now: then the system moves its tables, not each page's entry.
 PageHeap::Place PageHeap::place_to_move_to(PageRun from, PageCount pages) noexcept {
     const PageCount needed = pages + granule_pages - 1;
     Span* cold = cold_.largest();

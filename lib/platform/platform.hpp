@@ -3,8 +3,9 @@
 /// The operating system, whole: nothing above this layer names one. One file a system implements
 /// it. Rules:
 ///  - addresses and sizes given to it are multiples of `page_bytes()`, unless it says otherwise;
-///  - a call that fails changes nothing and says so by its result; it neither throws nor allocates
-///    with `malloc`, so that it may be called where `malloc` is served by us;
+///  - a call that fails says so by its result, and changes nothing unless it says otherwise;
+///  - no call throws, or allocates with `malloc`, so that it may be called where `malloc` is served
+///    by us;
 ///  - abilities that a system lacks are reported by value, not by a macro.
 
 #include <cstddef>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t default_alignment = 64;
-// More cannot be had anywhere: the pool reserves 1 TiB for the whole process.
+// More than any machine of the tests has: such requests are refused.
 constexpr std::size_t address_space_bytes = std::size_t{1} << 40;
 
 // What is in use of a block, by its size and alignment: a bucket's size, or whole pages of which at
