@@ -57,8 +57,8 @@ public:
     // For fork handlers. The child keeps only the visits of the thread that forked.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
-    /// Clears all counts of visits, in the child of a fork, where the visiting threads do not
-    /// exist. REQUIRES: the lock is held.
+    /// Removes the visits of threads that do not exist in the child of a fork. REQUIRES: the lock is
+    /// held.
     void forget_visits() noexcept;
 
 private:
