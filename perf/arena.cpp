@@ -1,4 +1,5 @@
-/// Question: what does a block of an arena cost, and a scope of scratch with one block?
+/// Question: how long does an arena take to allocate a block, and how long does a scratch scope
+/// with one block take?
 
 #include <algorithm>
 #include <array>
@@ -30,20 +31,19 @@ using tensorpool::Sharing;
 constexpr std::size_t buffer_bytes = std::size_t{16} << 20;
 constexpr std::size_t alignment = 64;
 
-/// Calls `take(bytes)` `count` times; the compiler knows neither the size nor what became of the
-/// block.
+/// Calls `take(bytes)` `count` times. The compiler cannot see the size or the use of the block.
 template <class Take>
 void take_blocks(std::size_t count, std::size_t bytes, Take take) {
     for (std::size_t i = 0; i < count; ++i) {
-        std::size_t asked = bytes;
-        perf::opaque(asked);
-        auto block = take(asked);
+        std::size_t requested = bytes;
+        perf::opaque(requested);
+        auto block = take(requested);
         perf::opaque(block);
     }
 }
 
-/// ns a block, where everything is released after each 4096. Slices are short: few of them are
-/// interrupted then, and the median is one that was not.
+/// Returns nanoseconds per block; everything is released after each 4096 blocks. Slices are short,
+/// so that few of them are interrupted and the median is a slice without interruption.
 template <class Take, class Release>
 double one_thread(std::size_t turns, std::size_t bytes, Take take, Release release) {
     constexpr std::size_t blocks = 4096;
@@ -56,7 +56,7 @@ double one_thread(std::size_t turns, std::size_t bytes, Take take, Release relea
     return seconds * 1e9 / static_cast<double>(turns * blocks);
 }
 
-/// ns that a block takes each of two threads, each on a core of its own.
+/// Returns nanoseconds per block on each of two threads; each thread has a core of its own.
 template <class Take>
 double two_threads(std::size_t blocks, std::size_t bytes, Take take) {
     std::atomic<int> ready = 0;
@@ -78,7 +78,8 @@ double two_threads(std::size_t blocks, std::size_t bytes, Take take) {
     return seconds * 1e9 / static_cast<double>(blocks);
 }
 
-/// Who is asked for blocks; all have 16 MiB that were touched, and promise alignment to 64.
+/// The allocators that are compared. Each has 16 MiB that were touched before, and aligns to 64
+/// bytes.
 class Subjects {
 public:
     Subjects() { shared.reserve(buffer_bytes), own.reserve(buffer_bytes); }
@@ -103,7 +104,7 @@ public:
     tensorpool::ArenaResource own_resource{own};
 };
 
-void ask_one_thread(const perf::Options& options, perf::Report& report, Subjects& subjects) {
+void measure_one_thread(const perf::Options& options, perf::Report& report, Subjects& subjects) {
     std::vector<perf::Cells> rows = {{"one thread, ns a block", "`lock xadd`", "shared arena",
                                       "own arena", "monotonic", "own through pmr",
                                       "own of monotonic"}};
@@ -114,18 +115,21 @@ void ask_one_thread(const perf::Options& options, perf::Report& report, Subjects
         };
         const auto through = [&](std::pmr::memory_resource* resource) {
             perf::opaque(resource);
-            return [resource](std::size_t asked) { return resource->allocate(asked, alignment); };
+            return [resource](std::size_t requested) {
+                return resource->allocate(requested, alignment);
+            };
         };
         Subjects& s = subjects;
         const perf::Turns measured(
-            options.rounds, {subject([&s](std::size_t asked) { return s.word.fetch_add(asked); },
-                                     [&s] { s.word.store(0); }),
-                             subject([&s](std::size_t asked) { return s.shared.allocate(asked); },
-                                     [&s] { s.shared.reset(); }),
-                             subject([&s](std::size_t asked) { return s.own.allocate(asked); },
-                                     [&s] { s.own.reset(); }),
-                             subject(through(&s.monotonic), [&s] { s.monotonic.release(); }),
-                             subject(through(&s.own_resource), [&s] { s.own.reset(); })});
+            options.rounds,
+            {subject([&s](std::size_t requested) { return s.word.fetch_add(requested); },
+                     [&s] { s.word.store(0); }),
+             subject([&s](std::size_t requested) { return s.shared.allocate(requested); },
+                     [&s] { s.shared.reset(); }),
+             subject([&s](std::size_t requested) { return s.own.allocate(requested); },
+                     [&s] { s.own.reset(); }),
+             subject(through(&s.monotonic), [&s] { s.monotonic.release(); }),
+             subject(through(&s.own_resource), [&s] { s.own.reset(); })});
         rows.push_back({bytes == 64 ? "64 B" : "1 KiB", text(measured.median(0)),
                         report.judge(measured.median(1), 6.0), text(measured.median(2)),
                         text(measured.median(3)), text(measured.median(4)),
@@ -134,14 +138,14 @@ void ask_one_thread(const perf::Options& options, perf::Report& report, Subjects
     report.print("arena: one thread", rows);
 }
 
-void ask_two_threads(const perf::Options& options, perf::Report& report, Subjects& subjects) {
+void measure_two_threads(const perf::Options& options, perf::Report& report, Subjects& subjects) {
     constexpr const char* title = "arena: two threads";
     if (!perf::two_cores()) return report.print_unmeasured(title, "there is one core only");
     const std::size_t blocks = options.quick ? 1000 : 10'000;
     Subjects& s = subjects;
-    const auto from_word = [&s](std::size_t asked) { return s.word.fetch_add(asked); };
-    const auto from_shared = [&s](std::size_t asked) { return s.shared.allocate(asked); };
-    const auto from_locked = [&s](std::size_t asked) { return s.from_locked(asked); };
+    const auto from_word = [&s](std::size_t requested) { return s.word.fetch_add(requested); };
+    const auto from_shared = [&s](std::size_t requested) { return s.shared.allocate(requested); };
+    const auto from_locked = [&s](std::size_t requested) { return s.from_locked(requested); };
     const auto alone = [&](auto take) -> perf::Subject {
         return [=, &s] {
             s.release_all();
@@ -157,68 +161,68 @@ void ask_two_threads(const perf::Options& options, perf::Report& report, Subject
     const perf::Turns measured(
         options.rounds, {alone(from_word), alone(from_shared), alone(from_locked), both(from_word),
                          both(from_shared), both(from_locked)});
-    const auto figure = [&](std::size_t i) {
+    const auto cell = [&](std::size_t i) {
         return text(measured.median(i), 1) + " (" + text(perf::quantile(measured.of(i), 0.25), 0) +
                " to " + text(perf::quantile(measured.of(i), 0.75), 0) + ")";
     };
-    report.print(title,
-                 {{"64 B, ns a block on each thread (middle half)", "`lock xadd`", "shared arena",
-                   "monotonic, mutex", "arena of that"},
-                  {"one thread", figure(0), figure(1), figure(2), text(measured.ratio(1, 2))},
-                  {"two threads", figure(3), figure(4), figure(5),
-                   report.judge(measured.ratio(4, 5), 0.2)}});
+    report.print(title, {{"64 B, ns a block on each thread (middle half)", "`lock xadd`",
+                          "shared arena", "monotonic, mutex", "arena of monotonic"},
+                         {"one thread", cell(0), cell(1), cell(2), text(measured.ratio(1, 2))},
+                         {"two threads", cell(3), cell(4), cell(5),
+                          report.judge(measured.ratio(4, 5), 0.2)}});
 }
 
-/// A block of 1000 B that lasts no longer than its call.
-void ask_scratch(const perf::Options& options, perf::Report& report) {
+/// Measures a block of 1000 B that is freed within the same call.
+void measure_scratch(const perf::Options& options, perf::Report& report) {
     const std::size_t turns = options.quick ? 1 : 8;
     const auto subject = [&](auto take) -> perf::Subject {
         return [=] { return one_thread(turns, 1000, take, [] {}); };
     };
-    // `perf::opaque` within the scope: the block is used there.
+    // `perf::opaque` stands inside the scope, because the block is used there.
     const perf::Turns measured(options.rounds,
-                               {subject([](std::size_t asked) {
+                               {subject([](std::size_t requested) {
                                     const ScratchScope scope;
-                                    void* block = tensorpool::Scratch::local().allocate(asked);
+                                    void* block = tensorpool::Scratch::local().allocate(requested);
                                     perf::opaque(block);
-                                    return asked;
+                                    return requested;
                                 }),
-                                subject([](std::size_t asked) {
+                                subject([](std::size_t requested) {
                                     const ScratchScope scope("matmul");
-                                    void* block = tensorpool::Scratch::local().allocate(asked);
+                                    void* block = tensorpool::Scratch::local().allocate(requested);
                                     perf::opaque(block);
-                                    return asked;
+                                    return requested;
                                 }),
-                                subject([](std::size_t asked) {
+                                subject([](std::size_t requested) {
                                     std::array<std::byte, 2048> buffer;
                                     std::pmr::monotonic_buffer_resource resource(buffer.data(),
                                                                                  buffer.size());
-                                    void* block = resource.allocate(asked, alignment);
+                                    void* block = resource.allocate(requested, alignment);
                                     perf::opaque(block);
-                                    return asked;
+                                    return requested;
                                 }),
-                                subject([](std::size_t asked) {
+                                subject([](std::size_t requested) {
                                     auto& pool = tensorpool::get_global_memory_pool();
-                                    void* block = pool.allocate(asked);
+                                    void* block = pool.allocate(requested);
                                     perf::opaque(block);
-                                    pool.deallocate(block, asked);
-                                    return asked;
+                                    pool.deallocate(block, requested);
+                                    return requested;
                                 }),
-                                subject([](std::size_t asked) {
-                                    void* block = std::malloc(asked);
+                                subject([](std::size_t requested) {
+                                    void* block = std::malloc(requested);
                                     perf::opaque(block);
                                     std::free(block);
-                                    return asked;
+                                    return requested;
                                 })});
-    report.print("scratch: a scope with one block of 1000 B",
-                 {{"ns", "scope", "scope with a name", "monotonic over the stack", "pool's pair",
-                   "malloc, free"},
-                  {"one thread", report.judge(measured.median(0), 4.0), text(measured.median(1)),
-                   text(measured.median(2)), text(measured.median(3)), text(measured.median(4))}});
+    report.print(
+        "scratch: a scope with one block of 1000 B",
+        {{"ns", "scope", "scope with a name", "monotonic over the stack", "pool", "malloc, free"},
+         {"one thread", report.judge(measured.median(0), 4.0), text(measured.median(1)),
+          text(measured.median(2)), text(measured.median(3)), text(measured.median(4))}});
 }
 
-/// Who makes an arena for each piece of work pays this; nothing is allocated from it.
-void ask_making(const perf::Options& options, perf::Report& report) {
+/// Measures what a program pays that makes an arena for each piece of work. Nothing is allocated
+/// from these arenas.
+void measure_construction(const perf::Options& options, perf::Report& report) {
     const auto subject = [](auto make) -> perf::Subject {
         return [=] {
             constexpr int arenas = 8;
@@ -236,7 +240,7 @@ void ask_making(const perf::Options& options, perf::Report& report) {
     const auto limited = [] { return Arena({.max_capacity = std::size_t{1} << 30}); };
     const perf::Turns measured(options.rounds, {subject([] { return Arena(); }), subject(limited),
                                                 subject([&] { return Arena::over(buffer); })});
-    report.print("arena: made and destroyed, the first in the process apart",
+    report.print("arena: construction and destruction, without the first arena of the process",
                  {{"µs", "default", "with max_capacity", "over a buffer"},
                   {"one thread", text(measured.median(0), 1), text(measured.median(1), 1),
                    text(measured.median(2), 1)}});
@@ -249,9 +253,9 @@ int main(int argc, char** argv) {
     perf::Report report(options);
     perf::stay_on_core(0);
     Subjects subjects;
-    ask_one_thread(options, report, subjects);
-    ask_two_threads(options, report, subjects);
-    ask_scratch(options, report);
-    ask_making(options, report);
+    measure_one_thread(options, report, subjects);
+    measure_two_threads(options, report, subjects);
+    measure_scratch(options, report);
+    measure_construction(options, report);
     return report.status();
 }

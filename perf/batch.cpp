@@ -1,5 +1,5 @@
-/// Question: what do 1000 blocks cost that are all allocated, then all given back, in the order
-/// they came, in reverse, or at random?
+/// Question: how long does it take to allocate 1000 blocks and then free them all: in order of
+/// allocation, in reverse, or in random order?
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@ namespace {
 using perf::Subject;
 
 constexpr std::size_t count = 1000;
-enum class Order : std::int64_t { as_they_came, reverse, random };
+enum class Order : std::int64_t { forward, reverse, random };
 
 std::vector<std::uint32_t> positions(Order order) {
     perf::Generator generator(count);

@@ -1,4 +1,5 @@
-/// Question: what does a block of a device cost that its stream freed lately?
+/// Question: how long does the caching allocator take to serve a block that the same stream freed
+/// recently?
 
 #include <algorithm>
 #include <atomic>
@@ -26,8 +27,8 @@ using tensorpool::CachingAllocator;
 using tensorpool::StreamHandle;
 using tensorpool::detail::Counter;
 
-/// What any allocator has to do whose streams may be used by several threads: take a lock and leave
-/// it again, twice, count, and find the block of an address.
+/// The least work for an allocator whose streams several threads may use: lock and unlock twice,
+/// count, and find the block at an address.
 struct alignas(64) Floor {
     void* allocate(std::size_t bytes, StreamHandle) {
         const Held held(lock);
@@ -56,8 +57,8 @@ struct alignas(64) Floor {
     alignas(64) Counter counters[4] = {};
 };
 
-/// How caching allocators are mostly made: one mutex for all, free blocks in an ordered set by
-/// stream, size and address, blocks in use in a hash table.
+/// The usual design of a caching allocator: one mutex, free blocks in a set ordered by stream, size
+/// and address, and blocks in use in a hash table.
 class Plain {
 public:
     void* allocate(std::size_t bytes, StreamHandle stream) {
@@ -74,7 +75,7 @@ public:
         free_.insert(found->second);
         used_.erase(found);
     }
-    /// With 64 free blocks.
+    /// Adds a stream with 64 free blocks.
     void add_stream(StreamHandle stream) {
         const std::uintptr_t begin = ++streams_ << 40;
         for (std::uintptr_t i = 1; i <= 64; ++i) free_.insert({stream, i << 16, begin + (i << 24)});
@@ -93,14 +94,14 @@ private:
     std::unordered_map<std::uintptr_t, Block> used_;
 };
 
-/// ns a pair of calls.
+/// Returns nanoseconds per pair of calls.
 template <class Allocator>
 double pair_ns(Allocator& allocator, std::size_t pairs, std::size_t bytes, StreamHandle stream) {
     const double seconds = perf::seconds_of([&] {
         for (std::size_t i = 0; i < pairs; ++i) {
-            std::size_t asked = bytes;
-            perf::opaque(asked);
-            void* block = allocator.allocate(asked, stream);
+            std::size_t requested = bytes;
+            perf::opaque(requested);
+            void* block = allocator.allocate(requested, stream);
             perf::opaque(block);
             allocator.deallocate(block);
         }
@@ -108,7 +109,8 @@ double pair_ns(Allocator& allocator, std::size_t pairs, std::size_t bytes, Strea
     return seconds * 1e9 / static_cast<double>(pairs);
 }
 
-/// ns that a pair takes each of two threads, each with a stream and on a core of its own.
+/// Returns nanoseconds per pair on the slower of two threads. Each has a core of its own and uses
+/// its stream.
 template <class Allocator>
 double two_threads_ns(Allocator& allocator, std::size_t pairs, std::size_t bytes, StreamHandle one,
                       StreamHandle two) {
@@ -147,9 +149,9 @@ struct Subjects {
     StreamHandle two = nullptr;
 };
 
-void ask_one_thread(const perf::Options& options, perf::Report& report, Subjects& s) {
+void measure_one_thread(const perf::Options& options, perf::Report& report, Subjects& s) {
     std::vector<perf::Cells> rows = {
-        {"one thread, ns a pair", "floor", "ours", "one mutex, a set", "ours by it"}};
+        {"one thread, ns a pair", "floor", "ours", "one mutex, a set", "ours of that"}};
     const std::size_t pairs = options.quick ? 100 : 100'000;
     for (const std::size_t bytes : {1000U, 1'000'000U, 100'000'000U}) {
         const perf::Turns measured(options.rounds,
@@ -160,10 +162,10 @@ void ask_one_thread(const perf::Options& options, perf::Report& report, Subjects
                         report.judge(measured.median(1), 40, 1), text(measured.median(2), 1),
                         text(measured.ratio(1, 2))});
     }
-    report.print("device: a block that its stream freed lately", rows);
+    report.print("device: a block that the same stream freed recently", rows);
 }
 
-void ask_two_threads(const perf::Options& options, perf::Report& report, Subjects& s) {
+void measure_two_threads(const perf::Options& options, perf::Report& report, Subjects& s) {
     if (!perf::two_cores()) {
         return report.print_unmeasured("device: two threads", "this process may use one core only");
     }
@@ -190,7 +192,7 @@ int main(int argc, char** argv) {
     perf::Report report(options);
     perf::stay_on_core(0);
     Subjects subjects;
-    ask_one_thread(options, report, subjects);
-    ask_two_threads(options, report, subjects);
+    measure_one_thread(options, report, subjects);
+    measure_two_threads(options, report, subjects);
     return report.status();
 }

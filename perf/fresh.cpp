@@ -1,7 +1,7 @@
-/// Question: what do 10,000 blocks of 1 KiB cost, each written at its first byte, then all given
-/// back: the first time in a process, when every page is still to come, and again and again after.
-/// And what do 256 MiB of such blocks cost in the same process, of which all but the first 10 MiB
-/// are new to it.
+/// Question: how long does it take to allocate 10,000 blocks of 1 KiB, write the first byte of each
+/// and free them all? Measured the first time in a process, when every page faults, and repeatedly
+/// after that. Then 256 MiB of such blocks in the same process; all but the first 10 MiB of it is
+/// memory that the process has not used before.
 
 #include <array>
 #include <cstring>
@@ -42,7 +42,7 @@ void report(benchmark::State& state) {
 }
 
 void fresh(benchmark::State& state) {
-    // The array's own pages are not the question.
+    // Page faults of the array itself are not measured.
     std::memset(blocks.data(), 1, blocks.size_bytes());
     for (auto _ : state) allocate_write_and_free(blocks);
     report(state);
@@ -55,7 +55,7 @@ void fresh_again(benchmark::State& state) {
 }
 BENCHMARK(fresh_again);
 
-/// The floor holds fewer blocks.
+/// Whether `Allocator` can hold so many blocks at once; the floor cannot hold as many.
 template <class Allocator>
 consteval bool holds(std::size_t blocks_at_once) {
     if constexpr (requires { Allocator::max_blocks; }) {
@@ -65,7 +65,8 @@ consteval bool holds(std::size_t blocks_at_once) {
 }
 
 void fresh_growth(benchmark::State& state) {
-    if (!holds<Subject>(grown_count)) return state.SkipWithError("it holds fewer blocks at once");
+    if (!holds<Subject>(grown_count))
+        return state.SkipWithError("cannot hold that many blocks at once");
     std::memset(all_blocks.data(), 1, sizeof(all_blocks));
     for (auto _ : state) allocate_write_and_free(all_blocks);
     report(state);

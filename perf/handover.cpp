@@ -1,6 +1,6 @@
-/// Question: what does a block cost that one thread allocates and another gives back? Of 256 B, and
-/// of log-uniform sizes from 64 B to 64 KiB. The threads pass blocks on in batches of 256; the
-/// subject `nothing` shows what that costs by itself.
+/// Question: what does a block cost that one thread allocates and another thread frees? Blocks have
+/// 256 B, or log-uniform sizes from 64 B to 64 KiB. The threads pass blocks in batches of 256; the
+/// subject `nothing` shows the cost of passing them alone.
 
 #include <array>
 #include <thread>
@@ -25,11 +25,11 @@ constexpr std::size_t batch_blocks = 256;
 using Batch = std::array<void*, batch_blocks>;
 using Ring = perf::Ring<Batch>;
 
-/// Both threads go through the same sizes, so that only pointers have to be handed over.
+/// Both threads step through the same sizes, so that only pointers are passed.
 class alignas(64) Sizes {
 public:
     explicit Sizes(std::vector<std::size_t> bytes) : bytes_(std::move(bytes)) {}
-    /// Those of the next batch.
+    /// Returns the sizes of the next batch.
     const std::size_t* next() noexcept {
         const std::size_t* const batch = &bytes_[position_];
         position_ = (position_ + batch_blocks) % bytes_.size();
@@ -50,7 +50,7 @@ void send(Ring& ring, const std::size_t* sizes) {
     ring.fill_done();
 }
 
-/// A batch that begins with a null pointer is the last.
+/// Receives batches until one begins with a null pointer.
 void receive_all(Ring& ring, Sizes sizes) {
     for (;;) {
         const Batch& batch = ring.to_empty();

@@ -1,11 +1,11 @@
-/// Question: how much memory does a process hold, beside what is in use, after what was done
-/// before?
+/// Question: how much memory does a process hold, beyond the blocks in use, after a scenario?
 ///
-/// `holding_perf SCENARIO [--quick] [--later]` prints one line of JSON, in bytes: what was in use
-/// at most and is at the end, the most that was resident beside the program itself, what is at the
-/// end, and what is after the allocator was asked to give back what it can. With --later the
-/// process first does nothing for 11 seconds, and what is resident then is printed too. Without a
-/// scenario: all, each in a process of its own. perf/holding puts it to everybody.
+/// `holding_perf [SCENARIO] [--quick] [--later]` prints one line of JSON for each scenario, in
+/// bytes: the peak and the final amount in use; and resident memory beyond the program itself: at
+/// the peak, at the end, and after the allocator was requested to release what is free. With
+/// --later the process sleeps 11 seconds at the end, and `later` is resident memory after that.
+/// Without a scenario, all run, each in a process of its own. perf/holding runs this program for
+/// all allocators.
 
 #include <sys/resource.h>
 
@@ -51,7 +51,7 @@ struct Held {
 };
 
 constexpr std::chrono::seconds later{11};
-bool waits = false;  // as the command line says
+bool waits = false;  // --later
 
 void* allocated(std::size_t bytes) {
     perf::opaque(bytes);
@@ -64,18 +64,18 @@ void* touched(std::size_t bytes) {
     return std::memset(allocated(bytes), 1, bytes);
 }
 
-/// Sees what is resident beside what was before the scenario began.
+/// Measures how much more memory is resident than before the scenario began.
 class Watch {
 public:
-    /// With so much in use.
+    /// Records resident memory while `in_use` bytes are in use.
     void look(std::size_t in_use) {
         held_.peak_in_use = std::max(held_.peak_in_use, in_use);
         held_.in_use = in_use;
         held_.at_end = more();
         held_.peak = std::max(held_.peak, held_.at_end);
     }
-    /// The same at the end.
-    Held judge(std::size_t in_use) {
+    /// Records resident memory at the end of the scenario, later if requested, and after a purge.
+    Held finish(std::size_t in_use) {
         look(in_use);
         if (waits) std::this_thread::sleep_for(later);
         held_.later = more();
@@ -94,7 +94,7 @@ private:
     Held held_;
 };
 
-/// One size after the other: so much of it is allocated, and freed again.
+/// For one size after another, allocates and touches blocks of that size, then frees them.
 Held phases(bool quick, bool at_random) {
     const std::size_t bytes = quick ? 4 * mib : 256 * mib;
     std::vector<void*> blocks(bytes / size_of(0));
@@ -108,10 +108,10 @@ Held phases(bool quick, bool at_random) {
         if (at_random) std::shuffle(used.begin(), used.end(), generator);
         for (void* const block : used) Subject::deallocate(block, size_of(number));
     }
-    return watch.judge(0);
+    return watch.finish(0);
 }
 
-/// Threads that used all sizes and now do nothing.
+/// Threads that used all sizes once and are now idle.
 Held idle_threads(bool quick) {
     const unsigned count = quick ? 10 : 500;
     Watch watch;
@@ -130,14 +130,14 @@ Held idle_threads(bool quick) {
         });
     }
     used.arrive_and_wait();
-    const Held held = watch.judge(0);
+    const Held held = watch.finish(0);
     over.arrive_and_wait();
     for (std::thread& thread : threads) thread.join();
     return held;
 }
 
-/// Nine tenths are freed at random; then a random half of what is left, again and again, for others
-/// of the same size.
+/// Frees nine tenths of the blocks at random. Then repeatedly frees a random half of the rest and
+/// allocates as many blocks of the same size.
 Held partial_frees(bool quick, std::size_t size) {
     const std::size_t bytes = quick ? 4 * mib : 256 * mib;
     std::vector<void*> blocks(bytes / size);
@@ -154,10 +154,11 @@ Held partial_frees(bool quick, std::size_t size) {
         for (void* const block : half) Subject::deallocate(block, size);
         for (void*& block : half) block = touched(size);
     }
-    return watch.judge(kept * size);
+    return watch.finish(kept * size);
 }
 
-/// How much can be had in blocks of 1 MiB where the address space ends at 2,000,000 KiB.
+/// Counts how much can be allocated in blocks of 1 MiB when the address space is limited to
+/// 2,000,000 KiB.
 Held limited_addresses() {
     constexpr rlimit limit{2'000'000 * kib, 2'000'000 * kib};
     setrlimit(RLIMIT_AS, &limit);

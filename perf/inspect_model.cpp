@@ -1,11 +1,11 @@
-// How long `tensorpool inspect` takes for a GGUF of many tensors: the whole command, from the start
-// of its process to its end. By turns with it, what bounds it from below: the same program that
-// does nothing (--version), and one that reads the file's header into memory and does nothing with
-// it. Prints one JSON object for each: median and least time, CPU time, page faults.
+// Question: how long does `tensorpool inspect` take for a GGUF file of many tensors, from the start
+// of its process to its end? Two lower bounds alternate with it: the same command with --version,
+// which does nothing, and `head`, which only reads the header of the file. Prints one JSON object
+// for each subject: median and minimum time, CPU time, page faults.
 //
 //   inspect_model_perf [--tensors 100000] [--rounds 21] [--check]
 //
-// With --check a missed aim, 100 ms for 100,000 tensors, makes it fail.
+// With --check it returns 1 if the aim is missed: 100 ms for 100,000 tensors.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -33,24 +33,24 @@ struct Options {
     bool check = false;
 };
 
-Options read_options(int count, char** words) {
+Options read_options(int count, char** arguments) {
     Options options;
     for (int i = 1; i < count; ++i) {
-        const std::string word = words[i];
-        if (word == "--check") {
+        const std::string argument = arguments[i];
+        if (argument == "--check") {
             options.check = true;
             continue;
         }
-        const unsigned long value = i + 1 < count ? std::strtoul(words[++i], nullptr, 10) : 0;
-        if (value == 0) throw std::invalid_argument(word + ": a number from 1 on is missing");
-        if (word != "--tensors" && word != "--rounds")
-            throw std::invalid_argument("unknown option " + word);
-        (word == "--tensors" ? options.tensors : options.rounds) = static_cast<unsigned>(value);
+        const unsigned long value = i + 1 < count ? std::strtoul(arguments[++i], nullptr, 10) : 0;
+        if (value == 0) throw std::invalid_argument(argument + ": expected a number of 1 or more");
+        if (argument != "--tensors" && argument != "--rounds")
+            throw std::invalid_argument("unknown option " + argument);
+        (argument == "--tensors" ? options.tensors : options.rounds) = static_cast<unsigned>(value);
     }
     return options;
 }
 
-/// The file's header, little-endian as this machine.
+/// Builds the header of the file. Numbers are little-endian, as on this machine.
 class Header {
 public:
     template <class Number>
@@ -70,8 +70,8 @@ private:
 constexpr const char* parts[] = {"attn_norm", "attn_q",   "attn_k", "attn_v",  "attn_output",
                                  "ffn_norm",  "ffn_gate", "ffn_up", "ffn_down"};
 
-/// Tensors of 32 x 32 floats, nine in a layer, and the vocabulary of Llama 3. Of the data no page
-/// is there: it is a hole in the file.
+/// Writes a model of 32 x 32 float tensors, nine per layer, with a vocabulary as large as that of
+/// Llama 3. The tensor data is a hole in the file, so it has no pages. Returns the header's bytes.
 std::size_t write_model(const std::string& path, unsigned tensors) {
     constexpr std::uint64_t tensor_bytes = 32 * 32 * 4;
     constexpr std::uint64_t tokens = 128'256;
@@ -112,10 +112,11 @@ double milliseconds(const timeval& time) {
     return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
 }
 
-/// Its output goes nowhere: what is asked is how long the command takes, not a terminal.
-Run run_once(const std::vector<std::string>& words) {
+/// Runs the command once. Output goes to /dev/null, so that a terminal's time is not measured.
+Run run_once(const std::vector<std::string>& command) {
     std::vector<char*> pointers;
-    for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+    for (const std::string& argument : command)
+        pointers.push_back(const_cast<char*>(argument.c_str()));
     pointers.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -125,37 +126,37 @@ Run run_once(const std::vector<std::string>& words) {
     const int problem =
         posix_spawn(&child, pointers[0], &actions, nullptr, pointers.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
-    if (problem != 0) throw std::runtime_error(words[0] + ": " + std::strerror(problem));
+    if (problem != 0) throw std::runtime_error(command[0] + ": " + std::strerror(problem));
     int status = 0;
     rusage usage{};
     wait4(child, &status, 0, &usage);
     const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - begin;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        throw std::runtime_error(words[0] + " failed");
+        throw std::runtime_error(command[0] + " failed");
     return {wall.count(), milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime),
             usage.ru_minflt};
 }
 
 struct Subject {
     const char* name;
-    std::vector<std::string> words;
+    std::vector<std::string> command;
     std::vector<Run> runs;
 
-    double median(double Run::*figure) const {
+    double median(double Run::*metric) const {
         std::vector<double> values;
-        for (const Run& run : runs) values.push_back(run.*figure);
+        for (const Run& run : runs) values.push_back(run.*metric);
         std::ranges::sort(values);
         return values[values.size() / 2];
     }
 };
 
 void print(const Subject& subject, unsigned tensors) {
-    double least = subject.runs[0].wall_ms;
-    for (const Run& run : subject.runs) least = std::min(least, run.wall_ms);
+    double minimum = subject.runs[0].wall_ms;
+    for (const Run& run : subject.runs) minimum = std::min(minimum, run.wall_ms);
     std::printf(
         "{\"subject\":\"%s\",\"tensors\":%u,\"rounds\":%zu,\"median_ms\":%.2f,\"least_ms\":%.2f,"
         "\"cpu_ms\":%.2f,\"page_faults\":%ld}\n",
-        subject.name, tensors, subject.runs.size(), subject.median(&Run::wall_ms), least,
+        subject.name, tensors, subject.runs.size(), subject.median(&Run::wall_ms), minimum,
         subject.median(&Run::cpu_ms), subject.runs.back().faults);
 }
 
@@ -171,7 +172,7 @@ int measure(const Options& options) {
         {"inspect --json", {command, "inspect", path, "--json"}, {}},
     };
     for (unsigned round = 0; round < options.rounds; ++round) {
-        for (Subject& subject : subjects) subject.runs.push_back(run_once(subject.words));
+        for (Subject& subject : subjects) subject.runs.push_back(run_once(subject.command));
     }
     std::filesystem::remove(path);
     for (const Subject& subject : subjects) print(subject, options.tensors);
@@ -180,8 +181,8 @@ int measure(const Options& options) {
 
 }  // namespace
 
-int main(int count, char** words) try {
-    return measure(read_options(count, words));
+int main(int count, char** arguments) try {
+    return measure(read_options(count, arguments));
 } catch (const std::exception& error) {
     std::fprintf(stderr, "inspect_model_perf: %s\n", error.what());
     return 2;

@@ -1,5 +1,6 @@
-/// Makes as many pairs of allocate and sized deallocate as its first argument says, of 256 B in
-/// turn with 1 KiB. perf/instructions runs it under Valgrind, twice, and divides the difference.
+/// Makes PAIRS pairs of allocate and sized deallocate, alternating between 256 B and 1 KiB.
+/// perf/instructions runs this program twice under Valgrind, with different numbers of pairs, and
+/// divides the difference.
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,7 @@
-/// Question: what do blocks of 128 KiB to 256 MiB cost that are allocated, touched and given back
-/// again and again, against touching alone blocks that are kept? Of one size, of sizes that differ
-/// a little each time, and 16 of random sizes at once. Also counted: minor page faults a round.
+/// Question: how long does it take to allocate, touch and free blocks of 128 KiB to 256 MiB
+/// repeatedly, relative to touching blocks that are kept? Measured with one size, with sizes that
+/// vary slightly, and with 16 blocks of random sizes at once. Minor page faults per round are
+/// counted as well.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,25 +21,25 @@ using perf::Subject;
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-/// The sizes of the blocks that live at the same time.
+/// The sizes of the blocks that are in use at the same time.
 using Round = std::vector<std::size_t>;
 using Touch = void (*)(char* block, std::size_t bytes);
 
-/// Every byte, as who computes a tensor writes it.
+/// Writes every byte, as a program does that computes a tensor.
 void write_all(char* block, std::size_t bytes) {
     std::fill_n(block, bytes, char{1});
 }
-/// The least that needs every page.
+/// Writes one byte of each page, the least that brings in every page.
 void write_pages(char* block, std::size_t bytes) {
     for (std::size_t at = 0; at < bytes; at += 4096) block[at] = 1;
 }
-/// The first 64 KiB: 16 blocks of any size then take some 10 us to touch, so that what allocating
-/// them costs can be seen beside it.
+/// Writes the first 64 KiB. Touching 16 blocks of any size then takes about 10 us, so that the cost
+/// of allocating them is visible beside it.
 void write_head(char* block, std::size_t) {
     std::fill_n(block, std::size_t{64} << 10, char{1});
 }
 
-/// Blocks for a round, and what is done with them.
+/// The blocks of one round, and the three steps of a round.
 class Blocks {
 public:
     Blocks(std::size_t count, Touch how) : blocks_(count), touch_(how) {}
@@ -70,7 +71,8 @@ private:
     Touch touch_;
 };
 
-/// At each place the largest block of any round: all rounds can touch blocks of these sizes.
+/// Returns, at each index, the largest block of any round. Every round can touch blocks of these
+/// sizes.
 Round largest_of(const std::vector<Round>& rounds) {
     Round largest = rounds.front();
     for (const Round& round : rounds) {
@@ -79,8 +81,8 @@ Round largest_of(const std::vector<Round>& rounds) {
     return largest;
 }
 
-/// The kept blocks are given back before each slice of rounds, which so gets the same memory.
-void ask(benchmark::State& state, const std::vector<Round>& rounds, Touch touch) {
+/// Frees the kept blocks before each slice of rounds, so that the rounds get the same memory.
+void measure(benchmark::State& state, const std::vector<Round>& rounds, Touch touch) {
     const Round kept = largest_of(rounds);
     Blocks blocks(kept.size(), touch);
     perf::Slices slices;
@@ -103,9 +105,9 @@ void ask(benchmark::State& state, const std::vector<Round>& rounds, Touch touch)
     slices.report(state, rounds.size());
 }
 
-/// The kept blocks stay, beside the rounds. Several turns come first, until every page has come
-/// that rounds of many sizes will touch.
-void ask_beside_kept(benchmark::State& state, const std::vector<Round>& rounds, Touch touch) {
+/// Keeps the kept blocks while rounds run. Several turns run first without being timed, so that
+/// every page is there that rounds of many sizes will touch.
+void measure_beside_kept(benchmark::State& state, const std::vector<Round>& rounds, Touch touch) {
     const Round kept = largest_of(rounds);
     Blocks kept_blocks(kept.size(), touch), blocks(kept.size(), touch);
     perf::Slices slices;
@@ -126,50 +128,51 @@ void ask_beside_kept(benchmark::State& state, const std::vector<Round>& rounds, 
     slices.report(state, rounds.size());
 }
 
-/// Enough for a slice that the clock can measure, few enough for blocks of 256 MiB.
-std::size_t rounds_for(std::size_t bytes, std::size_t least) {
-    return std::clamp<std::size_t>(64 * MiB / bytes, least, 64);
+/// Returns the number of rounds in a slice: enough for the clock to measure, and few enough for
+/// blocks of 256 MiB.
+std::size_t rounds_for(std::size_t bytes, std::size_t min_rounds) {
+    return std::clamp<std::size_t>(64 * MiB / bytes, min_rounds, 64);
 }
 
 void large(benchmark::State& state) {
     const auto bytes = static_cast<std::size_t>(state.range(0));
-    ask(state, std::vector<Round>(rounds_for(bytes, 1), Round{bytes}), write_all);
+    measure(state, std::vector<Round>(rounds_for(bytes, 1), Round{bytes}), write_all);
 }
 BENCHMARK(large)->Arg(MiB / 8)->Arg(MiB)->Arg(16 * MiB)->Arg(256 * MiB);
 
 void large_byte_a_page(benchmark::State& state) {
     const auto bytes = static_cast<std::size_t>(state.range(0));
-    ask(state, std::vector<Round>(rounds_for(bytes, 1), Round{bytes}), write_pages);
+    measure(state, std::vector<Round>(rounds_for(bytes, 1), Round{bytes}), write_pages);
 }
 BENCHMARK(large_byte_a_page)->Arg(MiB / 8)->Arg(256 * MiB);
 
-/// Sizes up to 5 % above and below.
+/// Uses sizes up to 5 % below and above `bytes`.
 void large_varied(benchmark::State& state) {
     const auto bytes = static_cast<std::size_t>(state.range(0));
     perf::Generator generator(1);
     std::vector<Round> rounds(rounds_for(bytes, 4));
     for (Round& round : rounds) round = {bytes * (950 + generator() % 101) / 1000};
-    ask(state, rounds, write_all);
+    measure(state, rounds, write_all);
 }
 BENCHMARK(large_varied)->Arg(MiB / 8)->Arg(MiB)->Arg(16 * MiB)->Arg(256 * MiB);
 
-void ask_sixteen(benchmark::State& state, std::size_t draws, std::size_t repeats) {
+void measure_sixteen(benchmark::State& state, std::size_t draws, std::size_t repeats) {
     perf::Generator generator(1);
     std::vector<Round> rounds(draws, Round(16));
     for (Round& round : rounds) {
         for (std::size_t& bytes : round) bytes = perf::log_uniform(generator, MiB / 8, 256 * MiB);
     }
     for (std::size_t i = draws; i < draws * repeats; ++i) rounds.push_back(rounds[i - draws]);
-    ask_beside_kept(state, rounds, write_head);
+    measure_beside_kept(state, rounds, write_head);
 }
-/// The same 16 sizes each time.
+/// Uses the same 16 sizes in each round.
 void large_sixteen(benchmark::State& state) {
-    ask_sixteen(state, 1, 16);
+    measure_sixteen(state, 1, 16);
 }
 BENCHMARK(large_sixteen);
-/// Other sizes each time, from 16 draws in turn.
+/// Uses other sizes in each round, from 16 draws in turn.
 void large_sixteen_varied(benchmark::State& state) {
-    ask_sixteen(state, 16, 1);
+    measure_sixteen(state, 16, 1);
 }
 BENCHMARK(large_sixteen_varied);
 

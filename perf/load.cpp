@@ -1,4 +1,4 @@
-/// Question: what does it cost to load a model that is mapped, against reading it?
+/// Question: how long does it take to load a model by mapping its file, compared with reading it?
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -40,8 +40,8 @@ constexpr std::size_t MiB = std::size_t{1} << 20;
 
 // The file ----------------------------------------------------------------------------------------
 
-/// A file of `mib` pieces of 1 MiB, its "tensors". It has no name, so that nothing stays of it
-/// whatever ends this process.
+/// A file of `mib` pieces of 1 MiB, which stand for tensors. The file has no name, so that the
+/// system removes it however this process ends.
 class ModelFile {
 public:
     explicit ModelFile(std::size_t mib)
@@ -59,12 +59,13 @@ public:
     std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
     std::size_t bytes() const { return bytes_; }
 
-    /// On the disk and in no cache of this system; false where that cannot be had.
+    /// Drops the file from the page cache. Returns false if a page of it is still cached.
     bool make_cold() const {
         const MappedFile mapped = MappedFile::open(path());
         mapped.drop_from_cache();
         return mapped.resident_bytes() == 0;
     }
+    /// Reads the file into the page cache. Returns false if it is not cached as a whole.
     bool make_warm() const {
         const MappedFile mapped = MappedFile::open(path());
         mapped.prefetch(Prefetch::now);
@@ -72,12 +73,12 @@ public:
     }
 
 private:
-    /// On the disk when it returns. False on failure, with the reason in errno.
+    /// Writes the pieces to the disk. Returns false on failure, with the reason in errno.
     bool write(std::size_t mib) const {
         std::vector<std::uint64_t> piece(MiB / 8);
         std::uint64_t state = 1;
         for (std::size_t i = 0; i < mib; ++i) {
-            // Knuth's linear congruential generator (MMIX): bytes that nothing compresses.
+            // Knuth's linear congruential generator (MMIX) makes bytes that cannot be compressed.
             for (std::uint64_t& word : piece) {
                 word = state = state * 6364136223846793005U + 1442695040888963407U;
             }
@@ -90,9 +91,9 @@ private:
     std::size_t bytes_;
 };
 
-// What is done with it ----------------------------------------------------------------------------
+// Ways to load it ---------------------------------------------------------------------------------
 
-/// Which of the file's pieces are used: all, or one of ten.
+/// Which pieces of the file are used: all, or one of ten.
 struct Use {
     std::size_t bytes;  // of the file
     std::size_t every;
@@ -113,14 +114,14 @@ std::uint64_t sum_piece(const std::byte* piece) {
     return sum;
 }
 
-/// Every byte of the pieces is looked at, as a program does that uses them.
+/// Reads every byte of the used pieces.
 std::uint64_t sum_of(const std::byte* file, const Use& use) {
     std::uint64_t sum = 0;
     use.for_each([&](std::size_t at) { sum += sum_piece(file + at); });
     return sum;
 }
 
-/// An open file; the process ends where it cannot be had.
+/// An open file. The process aborts if the file cannot be opened or read.
 class Opened {
 public:
     explicit Opened(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -151,13 +152,13 @@ std::unique_ptr<std::byte, Free> take_from_malloc(std::size_t bytes) {
     return memory;
 }
 
-// Each returns the sum of what is used.
+// Each of these functions returns the sum of the used pieces.
 
 std::uint64_t map(const std::string& path, const Use& use) {
     return sum_of(MappedFile::open(path).bytes().data(), use);
 }
 
-/// All that is used is asked for before the first byte is.
+/// Requests read-ahead of all used pieces before the first byte is read.
 std::uint64_t map_ahead(const std::string& path, const Use& use) {
     const MappedFile mapped = MappedFile::open(path);
     use.for_each([&](std::size_t at) { mapped.prefetch(Prefetch::ahead, {at, MiB}); });
@@ -173,7 +174,7 @@ std::uint64_t map_now(const std::string& path, const Use& use) {
     return sum_of(mapped.bytes().data(), use);
 }
 
-/// What was used leaves: as for weights that go to a device.
+/// Unmaps each piece after its use, as a program does that copies weights to a device.
 std::uint64_t map_and_unmap(const std::string& path, const Use& use) {
     MappedFile mapped = MappedFile::open(path);
     std::uint64_t sum = 0;
@@ -228,7 +229,7 @@ constexpr Subject subjects[] = {
     {"read into malloc, what is used", read_used_into_malloc},
 };
 
-// How it is measured ------------------------------------------------------------------------------
+// Measurement -------------------------------------------------------------------------------------
 
 struct Cost {
     double milliseconds = 0;
@@ -245,7 +246,7 @@ std::optional<Cost> measure(const Subject& subject, const std::string& path, con
     });
 }
 
-/// The same bytes in memory that is there already.
+/// Measures the sum alone, over bytes that were read before.
 std::optional<Cost> measure_floor(const std::string& path, const Use& use) {
     return perf::in_a_child([&] {
         const auto memory = take_from_malloc(use.bytes);
@@ -256,7 +257,7 @@ std::optional<Cost> measure_floor(const std::string& path, const Use& use) {
     });
 }
 
-/// What the rounds of one subject gave.
+/// The values of one subject, one for each round.
 struct Row {
     std::vector<double> cold_ms, warm_ms, of_floor;
     double peak_mib = 0;
@@ -266,10 +267,10 @@ class Rounds {
 public:
     Rounds(const ModelFile& file, std::size_t every) : file_(file), use_{file.bytes(), every} {}
 
-    /// Each subject once with the file on the disk, and once with it in the cache, in random order:
-    /// what the one before leaves of free memory makes a factor of three here. Throws where one
-    /// fails, or sums up something else than the others.
-    void go_on() {
+    /// Runs each subject once with the file on the disk and once with it in the cache. The order is
+    /// random, because the free memory that the subject before leaves can make a factor of three.
+    /// Throws std::runtime_error if a subject fails, or if its sum differs from the others'.
+    void run_one() {
         for (const std::size_t turn : shuffled()) {
             if (!file_.make_cold()) throw std::runtime_error("the file cannot be made cold");
             rows[turn].cold_ms.push_back(run(turn).milliseconds);
@@ -298,7 +299,7 @@ private:
     Cost check(const std::optional<Cost>& cost) {
         if (!cost) throw std::runtime_error("a process failed");
         if (!sum_) sum_ = cost->sum;
-        if (cost->sum != *sum_) throw std::runtime_error("a subject read something else");
+        if (cost->sum != *sum_) throw std::runtime_error("the sums of two subjects differ");
         return *cost;
     }
 
@@ -308,18 +309,18 @@ private:
     std::optional<std::uint64_t> sum_;
 };
 
-std::string with_range(const std::vector<double>& figures) {
-    return text(perf::median(figures), 0) + " (" + text(perf::quantile(figures, 0), 0) + " to " +
-           text(perf::quantile(figures, 1), 0) + ")";
+std::string with_range(const std::vector<double>& values) {
+    return text(perf::median(values), 0) + " (" + text(perf::quantile(values, 0), 0) + " to " +
+           text(perf::quantile(values, 1), 0) + ")";
 }
 
-void ask(const ModelFile& file, std::size_t every, const perf::Options& options,
-         perf::Report& report) {
+void measure_all(const ModelFile& file, std::size_t every, const perf::Options& options,
+                 perf::Report& report) {
     const std::string title = "load: " + std::to_string(file.bytes() / MiB) + " MiB, " +
                               (every == 1 ? "all of it" : "each tenth MiB") + " used";
     Rounds rounds(file, every);
     try {
-        for (int round = 0; round < options.rounds; ++round) rounds.go_on();
+        for (int round = 0; round < options.rounds; ++round) rounds.run_one();
     } catch (const std::exception& error) {
         return report.print_unmeasured(title, error.what());
     }
@@ -342,7 +343,7 @@ int main(int argc, char** argv) {
     perf::Report report(options);
     perf::stay_on_core(0);
     const ModelFile file(options.quick ? 16 : 1024);
-    ask(file, 1, options, report);
-    ask(file, 10, options, report);
+    measure_all(file, 1, options, report);
+    measure_all(file, 10, options, report);
     return report.status();
 }

@@ -1,5 +1,5 @@
-/// Question: what does Scratch::allocate_padded_matrix gain over rows without gaps, in a
-/// transposition and in matrix products that walk down columns?
+/// Question: how much faster are transposition and matrix products on matrices from
+/// Scratch::allocate_padded_matrix than on matrices whose rows have no gaps?
 
 #include <algorithm>
 #include <cstddef>
@@ -28,7 +28,8 @@ struct Matrix {
 
 enum class Layout { packed, padded, padded_by_hand };
 
-/// n rows of n. By hand: a cache line further apart whatever n is.
+/// Makes a matrix of n rows of n floats. `padded_by_hand` makes each row a cache line longer,
+/// whatever n is.
 Matrix make_matrix(std::size_t n, Layout layout) {
     Scratch& scratch = Scratch::local();
     Matrix matrix = {nullptr, n};
@@ -46,8 +47,7 @@ Matrix make_matrix(std::size_t n, Layout layout) {
     return matrix;
 }
 
-// What is done with them: `width` is how many rows or columns of the result are made
-// ---------------
+// Work on matrices: `width` is the number of rows or columns of the result that are computed.
 
 /// Reads along rows, writes down columns.
 void transpose(std::size_t n, std::size_t width, Matrix in, Matrix, Matrix out) {
@@ -56,7 +56,7 @@ void transpose(std::size_t n, std::size_t width, Matrix in, Matrix, Matrix out) 
     }
 }
 
-/// The same in tiles of 32 x 32, as one does it who knows of caches.
+/// Transposes in tiles of 32 x 32, the usual way to use caches better.
 void transpose_tiles(std::size_t n, std::size_t width, Matrix in, Matrix, Matrix out) {
     constexpr std::size_t tile = 32;
     for (std::size_t i = 0; i < width; i += tile) {
@@ -69,7 +69,7 @@ void transpose_tiles(std::size_t n, std::size_t width, Matrix in, Matrix, Matrix
     }
 }
 
-/// As it is written down: rows of the left matrix times columns of the right one.
+/// The textbook product: rows of the left matrix times columns of the right one.
 void multiply(std::size_t n, std::size_t width, Matrix a, Matrix b, Matrix out) {
     for (std::size_t i = 0; i < width; ++i) {
         for (std::size_t j = 0; j < n; ++j) {
@@ -80,7 +80,7 @@ void multiply(std::size_t n, std::size_t width, Matrix a, Matrix b, Matrix out) 
     }
 }
 
-/// A column of the result after another: walks down two matrices.
+/// Computes one column of the result after another, which walks down two matrices.
 void multiply_columns(std::size_t n, std::size_t width, Matrix a, Matrix b, Matrix out) {
     for (std::size_t j = 0; j < width; ++j) {
         for (std::size_t k = 0; k < n; ++k) {
@@ -90,7 +90,7 @@ void multiply_columns(std::size_t n, std::size_t width, Matrix a, Matrix b, Matr
     }
 }
 
-/// Walks along rows only.
+/// Computes one row of the result after another, which walks along rows only.
 void multiply_rows(std::size_t n, std::size_t width, Matrix a, Matrix b, Matrix out) {
     for (std::size_t i = 0; i < width; ++i) {
         for (std::size_t k = 0; k < n; ++k) {
@@ -107,7 +107,7 @@ struct NamedWork {
     Work work;
 };
 
-/// Matrices of one layout that a work is done with.
+/// The three matrices of one layout.
 class Case {
 public:
     Case(std::size_t n, Layout layout)
@@ -116,7 +116,7 @@ public:
           b_(make_matrix(n, layout)),
           out_(make_matrix(n, layout)) {}
 
-    /// ns that the work takes for the part of the result that is made, in all.
+    /// Returns the nanoseconds that `work` takes for `width` rows or columns of the result.
     double run(Work work, std::size_t width) const {
         float* data = out_.data;
         perf::opaque(data);
@@ -133,20 +133,21 @@ private:
     Matrix a_, b_, out_;
 };
 
-/// What a work is asked for.
+/// One table: works, sizes, and how much of the result is computed.
 struct Question {
     const char* title;
     const char* unit;
     std::vector<NamedWork> works;
     std::vector<std::size_t> sizes;
-    /// Rows or columns of the result that are made; 0: all.
+    /// Rows or columns of the result that are computed; 0 means all.
     std::size_t width;
-    /// Elements moved, or multiplications, for each element of the result: 1, or n.
+    /// True for products, which take n multiplications for each element of the result. False for
+    /// transpositions, which move each element once.
     bool is_product;
 };
 
-perf::Cells ask_one(const perf::Options& options, const Question& question, const NamedWork& named,
-                    std::size_t n) {
+perf::Cells measure_one(const perf::Options& options, const Question& question,
+                        const NamedWork& named, std::size_t n) {
     const tensorpool::ScratchScope scope;
     const Case packed(n, Layout::packed), padded(n, Layout::padded),
         by_hand(n, Layout::padded_by_hand);
@@ -165,12 +166,13 @@ perf::Cells ask_one(const perf::Options& options, const Question& question, cons
             text(turns.ratio(0, 2))};
 }
 
-void ask(const perf::Options& options, const perf::Report& report, const Question& question) {
+void print_table(const perf::Options& options, const perf::Report& report,
+                 const Question& question) {
     std::vector<perf::Cells> rows = {{question.unit, "row, B", "padded row, B", "packed", "padded",
                                       "gain", "gain of 64 B more"}};
     for (const NamedWork& named : question.works) {
         for (const std::size_t n : question.sizes) {
-            rows.push_back(ask_one(options, question, named, n));
+            rows.push_back(measure_one(options, question, named, n));
         }
     }
     report.print(question.title, rows);
@@ -178,20 +180,21 @@ void ask(const perf::Options& options, const perf::Report& report, const Questio
 
 }  // namespace
 
-/// No aims: says what padding is worth.
+/// There are no aims: the tables show what padding gains.
 int main(int argc, char** argv) {
     const perf::Options options = perf::read_options(argc, argv, 15);
     const perf::Report report(options);
     perf::stay_on_core(0);
     using Sizes = std::vector<std::size_t>;
-    ask(options, report,
-        {.title = "matrix: transposition of n x n floats",
-         .unit = "ns an element",
-         .works = {{"plain", transpose}, {"tiles", transpose_tiles}},
-         .sizes = options.quick ? Sizes{64} : Sizes{512, 768, 1024, 2000, 2048, 4096},
-         .width = 0,
-         .is_product = false});
-    ask(options, report,
+    print_table(options, report,
+                {.title = "matrix: transposition of n x n floats",
+                 .unit = "ns an element",
+                 .works = {{"plain", transpose}, {"tiles", transpose_tiles}},
+                 .sizes = options.quick ? Sizes{64} : Sizes{512, 768, 1024, 2000, 2048, 4096},
+                 .width = 0,
+                 .is_product = false});
+    print_table(
+        options, report,
         {.title = "matrix: product of n x n floats, 4 rows or columns of it",
          .unit = "ns a multiplication",
          .works = {{"naive", multiply}, {"columns", multiply_columns}, {"rows", multiply_rows}},

@@ -1,10 +1,10 @@
-/// Question: how much memory does the pool take beside the blocks it hands out?
+/// Question: how much memory does the pool take beyond the blocks that it hands out?
 
 #include <cstdio>
 
 #include "support/child.hpp"
 
-#include "memory_figures.hpp"
+#include "memory_metrics.hpp"
 
 namespace {
 
@@ -16,7 +16,7 @@ const char* verdict(bool met) {
     return met ? "met" : "missed";
 }
 
-/// A figure that could not be had counts as missed.
+/// Reports a metric that could not be measured; that counts as missed.
 void print_unmeasured(const char* label) {
     std::printf("  %-42s could not be measured: %s\n", label, verdict(false));
 }
@@ -30,8 +30,8 @@ void print_records(const char* label, std::size_t bytes, tensorpool::Checks chec
     std::fflush(stdout);
 }
 
-/// Measured divided by `unit`; the aim is in units.
-void print_figure(const char* label, double (*measure)(), double unit, const char* unit_name,
+/// Prints the measured value divided by `unit`; `aim` is in units as well.
+void print_metric(const char* label, double (*measure)(), double unit, const char* unit_name,
                   double aim) {
     const auto measured = perf::in_a_child(measure);
     if (!measured) return print_unmeasured(label);
@@ -60,13 +60,13 @@ void print_all_records() {
 int main() {
     print_all_records();
     std::printf("\n");
-    print_figure("an idle pool", perf::idle_pool, KiB, "KiB", 1024);
-    // A few pages may be the program's own; what a pool left would be there 2,000 times.
-    print_figure("left by 2,000 pools, one after another", perf::bytes_left_by_pools, KiB, "KiB",
+    print_metric("an idle pool", perf::idle_pool, KiB, "KiB", 1024);
+    // A few pages may belong to the program itself. What one pool leaves appears 2,000 times.
+    print_metric("left by 2,000 pools, one after another", perf::bytes_left_by_pools, KiB, "KiB",
                  64);
-    print_figure("mappings left by them", perf::mappings_left_by_pools, 1, "", 1);
-    print_figure("parked by one block of each bucket", perf::parked, KiB, "KiB", 512);
-    print_figure("left after all sizes in turn and trim()", perf::left_after_trim, KiB, "KiB",
+    print_metric("mappings left by them", perf::mappings_left_by_pools, 1, "", 1);
+    print_metric("parked by one block of each bucket", perf::parked, KiB, "KiB", 512);
+    print_metric("left after all sizes in turn and trim()", perf::left_after_trim, KiB, "KiB",
                  1024);
     return missed == 0 ? 0 : 1;
 }

@@ -1,9 +1,9 @@
 /// Question: how long does it take to open a GGUF file of 100,000 tensors and find one by its name?
 ///
-/// The file is made here, on the disk that holds temporary files, and is in the system's cache:
-/// what is measured is the processor's time. Three take turns: the floor walks the file's
-/// description once, eight bytes at a time; ModelFile opens it; a plain reader does what is easiest
-/// to write, a std::string for each name and a std::vector for each shape, in a std::unordered_map.
+/// The program writes the file to the temporary folder; it is then in the page cache, and processor
+/// time is measured. Three subjects alternate. The floor walks the file's description once, eight
+/// bytes at a time. ModelFile opens the file. A plain reader does what is easiest to write: a
+/// std::string for each name and a std::vector for each shape, in a std::unordered_map.
 
 #include <algorithm>
 #include <cstddef>
@@ -48,7 +48,7 @@ std::string name_of(std::uint64_t tensor) {
     return "blk." + std::to_string(tensor / 10) + '.' + parts[tensor % 10] + ".weight";
 }
 
-/// What a file of so many tensors begins with: all but the weights.
+/// Returns the beginning of a file of `tensors` tensors: all but the weights.
 std::string description_of(std::uint64_t tensors) {
     std::string to = "GGUF";
     put(to, std::uint32_t{3});
@@ -68,7 +68,7 @@ std::string description_of(std::uint64_t tensors) {
     return to;
 }
 
-/// The file, as long as it is needed. Its weights are a hole.
+/// The file; the destructor removes it. Its weights are a hole.
 class File {
 public:
     explicit File(std::uint64_t tensors)
@@ -117,7 +117,7 @@ struct PlainTensor {
     std::uint64_t offset = 0;
 };
 
-/// Of a file that is known to be whole: it checks nothing.
+/// Reads a file that is known to be valid: it checks nothing.
 class PlainReader {
 public:
     explicit PlainReader(const char* at) : at_(at) {}

@@ -1,4 +1,4 @@
-/// Question: what does a block cost that is allocated and given back again and again, on one
+/// Question: how long does it take to allocate one block and free it again, repeatedly, on one
 /// thread?
 
 #include <benchmark/benchmark.h>
@@ -24,7 +24,7 @@ void pair(benchmark::State& state) {
 }
 BENCHMARK(pair)->RangeMultiplier(2)->Range(64, 64 << 10);
 
-/// The same where the compiler sees the size, as in code that makes objects of one type.
+/// Measures a pair whose size the compiler sees, as in code that makes objects of one type.
 void pair_of_constant_size(benchmark::State& state) {
     constexpr std::size_t bytes = 1024;
     for (auto _ : state) {

@@ -1,5 +1,5 @@
-/// Question: what does a phase of work cost that takes its memory from an arena, and what does it
-/// cost to grow under it?
+/// Question: how long does a phase of work take that uses an arena, and how much does the growth of
+/// the arena add?
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -29,7 +29,7 @@ using tensorpool::GrowthPolicy;
 constexpr std::size_t MiB = std::size_t{1} << 20;
 constexpr std::size_t page_bytes = 4096;
 
-/// One byte of each page.
+/// Writes one byte of each page.
 void touch(char* block, std::size_t bytes) {
     for (std::size_t at = 0; at < bytes; at += page_bytes) block[at] = 1;
     perf::opaque(block);
@@ -41,7 +41,7 @@ long page_faults() {
     return usage.ru_minflt;
 }
 
-/// Address space that nothing has touched; nullptr when it cannot be had.
+/// Maps memory that nothing has touched; returns nullptr on failure.
 char* map(std::size_t bytes) {
     void* const block =
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -50,7 +50,7 @@ char* map(std::size_t bytes) {
 
 // Phases -----------------------------------------------------------------------------------------
 
-/// A phase takes and touches pieces of 4 MiB.
+/// Phases that allocate and touch pieces of 4 MiB.
 class Phases {
 public:
     explicit Phases(std::size_t pieces) : pieces_(pieces) {}
@@ -72,12 +72,13 @@ public:
         for (char* piece : pieces_) std::free(piece);
     }
 
-    /// Between these two: the arena's pieces, which are held. Other memory would lie elsewhere in
-    /// the caches, which makes a fifth in either direction.
+    /// `hold` allocates all pieces from the arena, `touch_held` touches them, and `release` frees
+    /// them. Touching other memory would differ by a fifth in either direction, because it lies
+    /// elsewhere in the caches.
     void hold() {
         for (char*& piece : pieces_) piece = static_cast<char*>(arena_.allocate(piece_bytes));
     }
-    void let_go() { arena_.reset(); }
+    void release() { arena_.reset(); }
     void touch_held() {
         for (char* piece : pieces_) touch(piece, piece_bytes);
     }
@@ -89,18 +90,19 @@ private:
     Arena arena_;
 };
 
-/// What a subject costs. The first round is apart: there memory comes for the first time.
+/// The costs of one subject. The first round is separate, because it touches memory for the first
+/// time.
 class PhaseCosts {
 public:
-    /// Makes the first round. Later ones are measured `count` at a time, and the first of those,
-    /// which finds the caches full of another subject's memory, is not timed where there are more.
+    /// Runs the first round. Later rounds are measured `count` at a time. If `count` is above 1,
+    /// one more round comes before them untimed, because the caches hold another subject's memory.
     PhaseCosts(Phases& phases, void (Phases::*phase)(), int count)
         : phases_(&phases), phase_(phase), count_(count) {
         first_ = measure(1);
     }
 
-    /// Some later rounds; ms a round.
-    double go_on() {
+    /// Runs `count` later rounds. Returns milliseconds per round.
+    double run_later() {
         const double warm_up = count_ > 1 ? measure(1).faults : 0;
         const Cost cost = measure(count_);
         max_later_faults_ = std::max({max_later_faults_, warm_up, cost.faults});
@@ -115,7 +117,7 @@ private:
         double faults = 0;
         double milliseconds = 0;
     };
-    /// A round in the mean of `count`, but all of their faults.
+    /// Returns the mean time of `count` rounds, and the sum of their page faults.
     Cost measure(int count) const {
         const long faults_before = page_faults();
         const double seconds = perf::cpu_seconds_of([&] {
@@ -131,21 +133,21 @@ private:
     double max_later_faults_ = 0;
 };
 
-void ask_phases(const perf::Options& options, perf::Report& report) {
+void measure_phases(const perf::Options& options, perf::Report& report) {
     const std::size_t bytes = (options.quick ? 16 : 1024) * MiB;
     Phases phases(bytes / (4 * MiB));
     PhaseCosts arena(phases, &Phases::in_arena, 8), glibc(phases, &Phases::with_malloc, 1);
     phases.hold();
     PhaseCosts held(phases, &Phases::touch_held, 8);
-    phases.let_go();
+    phases.release();
     const perf::Turns turns(options.rounds,
                             {[&] {
                                  phases.hold();
-                                 const double ms = held.go_on();
-                                 phases.let_go();
+                                 const double ms = held.run_later();
+                                 phases.release();
                                  return ms;
                              },
-                             [&] { return arena.go_on(); }, [&] { return glibc.go_on(); }});
+                             [&] { return arena.run_later(); }, [&] { return glibc.run_later(); }});
     const auto later = [&](std::size_t i) { return text(turns.median(i)); };
     report.print(
         "phase: " + std::to_string(bytes / MiB) + " MiB in pieces of 4 MiB, again and again",
@@ -164,14 +166,14 @@ void ask_phases(const perf::Options& options, perf::Report& report) {
 // Growth -----------------------------------------------------------------------------------------
 
 struct GrowthCosts {
-    double grow_ms = 0;   ///< growing and touching
-    double touch_ms = 0;  ///< touching as much that was mapped at once
+    double grow_ms = 0;   ///< growth and touching
+    double touch_ms = 0;  ///< touching as much memory that was mapped at once
     double growths = 0;
 };
 
-/// Grows to `bytes` in steps of 1 MiB, holding and touching every block. After each 64 MiB of that
-/// comes as much of touching alone, or before, by turns: what a page costs at its first touch
-/// changes within seconds here.
+/// Grows to `bytes` in steps of 1 MiB, and holds and touches every block. Each 64 MiB of growth
+/// alternate with 64 MiB of touching alone, before or after by turns, because the cost of a first
+/// touch changes within seconds on a virtual machine.
 GrowthCosts grow_beside_touching(std::size_t bytes, const GrowthPolicy& policy) {
     constexpr std::size_t slice = 64;
     std::vector<char*> held(bytes / MiB);
@@ -204,7 +206,7 @@ GrowthCosts grow_beside_touching(std::size_t bytes, const GrowthPolicy& policy) 
     return costs;
 }
 
-/// The same without touching.
+/// Grows to `bytes` in steps of 1 MiB without touching the blocks.
 GrowthCosts grow_alone(std::size_t bytes, const GrowthPolicy& policy) {
     std::vector<char*> held(bytes / MiB);
     return {.grow_ms = 1e3 * perf::cpu_seconds_of([&] {
@@ -216,13 +218,14 @@ GrowthCosts grow_alone(std::size_t bytes, const GrowthPolicy& policy) {
                        })};
 }
 
-/// What the rounds of one policy gave.
+/// The values of one growth policy, one for each round.
 class Growths {
 public:
     Growths(std::size_t bytes, const GrowthPolicy& policy) : bytes_(bytes), policy_(policy) {}
 
-    /// In processes of their own, which have touched nothing before. False when one fails.
-    bool go_on() {
+    /// Runs one round in new processes, which have touched nothing before. Returns false if one
+    /// fails.
+    bool run_one() {
         const auto both = perf::in_a_child([&] { return grow_beside_touching(bytes_, policy_); });
         const auto alone = perf::in_a_child([&] { return grow_alone(bytes_, policy_); });
         if (!both || !alone) return false;
@@ -242,16 +245,16 @@ private:
     GrowthPolicy policy_;
 };
 
-void ask_growth(const perf::Options& options, perf::Report& report) {
+void measure_growth(const perf::Options& options, perf::Report& report) {
     const std::size_t mib = options.quick ? 128 : 4096;
     const std::string title = "growth: from 8 MiB to " + std::to_string(mib) +
                               " MiB in steps of 1 MiB, each page touched";
     std::vector<perf::Cells> rows = {{"growth", "growths", "touching alone, ms", "growing, ms",
                                       "of touching", "of touching, all rounds",
                                       "without touching, ms"}};
-    const auto middle = [](const std::vector<double>& figures) {
-        return text(perf::median(figures), 0) + " (" + text(perf::quantile(figures, 0), 0) +
-               " to " + text(perf::quantile(figures, 1), 0) + ")";
+    const auto with_range = [](const std::vector<double>& values) {
+        return text(perf::median(values), 0) + " (" + text(perf::quantile(values, 0), 0) + " to " +
+               text(perf::quantile(values, 1), 0) + ")";
     };
     Growths policies[] = {
         {mib * MiB, GrowthPolicy::conservative()},
@@ -259,12 +262,13 @@ void ask_growth(const perf::Options& options, perf::Report& report) {
     };
     for (int round = 0; round < options.rounds; ++round) {
         for (Growths& growths : policies) {
-            if (!growths.go_on()) return report.print_unmeasured(title, "a process failed");
+            if (!growths.run_one()) return report.print_unmeasured(title, "a process failed");
         }
     }
     for (const Growths& growths : policies) {
         rows.push_back({&growths == policies ? "conservative, the default" : "1 MiB",
-                        text(growths.count, 0), middle(growths.touch_ms), middle(growths.grow_ms),
+                        text(growths.count, 0), with_range(growths.touch_ms),
+                        with_range(growths.grow_ms),
                         report.judge(perf::median(growths.ratios), 1.10),
                         text(perf::quantile(growths.ratios, 0)) + " to " +
                             text(perf::quantile(growths.ratios, 1)),
@@ -279,7 +283,7 @@ int main(int argc, char** argv) {
     const perf::Options options = perf::read_options(argc, argv, 5);
     perf::Report report(options);
     perf::stay_on_core(0);
-    ask_growth(options, report);
-    ask_phases(options, report);
+    measure_growth(options, report);
+    measure_phases(options, report);
     return report.status();
 }

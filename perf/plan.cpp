@@ -1,10 +1,10 @@
 /// Question: how good are plans, and what does planning cost?
 ///
-/// Subjects: a million buffers, sizes and lifetimes log-uniform, the largest at most a thousandth
-/// of the peak; 28,000 as a recorder would see them in training steps; six public hard instances
-/// (tests/planner/minimalloc). The floor is what any planner must do: sort the buffers by time and
-/// pass over them once. All on one thread. A name as argument asks for one of them only:
-/// plan_perf million, steps, hard.
+/// Inputs: a million buffers with log-uniform sizes and lifetimes, of which the largest is at most
+/// a thousandth of the peak; 28,000 buffers like those of recorded training steps; and six public
+/// hard instances (tests/planner/minimalloc). The floor is what any planner must do: sort the
+/// buffers by time and pass over them once. Everything runs on one thread. A name as first argument
+/// selects one input: plan_perf million, steps or hard.
 
 #include <algorithm>
 #include <chrono>
@@ -36,8 +36,8 @@ using tensorpool::PlanOptions;
 using tensorpool::TensorLifetime;
 using Lifetimes = std::vector<TensorLifetime>;
 
-/// Buffers that begin anywhere in `time`, for 1 to `longest`, of 64 B to 1 MiB. A million of them
-/// with a `longest` of 120,000 need some 1000 times the largest.
+/// Makes buffers of 64 B to 1 MiB that begin anywhere in `time` and live for 1 to `longest`. A
+/// million of them with a `longest` of 120,000 need about 1000 times the bytes of the largest.
 Lifetimes log_uniform_lifetimes(std::size_t count, std::int64_t time, std::size_t longest) {
     Generator generator(7);
     std::uniform_int_distribution<std::int64_t> begins(0, time - 1);
@@ -50,8 +50,8 @@ Lifetimes log_uniform_lifetimes(std::size_t count, std::int64_t time, std::size_
     return lifetimes;
 }
 
-/// One layer of a step: what lives until its gradient is made, which is in the opposite order, and
-/// some that only its operators see.
+/// Adds one layer of a training step: buffers that live until their gradients are computed, which
+/// happens in the opposite order, and buffers that only the operators of the layer use.
 void add_layer(Generator& generator, std::int64_t forward, std::int64_t backward,
                Lifetimes& lifetimes) {
     for (std::int64_t i = 0; i < 6; ++i) {
@@ -65,8 +65,8 @@ void add_layer(Generator& generator, std::int64_t forward, std::int64_t backward
     }
 }
 
-/// Training steps of 50 layers, 28 buffers each, over parameters and what an optimiser keeps of
-/// them, which live from the beginning to the end.
+/// Makes training steps of 50 layers with 28 buffers each. Parameters and optimizer state live from
+/// the beginning to the end.
 Lifetimes training_steps(std::size_t steps) {
     constexpr std::int64_t layers = 50;
     constexpr std::int64_t ticks = 24;
@@ -78,7 +78,7 @@ Lifetimes training_steps(std::size_t steps) {
         lifetimes.push_back({0, end, bytes, 64});
     }
     for (std::int64_t start = 0; start < end; start += 2 * layers * ticks) {
-        Generator same(9);  // each step asks for the same
+        Generator same(9);  // each step makes the same requests
         for (std::int64_t layer = 0; layer < layers; ++layer) {
             add_layer(same, start + layer * ticks, start + (2 * layers - 1 - layer) * ticks,
                       lifetimes);
@@ -87,7 +87,7 @@ Lifetimes training_steps(std::size_t steps) {
     return lifetimes;
 }
 
-/// `id,lower,upper,size` on each line after the first.
+/// Reads an instance: `id,lower,upper,size` on each line after the first.
 Lifetimes read_instance(const std::filesystem::path& path) {
     std::ifstream file(path);
     std::string line;
@@ -114,33 +114,33 @@ std::uint64_t pass_once(const Lifetimes& lifetimes) {
         changes.emplace_back(one.end, -bytes);
     }
     std::sort(changes.begin(), changes.end());
-    std::int64_t most = 0;
+    std::int64_t peak = 0;
     std::int64_t alive = 0;
-    for (const auto& [time, bytes] : changes) most = std::max(most, alive += bytes);
-    return static_cast<std::uint64_t>(most);
+    for (const auto& [time, bytes] : changes) peak = std::max(peak, alive += bytes);
+    return static_cast<std::uint64_t>(peak);
 }
 
 double percent_above(std::uint64_t bytes, std::uint64_t bound) {
     return 100.0 * (static_cast<double>(bytes) / static_cast<double>(bound) - 1);
 }
 
-struct Figures {
+struct Result {
     std::vector<double> floor;    // s
     std::vector<double> seconds;  // of this thread's processor
     MemoryPlan plan;
 };
 
-Figures measure(const Lifetimes& lifetimes, const PlanOptions& options, int rounds) {
-    Figures figures;
-    std::uint64_t most = 0;
+Result measure(const Lifetimes& lifetimes, const PlanOptions& options, int rounds) {
+    Result result;
+    std::uint64_t peak = 0;
     for (int round = 0; round < rounds; ++round) {
-        figures.floor.push_back(perf::cpu_seconds_of([&] { most = pass_once(lifetimes); }));
-        figures.seconds.push_back(perf::cpu_seconds_of(
-            [&] { figures.plan = tensorpool::plan_memory(lifetimes, options); }));
-        tensorpool::validate(lifetimes, figures.plan);
+        result.floor.push_back(perf::cpu_seconds_of([&] { peak = pass_once(lifetimes); }));
+        result.seconds.push_back(perf::cpu_seconds_of(
+            [&] { result.plan = tensorpool::plan_memory(lifetimes, options); }));
+        tensorpool::validate(lifetimes, result.plan);
     }
-    if (most > figures.plan.lower_bound_bytes) std::abort();
-    return figures;
+    if (peak > result.plan.lower_bound_bytes) std::abort();
+    return result;
 }
 
 std::string largest_of(const Lifetimes& lifetimes, std::uint64_t peak) {
@@ -149,21 +149,21 @@ std::string largest_of(const Lifetimes& lifetimes, std::uint64_t peak) {
     return "1/" + text(static_cast<double>(peak) / static_cast<double>(largest), 0);
 }
 
-/// Many buffers: how far above the lower bound, in which time and memory.
+/// The table for many buffers: distance from the lower bound, time and memory.
 class Table {
 public:
     explicit Table(const perf::Options& options) : options_(options), report_(options) {}
 
     void add(const std::string& name, const Lifetimes& lifetimes, const PlanOptions& plan,
              double aim_s) {
-        const Figures figures = measure(lifetimes, plan, options_.rounds);
-        const double seconds = perf::median(figures.seconds);
-        const std::uint64_t bound = figures.plan.lower_bound_bytes;
+        const Result result = measure(lifetimes, plan, options_.rounds);
+        const double seconds = perf::median(result.seconds);
+        const std::uint64_t bound = result.plan.lower_bound_bytes;
         rows_.push_back({name, std::to_string(lifetimes.size()), largest_of(lifetimes, bound),
-                         to_string(figures.plan.method),
-                         report_.judge(percent_above(figures.plan.peak_bytes, bound), 1),
+                         to_string(result.plan.method),
+                         report_.judge(percent_above(result.plan.peak_bytes, bound), 1),
                          report_.judge(seconds, aim_s, 1),
-                         text(seconds / perf::median(figures.floor), 0),
+                         text(seconds / perf::median(result.floor), 0),
                          text(static_cast<double>(perf::peak_resident_bytes()) / (1U << 20), 0)});
     }
     int print() const {
@@ -201,7 +201,7 @@ int print_million(const perf::Options& options) {
     return table.print();
 }
 
-/// Time to the capacity that is known to be reachable.
+/// Measures the time to reach the capacity that is known to be reachable.
 int print_hard(const perf::Options& options) {
     perf::Report report(options);
     constexpr std::uint64_t reachable = 1'048'576;
@@ -216,11 +216,11 @@ int print_hard(const perf::Options& options) {
     std::sort(paths.begin(), paths.end());
     for (const auto& path : paths) {
         const Lifetimes lifetimes = read_instance(path);
-        const Figures figures = measure(lifetimes, plan, options.rounds);
-        all.push_back(perf::median(figures.seconds));
-        const double above = std::max(percent_above(figures.plan.peak_bytes, reachable), 0.0);
+        const Result result = measure(lifetimes, plan, options.rounds);
+        all.push_back(perf::median(result.seconds));
+        const double above = std::max(percent_above(result.plan.peak_bytes, reachable), 0.0);
         rows.push_back({path.stem().stem(), std::to_string(lifetimes.size()),
-                        to_string(figures.plan.method), report.judge(above, 0), text(all.back())});
+                        to_string(result.plan.method), report.judge(above, 0), text(all.back())});
     }
     rows.push_back({"median", "", "", "", report.judge(perf::median(all), 3)});
     report.print("Public hard instances, one thread, 60 s each", rows);

@@ -1,8 +1,8 @@
-/// Question: what does a request that a plan serves cost, with its free?
+/// Question: how long do a request that a plan serves and its free take?
 ///
-/// All subjects make the same calls, those of a training step: each layer asks for an activation,
-/// which its way back frees, and on both ways for something that it frees at once. Nothing is
-/// written into the blocks.
+/// All subjects serve the same calls, those of a training step. In the forward pass each layer
+/// requests an activation, which the backward pass frees. In both passes it also requests a buffer
+/// that it frees at once. Nothing is written into the blocks.
 
 #include <cstddef>
 #include <cstdlib>
@@ -28,7 +28,7 @@ using tensorpool::Arena;
 using tensorpool::MemoryPool;
 using tensorpool::PlannedArena;
 
-/// A call: a request where `bytes` is not 0, otherwise a free.
+/// A request if `bytes` is not 0, otherwise a free.
 struct Call {
     std::size_t buffer;
     std::size_t bytes;
@@ -36,7 +36,7 @@ struct Call {
 
 struct Step {
     std::vector<Call> calls;
-    std::vector<std::size_t> bytes;  // of each buffer
+    std::vector<std::size_t> bytes;  // by buffer
 
     void request(std::size_t size) {
         calls.push_back({bytes.size(), size});
@@ -45,28 +45,28 @@ struct Step {
     void free(std::size_t buffer) { calls.push_back({buffer, 0}); }
 };
 
-Step training_step(std::size_t layers, std::size_t least, std::size_t most) {
+Step training_step(std::size_t layers, std::size_t min_bytes, std::size_t max_bytes) {
     perf::Generator generator(1);
     Step step;
     std::vector<std::size_t> activations;
-    const auto request = [&] { step.request(perf::log_uniform(generator, least, most)); };
-    const auto request_for_now = [&] {
+    const auto request = [&] { step.request(perf::log_uniform(generator, min_bytes, max_bytes)); };
+    const auto request_and_free = [&] {
         request();
         step.free(step.bytes.size() - 1);
     };
     for (std::size_t layer = 0; layer < layers; ++layer) {
         request();
         activations.push_back(step.bytes.size() - 1);
-        request_for_now();
+        request_and_free();
     }
     for (; !activations.empty(); activations.pop_back()) {
-        request_for_now();
+        request_and_free();
         step.free(activations.back());
     }
     return step;
 }
 
-/// ns of a pair of calls.
+/// Returns nanoseconds per pair of calls.
 template <class Request, class Free, class Begin, class End>
 double run(const Step& step, std::size_t times, Begin begin, End end, Request request, Free free) {
     std::vector<void*> held(step.bytes.size());
@@ -91,7 +91,7 @@ double run(const Step& step, std::size_t times, Begin begin, End end, Request re
 void nothing() {}
 void keep(void*, std::size_t) {}
 
-/// For callgrind's --toggle-collect: see perf/README.md.
+/// Not inlined, so that callgrind's --toggle-collect can count the instructions of this function.
 [[gnu::noinline]] double run_planned(PlannedArena& arena, const Step& step, std::size_t times) {
     return run(
         step, times, [&] { arena.begin_iteration(); }, [&] { arena.end_iteration(); },
@@ -99,7 +99,7 @@ void keep(void*, std::size_t) {}
         [&](void* p, std::size_t) { arena.deallocate(p); });
 }
 
-/// An addition for a request, and the free does nothing: what any arena has to do.
+/// A request is one addition and a free does nothing: the least work of any arena.
 [[gnu::noinline]] double run_bump(std::byte* base, const Step& step, std::size_t times) {
     std::byte* top = base;
     return run(
@@ -136,9 +136,9 @@ double run_malloc(const Step& step, std::size_t times) {
         [](void* p, std::size_t) { std::free(p); });
 }
 
-void ask(const perf::Options& options, perf::Report& report, const char* name, std::size_t least,
-         std::size_t most, std::vector<perf::Cells>& rows) {
-    const Step step = training_step(256, least, most);
+void measure(const perf::Options& options, perf::Report& report, const char* name,
+             std::size_t min_bytes, std::size_t max_bytes, std::vector<perf::Cells>& rows) {
+    const Step step = training_step(256, min_bytes, max_bytes);
     const std::size_t times = options.quick ? 4 : 64;
     MemoryPool pool;
     PlannedArena planned({.pool = &pool, .checks = tensorpool::Checks::off});
@@ -154,14 +154,14 @@ void ask(const perf::Options& options, perf::Report& report, const char* name, s
     rows.push_back({name, text(measured.median(0)), report.judge(measured.median(1), 10.0),
                     text(measured.median(2)), text(measured.median(3)), text(measured.median(4)),
                     text(measured.ratio(1, 3))});
-    const tensorpool::PlannedArenaStatistics figures = planned.statistics();
-    if (figures.from_pool != figures.buffers) {
-        report.print_unmeasured(name, "some requests were not served by the plan");
+    const tensorpool::PlannedArenaStatistics statistics = planned.statistics();
+    if (statistics.from_pool != statistics.buffers) {
+        report.print_unmeasured(name, "the plan did not serve all requests");
     }
 }
 
-/// Another thread frees all that the owner asks for, an iteration at a time: what its stores cost.
-void ask_other_thread(const perf::Options& options, perf::Report& report) {
+/// Measures requests and frees when another thread frees all blocks of an iteration.
+void measure_other_thread(const perf::Options& options, perf::Report& report) {
     constexpr const char* title = "planned: freed by another thread";
     if (!perf::two_cores()) return report.print_unmeasured(title, "there is one core only");
     const Step step = training_step(256, 64, 16 << 10);
@@ -205,9 +205,9 @@ int main(int argc, char** argv) {
     std::vector<perf::Cells> rows = {{"ns of a request and its free", "pointer bump",
                                       "planned arena", "arena", "pool", "malloc",
                                       "planned of pool"}};
-    ask(options, report, "64 B to 16 KiB", 64, 16 << 10, rows);
-    ask(options, report, "64 KiB to 4 MiB", 64 << 10, 4 << 20, rows);
+    measure(options, report, "64 B to 16 KiB", 64, 16 << 10, rows);
+    measure(options, report, "64 KiB to 4 MiB", 64 << 10, 4 << 20, rows);
     report.print("planned: a training step of 768 requests", rows);
-    ask_other_thread(options, report);
+    measure_other_thread(options, report);
     return report.status();
 }

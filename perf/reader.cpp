@@ -1,9 +1,10 @@
-/// Question: what does a reader that takes 100 snapshots a second cost the process it looks at?
+/// Question: how much does a reader that takes 100 snapshots a second slow down the process that it
+/// observes?
 ///
-/// The process allocates and frees on one core. A reader, a process of its own on another core, is
-/// switched on and off for windows of 20 ms: of each pair of windows, one has two snapshots in it
-/// and one has none, in random order. The figure is the processor time of a call with the reader by
-/// that without, pair by pair.
+/// The process allocates and frees on one core. The reader, another process on another core, is
+/// switched on and off for windows of 20 ms. Of each pair of windows, one contains two snapshots
+/// and the other none, in random order. The metric is the ratio of processor time per call with and
+/// without the reader, for each pair of windows.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -41,7 +42,7 @@ constexpr milliseconds window(20);
 constexpr milliseconds between_snapshots(10);
 constexpr std::size_t buffer_count = 4096;
 
-/// What both processes see.
+/// Memory that both processes share.
 struct Shared {
     std::atomic<bool> on = false;
     std::atomic<bool> stop = false;
@@ -55,7 +56,7 @@ Shared* map_shared() {
     return memory == MAP_FAILED ? nullptr : new (memory) Shared;
 }
 
-/// The reader: wakes as often when it is off, so that only its snapshots differ.
+/// Runs the reader. It wakes as often when it is off, so that only the snapshots differ.
 void read(std::uint64_t process, Shared& shared) {
     perf::stay_on_core(1);
     auto reader = tensorpool::StatisticsReader::attach(process);
@@ -69,7 +70,7 @@ void read(std::uint64_t process, Shared& shared) {
     }
 }
 
-/// Random replacement in slots of mixed sizes: each call of the pool writes its thread's counters.
+/// Replaces random buffers of mixed sizes; each call of the pool writes the thread's counters.
 class Work {
 public:
     Work() {
@@ -78,16 +79,16 @@ public:
             sizes_.push_back(perf::log_uniform(generator, 64, 64 << 10));
         }
         order_ = perf::shuffled(generator, buffer_count);
-        slots_.resize(buffer_count);
-        for (std::size_t i = 0; i < buffer_count; ++i) slots_[i] = pool_.allocate(sizes_[i]);
+        buffers_.resize(buffer_count);
+        for (std::size_t i = 0; i < buffer_count; ++i) buffers_[i] = pool_.allocate(sizes_[i]);
     }
     ~Work() {
-        for (std::size_t i = 0; i < buffer_count; ++i) pool_.deallocate(slots_[i], sizes_[i]);
+        for (std::size_t i = 0; i < buffer_count; ++i) pool_.deallocate(buffers_[i], sizes_[i]);
     }
     Work(const Work&) = delete;
     Work& operator=(const Work&) = delete;
 
-    /// ns of processor time that a pair of calls took in one window.
+    /// Runs for one window and returns nanoseconds of processor time per pair of calls.
     double ns_a_pair() {
         std::uint64_t pairs = 0;
         const double seconds = perf::cpu_seconds_of([&] {
@@ -102,16 +103,16 @@ public:
 
 private:
     void replace() {
-        const std::size_t slot = order_[next_++ % buffer_count];
-        pool_.deallocate(slots_[slot], sizes_[slot]);
-        slots_[slot] = pool_.allocate(sizes_[slot]);
-        perf::opaque(slots_[slot]);
+        const std::size_t buffer = order_[next_++ % buffer_count];
+        pool_.deallocate(buffers_[buffer], sizes_[buffer]);
+        buffers_[buffer] = pool_.allocate(sizes_[buffer]);
+        perf::opaque(buffers_[buffer]);
     }
 
     MemoryPool pool_;
     std::vector<std::size_t> sizes_;
     std::vector<std::uint32_t> order_;
-    std::vector<void*> slots_;
+    std::vector<void*> buffers_;
     std::size_t next_ = 0;
 };
 
@@ -143,7 +144,7 @@ Pairs measure(int pairs, Shared& shared) {
     return taken;
 }
 
-/// ns that a core waits for a cache line which the other one holds.
+/// Returns the nanoseconds that a core waits for a cache line that the other core holds.
 std::optional<double> ns_a_line() {
     if (!perf::two_cores()) return std::nullopt;
     struct alignas(64) Line {
@@ -168,19 +169,19 @@ std::optional<double> ns_a_line() {
                 line.turn.store(turn + 1, std::memory_order_release);
             }
         });
-        // A turn is one line that goes over: a read of what the other wrote.
+        // In each turn the line moves to the other core once.
         ns.push_back(seconds * 1e9 / batch);
     }
     other.join();
-    // Where somebody else had one of the cores, a batch tells of that.
+    // A low quantile, because batches are slow in which another program used one of the cores.
     return perf::quantile(ns, 0.1);
 }
 
 void print(const Pairs& pairs, double line_ns, perf::Report& report) {
     const double median = perf::median(pairs.ratios);
     const perf::Interval interval = perf::interval_of_median(pairs.ratios);
-    // The thread's counters: a line for each of eleven buckets. A snapshot reads each twice, frees
-    // and allocations; the program waits for it once it writes again.
+    // The thread's counters take one line for each of eleven buckets. A snapshot reads each line
+    // twice, first frees, then allocations; the program waits for the line when it writes again.
     constexpr double lines = 2 * 11;
     const double floor = lines * line_ns * 100 * 1e-9;
     const std::vector<perf::Cells> rows = {
@@ -190,10 +191,10 @@ void print(const Pairs& pairs, double line_ns, perf::Report& report) {
          text(pairs.snapshots_a_second, 0), text(median, 4),
          text(interval.low, 4) + " to " + text(interval.high, 4), text(1 + floor, 6),
          report.judge(median, 1.01, 4)}};
-    report.print("reader: 100 snapshots a second of a process that allocates all the time", rows);
+    report.print("reader: 100 snapshots a second of a process that allocates continuously", rows);
     std::printf(
-        "floor: %.0f cache lines x %.0f ns x 100 a second; instructions: none, the process\n"
-        "does nothing for its readers.\n",
+        "floor: %.0f cache lines x %.0f ns x 100 a second. The process executes no instructions\n"
+        "for its readers.\n",
         lines, line_ns);
 }
 

@@ -1,6 +1,6 @@
-/// Question: what does it cost to replace a block at random among 4096, by one of another size,
-/// when sizes from 64 B to 64 KiB are log-uniform? On one thread, and while a second does the same
-/// with slots of its own.
+/// Question: how long does it take to replace a random block of 4096 by one of another size? Sizes
+/// are log-uniform from 64 B to 64 KiB. Measured on one thread, and while a second thread does the
+/// same with its own blocks.
 
 #include <atomic>
 #include <cstdint>
@@ -23,35 +23,35 @@ constexpr std::size_t buffer_count = 4096;
 constexpr std::size_t step_count = 16384;
 
 struct Step {
-    std::uint32_t slot;
+    std::uint32_t buffer;
     std::uint32_t bytes;
 };
-struct Slot {
+struct Buffer {
     void* block = nullptr;
     std::size_t bytes = 0;
 };
 
 class Table {
 public:
-    explicit Table(std::uint64_t seed) : slots_(buffer_count) {
+    explicit Table(std::uint64_t seed) : buffers_(buffer_count) {
         perf::Generator generator(seed);
-        for (Slot& slot : slots_) slot = filled(draw(generator));
+        for (Buffer& buffer : buffers_) buffer = allocated(draw(generator));
         for (std::size_t i = 0; i < step_count; ++i) {
-            const auto slot = static_cast<std::uint32_t>(generator() % buffer_count);
-            steps_.push_back({slot, static_cast<std::uint32_t>(draw(generator))});
+            const auto buffer = static_cast<std::uint32_t>(generator() % buffer_count);
+            steps_.push_back({buffer, static_cast<std::uint32_t>(draw(generator))});
         }
     }
     ~Table() {
-        for (const Slot& slot : slots_) Subject::deallocate(slot.block, slot.bytes);
+        for (const Buffer& buffer : buffers_) Subject::deallocate(buffer.block, buffer.bytes);
     }
     Table(const Table&) = delete;
     Table& operator=(const Table&) = delete;
 
     void replace_all() {
         for (const Step& step : steps_) {
-            Slot& slot = slots_[step.slot];
-            Subject::deallocate(slot.block, slot.bytes);
-            slot = filled(step.bytes);
+            Buffer& buffer = buffers_[step.buffer];
+            Subject::deallocate(buffer.block, buffer.bytes);
+            buffer = allocated(step.bytes);
         }
     }
 
@@ -59,12 +59,12 @@ private:
     static std::size_t draw(perf::Generator& generator) {
         return perf::log_uniform(generator, 64, std::size_t{64} << 10);
     }
-    static Slot filled(std::size_t bytes) {
+    static Buffer allocated(std::size_t bytes) {
         perf::opaque(bytes);
         return {Subject::allocate(bytes), bytes};
     }
 
-    std::vector<Slot> slots_;
+    std::vector<Buffer> buffers_;
     std::vector<Step> steps_;
 };
 

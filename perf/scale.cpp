@@ -1,7 +1,7 @@
-/// Two questions. What do a thread's start and end, and a look at the statistics, cost where
-/// thousands of threads that used the pool are alive? And what could contention add to a call: how
-/// many locked operations does it take (counted, instruction by instruction), times what one costs
-/// on a word that all processors write?
+/// Two questions. How long do the start and end of a thread, and `statistics()`, take while
+/// thousands of threads that used the pool are alive? And how much could contention add to a call?
+/// The second answer is the number of locked operations in a call (counted instruction by
+/// instruction) times the cost of one on a word that all processors write.
 
 #include <algorithm>
 #include <atomic>
@@ -26,14 +26,14 @@ namespace {
 using perf::text;
 using tensorpool::MemoryPool;
 
-/// A pair of each bucket: the thread has magazines of all.
+/// Makes a pair of each bucket, so that the thread has magazines for all of them.
 void use(MemoryPool& pool) {
     for (std::size_t bytes = 64; bytes <= 64 * 1024; bytes *= 2) {
         pool.deallocate(pool.allocate(bytes), bytes);
     }
 }
 
-/// Threads that used the pool and then wait until this goes.
+/// Threads that use the pool once and then wait until this object is destroyed.
 class IdleThreads {
 public:
     IdleThreads(MemoryPool& pool, std::size_t count) : used_(static_cast<std::ptrdiff_t>(count)) {
@@ -59,7 +59,7 @@ private:
     std::vector<std::thread> threads_;
 };
 
-/// Microseconds for a thread from its start to its end.
+/// Returns the microseconds from the start of a thread to its end.
 template <class Work>
 double us_of_a_thread(Work work) {
     constexpr int threads = 20;
@@ -82,8 +82,8 @@ perf::Cells beside(std::size_t threads, const perf::Options& options, perf::Repo
             report.judge(measured.median(2), 1000.0, 0)};
 }
 
-/// Nanoseconds from one locked addition of a thread to its next one, while `threads`, each on a
-/// core of its own, add to one word.
+/// Returns the nanoseconds of one locked addition while `threads` threads, each on a core of its
+/// own, add to the same word.
 double ns_of_a_locked_operation(unsigned threads, const perf::Options& options) {
     const int count = options.quick ? 10'000 : 2'000'000;
     std::atomic<std::uint64_t> word = 0;
@@ -105,15 +105,16 @@ double ns_of_a_locked_operation(unsigned threads, const perf::Options& options) 
 }
 
 #ifdef __x86_64__
-/// The most that one of the calls takes. What `before` returns is handed to `call`.
+/// Returns the maximum number of locked operations over `calls` calls of `call`. Each call gets the
+/// result of `before`, which is not counted.
 unsigned locked_operations(const std::function<void*()>& before,
                            const std::function<void(void*)>& call, int calls) {
-    unsigned most = 0;
+    unsigned maximum = 0;
     for (int i = 0; i < calls; ++i) {
         void* const block = before();
-        most = std::max(most, tensorpool::testing::count_call([&] { call(block); }).locked);
+        maximum = std::max(maximum, tensorpool::testing::count_call([&] { call(block); }).locked);
     }
-    return most;
+    return maximum;
 }
 
 void print_contention(const perf::Options& options, perf::Report& report) {
@@ -122,7 +123,7 @@ void print_contention(const perf::Options& options, perf::Report& report) {
                                {[&] { return ns_of_a_locked_operation(1, options); },
                                 [&] { return ns_of_a_locked_operation(processors, options); }});
     const double alone = measured.median(0);
-    // Rounds in which the threads did not run at the same time show less.
+    // A high quantile, because contention is lower in rounds in which the threads did not overlap.
     const double contended = perf::quantile(measured.of(1), 0.9);
     std::vector<perf::Cells> rows = {
         {"call", "locked operations", "alone, ns",
@@ -133,7 +134,7 @@ void print_contention(const perf::Options& options, perf::Report& report) {
     };
     add("one locked operation", 1);
 
-    // Another thread is there: the C library locks nothing in a process of one.
+    // A second thread exists, because the C library skips locked operations in processes with one.
     std::latch over(1);
     std::thread second([&] { over.wait(); });
     MemoryPool pool({.retain = {.milliseconds = 1'000'000'000}});
@@ -155,16 +156,16 @@ void print_contention(const perf::Options& options, perf::Report& report) {
                       last, [&](void* block) { pool.deallocate(block, bytes); }, held));
     };
     constexpr std::size_t MiB = std::size_t{1} << 20;
-    count(1024, 1, "1 KiB, from a magazine", "1 KiB, into one");
-    count(1024, 2000, "1 KiB, where the depot is needed", "the same, freed");
-    count(MiB, 1, "1 MiB, from a magazine", "1 MiB, into one");
-    count(16 * MiB, 1, "16 MiB, from the cache of all threads", "16 MiB, into it");
-    count(MiB, 40, "1 MiB, 40 at once: from the heap", "the same, freed");
+    count(1024, 1, "1 KiB, from a magazine", "1 KiB, freed into a magazine");
+    count(1024, 2000, "1 KiB, through the depot", "1 KiB, freed through the depot");
+    count(MiB, 1, "1 MiB, from a magazine", "1 MiB, freed into a magazine");
+    count(16 * MiB, 1, "16 MiB, from the shared cache", "16 MiB, freed into the shared cache");
+    count(MiB, 40, "1 MiB, 40 at once, from the heap", "1 MiB, 40 at once, freed");
     void* const block = pool.allocate(1000);
     std::thread([&] {
         pool.deallocate(pool.allocate(1000), 1000);
         pool.allocate(1000);
-        add("1 KiB of another thread's, into a magazine",
+        add("1 KiB of another thread, freed into a magazine",
             locked_operations([&] { return block; },
                               [&](void* freed) { pool.deallocate(freed, 1000); }, 1));
     }).join();

@@ -1,4 +1,5 @@
-/// Question: what does a StatisticsScope cost, at its two ends and between them?
+/// Question: how much time does a StatisticsScope take at its beginning and end, and how much does
+/// it add to calls in between?
 
 #include <array>
 #include <atomic>
@@ -24,7 +25,7 @@ using tensorpool::MemoryPool;
 using tensorpool::StatisticsScope;
 using tensorpool::detail::ThreadCounters;
 
-/// ns a call of `work`.
+/// Returns nanoseconds per call of `work`.
 template <class Work>
 double time_of(std::size_t times, Work work) {
     const double seconds = perf::seconds_of([&] {
@@ -33,8 +34,8 @@ double time_of(std::size_t times, Work work) {
     return seconds * 1e9 / static_cast<double>(times);
 }
 
-/// What any scope has to do that costs nothing in between: look at each word that it tells of, in
-/// each pool, when it begins and when it ends, and add the differences to sums that threads share.
+/// The least work of a scope that costs nothing in between: read each word that it reports, in each
+/// pool, at its beginning and at its end, and add the differences to sums that threads share.
 class Floor {
 public:
     explicit Floor(std::size_t pools) : counters_(pools) {}
@@ -76,7 +77,7 @@ void allocate_and_free(MemoryPool& pool) {
     pool.deallocate(block, 1000);
 }
 
-/// Pools that the thread uses, so that it has a slot of counters in each.
+/// Makes pools and uses each once, so that the thread has counters in each.
 std::vector<std::unique_ptr<MemoryPool>> used_pools(std::size_t count) {
     std::vector<std::unique_ptr<MemoryPool>> pools(count);
     for (auto& pool : pools) {
@@ -108,35 +109,37 @@ perf::Cells ends_of_a_scope(const perf::Options& options, perf::Report& report, 
                  allocate_and_free(*used.front());
              });
          }});
-    const double most = 60.0 + 40.0 * static_cast<double>(pools);
+    const double aim_ns = 60.0 + 40.0 * static_cast<double>(pools);
     return {std::to_string(pools), text(measured.median(0), 0),
-            report.judge(measured.median(1), most, 0), text(measured.median(2), 0),
+            report.judge(measured.median(1), aim_ns, 0), text(measured.median(2), 0),
             text(measured.median(4) - measured.median(3), 0)};
 }
 
-void ask_ends(const perf::Options& options, perf::Report& report) {
-    std::vector<perf::Cells> rows = {
-        {"pools that the thread uses", "floor", "scope", "two, nested", "around a pair, less it"}};
-    // The global pool has no part in it: nothing here uses it.
+void measure_ends(const perf::Options& options, perf::Report& report) {
+    std::vector<perf::Cells> rows = {{"pools that the thread uses", "floor", "scope", "two, nested",
+                                      "around a pair, without it"}};
+    // The global pool is not among them: nothing here uses it.
     for (const std::size_t pools : {1U, 4U, 16U}) {
         rows.push_back(ends_of_a_scope(options, report, pools));
     }
     report.print("scope: ns from its beginning to its end", rows);
 }
 
-/// Takes blocks and gives them back, so often that some 20,000 pairs are timed.
+/// Allocates and frees `blocks` repeatedly, about 20,000 pairs in all. Returns nanoseconds per
+/// pair.
 double ns_a_pair(MemoryPool& pool, std::vector<void*>& blocks, const perf::Options& options) {
     const std::size_t pairs = options.quick ? 1000 : 20'000;
-    const auto take_and_give_back = [&] {
+    const auto allocate_and_free_all = [&] {
         for (void*& block : blocks) block = pool.allocate(1000);
         for (void* const block : blocks) pool.deallocate(block, 1000);
     };
-    return time_of(pairs / blocks.size(), take_and_give_back) / static_cast<double>(blocks.size());
+    return time_of(pairs / blocks.size(), allocate_and_free_all) /
+           static_cast<double>(blocks.size());
 }
 
-void ask_between(const perf::Options& options, perf::Report& report) {
+void measure_between(const perf::Options& options, perf::Report& report) {
     std::vector<perf::Cells> rows = {{"a pair of 1000 B", "ns", "in a scope", "ratio"}};
-    const auto ask = [&](const std::string& name, std::size_t pools, std::size_t count) {
+    const auto add = [&](const std::string& name, std::size_t pools, std::size_t count) {
         const auto used = used_pools(pools);
         std::vector<void*> blocks(count);
         const auto pair = [&] { return ns_a_pair(*used.front(), blocks, options); };
@@ -147,10 +150,10 @@ void ask_between(const perf::Options& options, perf::Report& report) {
         rows.push_back(
             {name, text(measured.median(0)), text(measured.median(1)), text(measured.ratio(1, 0))});
     };
-    ask("within one magazine, 4 pools", 4, 8);
-    ask("1000 at once, 1 pool", 1, 1000);
-    ask("1000 at once, 4 pools", 4, 1000);
-    report.print("scope: what it costs while it is open", rows);
+    add("within one magazine, 4 pools", 4, 8);
+    add("1000 at once, 1 pool", 1, 1000);
+    add("1000 at once, 4 pools", 4, 1000);
+    report.print("scope: cost of a pair while a scope is open", rows);
 }
 
 }  // namespace
@@ -159,7 +162,7 @@ int main(int argc, char** argv) {
     const perf::Options options = perf::read_options(argc, argv, 101);
     perf::Report report(options);
     perf::stay_on_core(0);
-    ask_ends(options, report);
-    ask_between(options, report);
+    measure_ends(options, report);
+    measure_between(options, report);
     return report.status();
 }

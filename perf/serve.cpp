@@ -1,9 +1,10 @@
-// What `tensorpool serve` costs that watches 50 processes with 10 pools each: part of a core and
-// resident memory, first alone, then with a page open. Prints one JSON object a state.
+// Question: how much of a core and how much resident memory does `tensorpool serve` take while it
+// reads 50 processes with 10 pools each? Measured first alone, then with a page open. Prints one
+// JSON object for each state.
 //
 //   serve_perf [--processes 50] [--pools 10] [--seconds 20] [--check]
 //
-// With --check a missed aim, 5 % of a core and 50 MiB, makes it fail.
+// With --check it returns 1 if an aim is missed: 5 % of a core and 50 MiB.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <spawn.h>
@@ -38,30 +39,33 @@ struct Options {
     bool check = false;
 };
 
-Options read_options(int count, char** words) {
+Options read_options(int count, char** arguments) {
     Options options;
     for (int i = 1; i < count; ++i) {
-        const std::string word = words[i];
+        const std::string argument = arguments[i];
         const auto number = [&] {
-            const unsigned long value = i + 1 < count ? std::strtoul(words[++i], nullptr, 10) : 0;
-            if (value == 0) throw std::invalid_argument(word + ": a number from 1 on is missing");
+            const unsigned long value =
+                i + 1 < count ? std::strtoul(arguments[++i], nullptr, 10) : 0;
+            if (value == 0)
+                throw std::invalid_argument(argument + ": expected a number of 1 or more");
             return static_cast<unsigned>(value);
         };
-        if (word == "--check")
+        if (argument == "--check")
             options.check = true;
-        else if (word == "--processes")
+        else if (argument == "--processes")
             options.processes = number();
-        else if (word == "--pools")
+        else if (argument == "--pools")
             options.pools = number();
-        else if (word == "--seconds")
+        else if (argument == "--seconds")
             options.seconds = number();
         else
-            throw std::invalid_argument("unknown option " + word);
+            throw std::invalid_argument("unknown option " + argument);
     }
     return options;
 }
 
-/// A process of the fifty: some blocks of many sizes held, and a little done ten times a second.
+/// One of the observed processes: holds blocks of many sizes and makes a few calls ten times a
+/// second.
 [[noreturn]] void work(unsigned pools, int ready) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::vector<std::unique_ptr<tensorpool::MemoryPool>> all;
@@ -81,7 +85,7 @@ Options read_options(int count, char** words) {
     }
 }
 
-/// Ended when this goes.
+/// The observed processes; the destructor ends them.
 struct Children {
     explicit Children(const Options& options) {
         int ends[2];
@@ -93,7 +97,7 @@ struct Children {
         close(ends[1]);
         char byte;
         for (unsigned i = 0; i < options.processes; ++i) {
-            if (read(ends[0], &byte, 1) != 1) throw std::runtime_error("a process did not begin");
+            if (read(ends[0], &byte, 1) != 1) throw std::runtime_error("a process did not start");
         }
         close(ends[0]);
     }
@@ -115,9 +119,9 @@ struct Server {
         posix_spawn_file_actions_t files;
         posix_spawn_file_actions_init(&files);
         posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
-        std::string words[] = {PERF_TENSORPOOL_COMMAND, "serve", "--listen", "127.0.0.1:0"};
-        char* pointers[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(),
-                            nullptr};
+        std::string command[] = {PERF_TENSORPOOL_COMMAND, "serve", "--listen", "127.0.0.1:0"};
+        char* pointers[] = {command[0].data(), command[1].data(), command[2].data(),
+                            command[3].data(), nullptr};
         if (posix_spawn(&process, pointers[0], &files, nullptr, pointers, environ) != 0) {
             throw std::runtime_error("cannot start " PERF_TENSORPOOL_COMMAND);
         }
@@ -127,7 +131,7 @@ struct Server {
         const ssize_t bytes = read(ends[0], line, sizeof line - 1);
         close(ends[0]);
         const char* at = bytes > 0 ? std::strstr(line, "http://127.0.0.1:") : nullptr;
-        if (at == nullptr) throw std::runtime_error("the server did not begin");
+        if (at == nullptr) throw std::runtime_error("the server did not start");
         port = static_cast<in_port_t>(
             std::strtoul(at + std::strlen("http://127.0.0.1:"), nullptr, 10));
     }
@@ -142,8 +146,8 @@ struct Server {
     in_port_t port = 0;
 };
 
-/// A connection on which that was asked for.
-int ask(in_port_t port, const std::string& target) {
+/// Connects to the server and sends a request for `target`. Returns the socket.
+int send_request(in_port_t port, const std::string& target) {
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -158,9 +162,9 @@ int ask(in_port_t port, const std::string& target) {
     return socket;
 }
 
-/// Otherwise it would be something else that is measured.
+/// Throws std::runtime_error unless the server reads at least `processes` processes.
 void check_that_all_are_read(in_port_t port, unsigned processes) {
-    const int socket = ask(port, "/api/processes");
+    const int socket = send_request(port, "/api/processes");
     std::string answer;
     char bytes[16384];
     for (ssize_t got; (got = recv(socket, bytes, sizeof bytes, 0)) > 0;) {
@@ -171,14 +175,14 @@ void check_that_all_are_read(in_port_t port, unsigned processes) {
     const std::string what = "\"readable\":true";
     for (auto at = answer.find(what); at != answer.npos; at = answer.find(what, at + 1)) ++read;
     if (read < processes) {
-        throw std::runtime_error("only " + std::to_string(read) + " processes are read");
+        throw std::runtime_error("the server reads only " + std::to_string(read) + " processes");
     }
 }
 
-/// Reads the events of one process and throws them away.
+/// An open page: reads the event stream of one process and drops it.
 struct Page {
     Page(in_port_t port, pid_t process)
-        : socket(ask(port, "/api/stream?process=" + std::to_string(process))) {
+        : socket(send_request(port, "/api/stream?process=" + std::to_string(process))) {
         reader = std::thread([this] {
             char bytes[16384];
             for (ssize_t got; (got = recv(socket, bytes, sizeof bytes, 0)) > 0;) received += got;
@@ -201,7 +205,7 @@ double processor_seconds(pid_t process) {
     std::ifstream file("/proc/" + std::to_string(process) + "/stat");
     std::string line;
     std::getline(file, line);
-    std::istringstream fields(line.substr(line.rfind(')') + 2));  // from the third on
+    std::istringstream fields(line.substr(line.rfind(')') + 2));  // from the third field on
     std::string skipped;
     for (int i = 3; i < 14; ++i) fields >> skipped;
     double user = 0;
@@ -218,7 +222,7 @@ double mib_of(pid_t process, const std::string& field) {
     return 0;
 }
 
-/// Whether the aim was met.
+/// Measures for `options.seconds` and prints the result. Returns whether the aims were met.
 bool measure(const char* state, const Server& server, const Options& options) {
     using Clock = std::chrono::steady_clock;
     const double before = processor_seconds(server.process);
@@ -240,7 +244,7 @@ bool measure(const char* state, const Server& server, const Options& options) {
 int run(const Options& options) {
     const Children children(options);
     const Server server;
-    std::this_thread::sleep_for(std::chrono::seconds(2));  // to begin is not what is measured
+    std::this_thread::sleep_for(std::chrono::seconds(2));  // the start is not measured
     check_that_all_are_read(server.port, options.processes);
     bool met = measure("alone", server, options);
     const Page page(server.port, children.processes.front());
@@ -250,9 +254,9 @@ int run(const Options& options) {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** arguments) {
     try {
-        return run(read_options(count, words));
+        return run(read_options(count, arguments));
     } catch (const std::exception& error) {
         std::fprintf(stderr, "serve_perf: %s\n", error.what());
         return 2;

@@ -1,9 +1,10 @@
-/// Question: what does a recorded entry cost the thread that makes the call?
+/// Question: how much time does a recorded entry take the thread that makes the call?
 ///
-/// The process allocates and frees on one core. A recorder, a process of its own on another core,
-/// asks it to record and takes out what it wrote after each window; a window is so short that no
+/// The process allocates and frees on one core. The recorder, another process on another core,
+/// requests a recording and takes the entries out after each window. A window is so short that no
 /// ring fills. Recording is on for one turn of each round and off for the other, in random order.
-/// The figure is half of what a pair of calls, which is two entries, takes more when it is on.
+/// A pair of calls makes two entries, so the time of an entry is half of what recording adds to a
+/// pair.
 
 #include <algorithm>
 #include <array>
@@ -38,9 +39,9 @@ using tensorpool::trace::ring_entries;
 constexpr std::size_t pairs_a_window = 7500;
 constexpr std::size_t quick_pairs = 500;
 constexpr std::size_t windows_a_turn = 5;
-static_assert(2 * pairs_a_window < ring_entries, "a ring takes a window whole");
+static_assert(2 * pairs_a_window < ring_entries, "a ring holds all entries of a window");
 
-/// Pairs of calls of one size, `blocks` of them held at once.
+/// Pairs of calls of one size. As many blocks are in use at once as `blocks` has elements.
 struct Pairs {
     const char* name;
     std::size_t bytes;
@@ -67,8 +68,9 @@ private:
     }
 };
 
-/// Entries as a recorder must write them at least, for a pair of calls. In order: the second waits
-/// for what came before, as that of a block that goes back does.
+/// Writes two entries for each pair of calls, with the least work that a recorder needs. With
+/// `in_order` the second counter is read in order, after all earlier instructions, as the recorder
+/// does for a free.
 template <bool in_order>
 void write_floor(FloorRing& ring, std::size_t pairs) {
     using namespace tensorpool::platform;
@@ -89,8 +91,8 @@ void write_floor(FloorRing& ring, std::size_t pairs) {
     }
 }
 
-/// What all rounds brought, in ns.
-struct Figures {
+/// The values of all rounds, in nanoseconds.
+struct Values {
     std::vector<double> off;    // a pair
     std::vector<double> on;     // a pair
     std::vector<double> entry;  // half of the difference, round by round
@@ -100,7 +102,7 @@ class Measurement {
 public:
     Measurement(FloorRing& floor, bool quick)
         : floor_(floor), recorder_(floor), pairs_(quick ? quick_pairs : pairs_a_window) {
-        take_slow_path();  // a process that made no call cannot be asked
+        take_slow_path();  // recording can only be requested of a process that has made a call
     }
 
     void round(bool on_first) {
@@ -109,24 +111,24 @@ public:
         floors_[1].push_back(ns_a_pair([&] { write_floor<true>(floor_, pairs_); }, take) / 2);
         turn(on_first);
         turn(!on_first);
-        for (Figures& one : figures_) {
+        for (Values& one : values_) {
             one.entry.push_back((one.on.back() - one.off.back()) / 2);
         }
     }
 
     const std::vector<double>& floor(std::size_t which) const { return floors_[which]; }
     const std::vector<Pairs>& subjects() const { return subjects_; }
-    const Figures& of(std::size_t subject) const { return figures_[subject]; }
+    const Values& of(std::size_t subject) const { return values_[subject]; }
     const perf::TraceRecorder& recorder() const { return recorder_; }
 
 private:
-    /// The median of some windows, after each of which its entries are taken out. One more comes
-    /// before them: it finds the caches as another subject left them.
+    /// Returns the median of several windows. The entries of each window are taken out after it.
+    /// One more window comes first, untimed, because the caches hold another subject's memory.
     template <class Work, class Take>
     double ns_a_pair(Work work, Take take) const {
         std::vector<double> ns;
         for (std::size_t window = 0; window <= windows_a_turn; ++window) {
-            // Reading that clock takes some 0.4 us, alike when recording is off.
+            // Reading this clock takes about 0.4 us, whether recording is on or off.
             const double seconds = perf::cpu_seconds_of(work);
             if (window != 0) ns.push_back(seconds * 1e9 / static_cast<double>(pairs_));
             take();
@@ -140,19 +142,19 @@ private:
         for (std::size_t i = 0; i < subjects_.size(); ++i) {
             const double ns = ns_a_pair([&] { subjects_[i].run(pool_, pairs_); },
                                         [&] { recorder_.take(entries); });
-            (on ? figures_[i].on : figures_[i].off).push_back(ns);
+            (on ? values_[i].on : values_[i].off).push_back(ns);
         }
         if (on) end();
     }
 
-    // The process sees what it is asked for in a slow path.
+    // A process notices a request to record in its next slow path.
     void take_slow_path() {
         constexpr std::size_t bytes = std::size_t{1} << 20;
         pool_.deallocate(pool_.allocate(bytes), bytes);
     }
-    // Not timed before each place of the ring was written once.
+    // Begins a recording, and writes each position of the ring once before anything is timed.
     void begin() {
-        recorder_.ask();
+        recorder_.start();
         take_slow_path();
         recorder_.expect_begun();
         for (std::size_t written = 0; written < ring_entries; written += 2 * pairs_) {
@@ -173,18 +175,18 @@ private:
     std::vector<Pairs> subjects_ = {{"256 B", 256, std::vector<void*>(1)},
                                     {"1 KiB, 100 at once", 1024, std::vector<void*>(100)},
                                     {"1 MiB", 1 << 20, std::vector<void*>(1)}};
-    std::array<Figures, 3> figures_;
+    std::array<Values, 3> values_;
     std::array<std::vector<double>, 2> floors_;
 };
 
-std::string interval(const std::vector<double>& figures) {
-    const perf::Interval found = perf::interval_of_median(figures);
+std::string interval(const std::vector<double>& values) {
+    const perf::Interval found = perf::interval_of_median(values);
     return text(found.low) + " to " + text(found.high);
 }
 
 void print(const Measurement& measured, perf::Report& report) {
     std::vector<perf::Cells> floors = {
-        {"the least that is written", "ns an entry", "95 % interval"}};
+        {"minimum work for an entry", "ns an entry", "95 % interval"}};
     const char* const names[] = {"cycle counter, 32 B, head",
                                  "the same, every second counter read in order"};
     for (const std::size_t i : {0U, 1U}) {
@@ -196,13 +198,13 @@ void print(const Measurement& measured, perf::Report& report) {
                                       "95 % interval", "of floor"}};
     const double floor = perf::median(measured.floor(0));
     for (std::size_t i = 0; i < measured.subjects().size(); ++i) {
-        const Figures& figures = measured.of(i);
-        const double entry = perf::median(figures.entry);
-        rows.push_back({measured.subjects()[i].name, text(perf::median(figures.off)),
-                        text(perf::median(figures.on)), report.judge(entry, 20, 2),
-                        interval(figures.entry), text(entry / floor)});
+        const Values& values = measured.of(i);
+        const double entry = perf::median(values.entry);
+        rows.push_back({measured.subjects()[i].name, text(perf::median(values.off)),
+                        text(perf::median(values.on)), report.judge(entry, 20, 2),
+                        interval(values.entry), text(entry / floor)});
     }
-    report.print("trace: what recording costs the thread that calls", rows);
+    report.print("trace: time that recording adds for the calling thread", rows);
     std::printf("dropped: %llu of %llu entries; recordings: %zu\n",
                 static_cast<unsigned long long>(measured.recorder().dropped()),
                 static_cast<unsigned long long>(measured.recorder().entries()),

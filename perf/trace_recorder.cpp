@@ -28,7 +28,7 @@ using tensorpool::TracePart;
 FloorRing& map_floor_ring() {
     void* const memory =
         mmap(nullptr, sizeof(FloorRing), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::runtime_error("there is no shared memory");
+    if (memory == MAP_FAILED) throw std::runtime_error("cannot map shared memory");
     return *new (memory) FloorRing;
 }
 
@@ -37,7 +37,7 @@ public:
     OtherProcess(std::uint64_t recorded, const FloorRing& floor)
         : recorded_(recorded), floor_(floor) {}
 
-    /// Answers until the other end is closed. Returns the process's exit status.
+    /// Answers requests until the other end is closed. Returns the exit status of the process.
     int serve(int channel) try {
         stay_on_core(1);
         Request request{};
@@ -47,14 +47,14 @@ public:
         }
         return 0;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "the recorder: %s\n", error.what());
+        std::fprintf(stderr, "recorder: %s\n", error.what());
         return 1;
     }
 
 private:
     Answer answer_to(Request request) {
         switch (request) {
-            case Request::ask:
+            case Request::start:
                 trace_ = LiveTrace::ask(recorded_);
                 break;
             case Request::take:
@@ -86,7 +86,8 @@ private:
         trace_.reset();
         return answer;
     }
-    // Whole, as who keeps it does: so the lines of the ring go over to this core.
+    // Copies all bytes, as a program does that keeps them. This moves the cache lines of the ring
+    // to this core.
     void read(const std::byte* from, std::size_t bytes) {
         bytes_.assign(from, from + bytes);
         const std::byte* kept = bytes_.data();
@@ -102,7 +103,7 @@ private:
 TraceRecorder::TraceRecorder(const FloorRing& floor) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) {
-        throw std::runtime_error("there is no socket");
+        throw std::runtime_error("cannot make a pair of sockets");
     }
     const auto recorded = static_cast<std::uint64_t>(getpid());
     child_ = fork();
@@ -123,9 +124,9 @@ TraceRecorder::Answer TraceRecorder::request(Request request) {
     Answer answer{};
     if (send(channel_, &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
         recv(channel_, &answer, sizeof answer, 0) != sizeof answer) {
-        throw std::runtime_error("the recorder ended");
+        throw std::runtime_error("the recorder has ended");
     }
-    if (!answer.done) throw std::runtime_error("recording did not begin or end when asked to");
+    if (!answer.done) throw std::runtime_error("recording did not begin or end as requested");
     return answer;
 }
 

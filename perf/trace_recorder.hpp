@@ -1,6 +1,6 @@
 #pragma once
 
-/// A process of its own that records the one that made it, and does what that asks for.
+/// A process that records the process that made it, at the latter's requests.
 
 #include <sys/types.h>
 
@@ -14,48 +14,51 @@
 
 namespace perf {
 
-/// The least that a ring of entries is, in memory that both processes see.
+/// The simplest ring of entries, in memory that both processes share.
 struct FloorRing {
     alignas(64) std::atomic<std::uint64_t> written = 0;
     alignas(64) std::array<tensorpool::TraceEntry, tensorpool::trace::ring_entries> entries = {};
 };
 
-/// Throws std::runtime_error.
+/// Maps a ring that child processes share. Throws std::runtime_error on failure.
 FloorRing& map_floor_ring();
 
-/// The recording process, on the second core, as the recorded one has it. Each call waits for its
-/// answer and throws std::runtime_error where that is not the expected one.
+/// The recorded process's handle for the recording process, which runs on the second core. Each
+/// call waits for the answer, and throws std::runtime_error if it is not the expected one.
 class TraceRecorder {
 public:
-    /// To be made before any pool: the other process has none then.
+    /// Starts the recording process by `fork`. Construct it before any pool, so that the child has
+    /// none.
     explicit TraceRecorder(const FloorRing& floor);
     ~TraceRecorder();
     TraceRecorder(const TraceRecorder&) = delete;
     TraceRecorder& operator=(const TraceRecorder&) = delete;
 
-    /// Asks for a recording, and that it end. The process sees either in its next slow path.
-    void ask() { request(Request::ask); }
+    /// Requests the start or the end of a recording. This process notices it in its next slow path.
+    void start() { request(Request::start); }
     void stop() { request(Request::stop); }
-    /// After that slow path: takes out what is there, and sees that recording began, or ended.
+    /// Call these after that slow path: they take the entries out, and check that recording began,
+    /// or ended.
     void expect_begun() { request(Request::take); }
     void expect_ended() { request(Request::leave); }
 
-    /// Takes out what one window wrote. All of it: one that dropped some was quicker.
+    /// Takes out the entries of one window. Throws if there are not `expected` of them or if any
+    /// was dropped, because a window that drops entries is faster.
     void take(std::uint64_t expected);
     /// Reads the floor's ring as `take` reads the recorded one.
     void take_floor() { request(Request::take_floor); }
 
-    /// Of all windows.
+    /// Entries of all windows: those that were taken out, and those that were dropped.
     std::uint64_t entries() const { return entries_; }
     std::uint64_t dropped() const { return dropped_; }
 
 private:
     class OtherProcess;
-    enum class Request : std::uint8_t { ask, take, take_floor, stop, leave };
+    enum class Request : std::uint8_t { start, take, take_floor, stop, leave };
     struct Answer {
         bool done;
         std::uint64_t entries;
-        std::uint64_t dropped;  // of the recording so far
+        std::uint64_t dropped;  // in the recording so far
     };
     Answer request(Request request);
 

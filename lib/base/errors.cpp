@@ -42,7 +42,7 @@ void add_remedy(FixedText& text, const AllocationFailure& failure) noexcept {
     if (failure.needed_limit != 0) {
         text.add("\n  it would fit if %.60s were at least %zu B (%s)", failure.limit,
                  failure.needed_limit, BytesText(failure.needed_limit).c_str());
-        if (failure.missing != 0) {
+        if (failure.missing != 0 && failure.missing <= failure.in_use) {
             text.add(", or after %zu B (%s) in use were freed in whole pages", failure.missing,
                      BytesText(failure.missing).c_str());
         }

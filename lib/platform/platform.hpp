@@ -5,7 +5,8 @@
 /// each system implements the interface in files of its own. Rules:
 ///  - Addresses and sizes are multiples of `page_bytes()`, unless a function says otherwise.
 ///  - A call that fails changes nothing, unless its comment says otherwise, and reports the failure
-///    by its result. It neither throws nor calls `malloc`, so that it can be used where this library serves `malloc`.
+///    by its result. It neither throws nor calls `malloc`, so that it can be used where this
+///    library serves `malloc`.
 ///  - Capabilities that a system lacks are reported by value, not by a macro.
 
 #include <cstddef>

@@ -54,11 +54,11 @@ public:
         }
     }
 
-    // For fork handlers. The child keeps only the visits of the thread that forked.
+    // For fork handlers.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
-    /// Removes the visits of threads that do not exist in the child of a fork. REQUIRES: the lock is
-    /// held.
+    /// Forgets the visits of other threads, which do not exist in the child of a fork.
+    /// REQUIRES: the lock is held.
     void forget_visits() noexcept;
 
 private:

@@ -4,6 +4,7 @@
 
 namespace perf {
 
+/// Returns the free memory of the global pool to the system.
 inline void purge() {
     tensorpool::get_global_memory_pool().trim();
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// tensorpool, as a program uses it: the global pool, through the inline fast path.
+/// tensorpool as a program uses it: the global pool through the inline fast path.
 
 #include <tensorpool/memory_pool.hpp>
 #include "support/subject_concept.hpp"

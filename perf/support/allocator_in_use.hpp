@@ -4,9 +4,9 @@
 
 namespace perf {
 
-/// The file that `malloc` of this process lies in, by /proc/self/maps, such as `libc.so.6` or
-/// `libjemalloc.so.2`: what was really loaded, not what was asked for. "unknown" where that cannot
-/// be read.
+/// Returns the name of the file that contains this process's `malloc`, according to
+/// /proc/self/maps, such as `libc.so.6` or `libjemalloc.so.2`. This shows which library was loaded,
+/// whatever was requested. Returns "unknown" if the file cannot be found.
 std::string allocator_in_use();
 
 }  // namespace perf

@@ -1,11 +1,11 @@
 #pragma once
 
-/// What keeps the compiler from knowing too much. The same for every subject.
+/// A compiler barrier, which all subjects use alike.
 
 namespace perf {
 
-/// After this the compiler knows neither `value` nor what lies in memory: it can neither fold a
-/// size, nor carry a bucket's number over from the call before, nor drop a block nobody uses.
+/// Hides `value` and the contents of memory from the compiler. It then cannot fold a size, reuse a
+/// bucket number from the call before, or drop a block that is not used.
 template <class T>
 inline void opaque(T& value) noexcept {
     asm volatile("" : "+r"(value) : : "memory");

@@ -8,11 +8,11 @@
 
 namespace perf {
 
-/// What `measure()` returns in a process of its own that begins as this one is now; nothing when
-/// that process failed.
+/// Calls `measure()` in a child process, made by `fork`, and returns its result. Returns nullopt if
+/// the child process failed.
 template <class Measure, class Result = std::invoke_result_t<Measure>>
 std::optional<Result> in_a_child(Measure measure) {
-    static_assert(std::is_trivially_copyable_v<Result>, "it goes through a pipe");
+    static_assert(std::is_trivially_copyable_v<Result>, "the result goes through a pipe");
     int ends[2];
     if (pipe(ends) != 0) return std::nullopt;
     const pid_t child = fork();

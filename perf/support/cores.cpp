@@ -6,7 +6,7 @@
 namespace perf {
 namespace {
 
-/// What the process may use, read before any thread was pinned.
+/// Returns the cores that the process may use. Read before any thread is pinned.
 cpu_set_t allowed_cores() noexcept {
     cpu_set_t cores;
     CPU_ZERO(&cores);

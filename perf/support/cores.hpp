@@ -2,11 +2,12 @@
 
 namespace perf {
 
-/// Keeps the calling thread on the `index`-th of the cores this process may use. False where there
-/// are not so many. Two threads on one core take turns and never meet: that answers no question.
+/// Pins the calling thread to the core number `index`, from 0, of those that this process may use.
+/// Returns false if there are fewer cores. Measurements of two threads need two cores: on one core
+/// the threads would alternate and never run at once.
 bool stay_on_core(int index) noexcept;
 
-/// True where two threads can run at once.
+/// Returns whether the process may use two cores or more, so that two threads can run at once.
 bool two_cores() noexcept;
 
 }  // namespace perf

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How sure a median is.
+/// Confidence intervals of medians.
 
 #include <algorithm>
 #include <cmath>
@@ -14,14 +14,14 @@ struct Interval {
     double high;
 };
 
-/// The interval in which the median lies with a probability of 95 %, by ranks: no shape of the
-/// distribution is assumed.
-inline Interval interval_of_median(std::vector<double> figures) {
-    std::sort(figures.begin(), figures.end());
-    const auto count = static_cast<double>(figures.size());
+/// Returns the 95 % confidence interval of the median, by ranks. This assumes no shape of the
+/// distribution.
+inline Interval interval_of_median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const auto count = static_cast<double>(values.size());
     const double half = 1.96 * std::sqrt(count) / 2;
     const auto at = [&](double rank) {
-        return figures[static_cast<std::size_t>(std::clamp(rank, 0.0, count - 1))];
+        return values[static_cast<std::size_t>(std::clamp(rank, 0.0, count - 1))];
     };
     return {at(count / 2 - half - 1), at(count / 2 + half)};
 }

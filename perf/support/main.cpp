@@ -1,4 +1,5 @@
-/// The main function of every question: says which allocator serves this process, then asks.
+/// The main function of all questions that use Google Benchmark. It adds the allocator in use and
+/// the versions to the report.
 
 #include <benchmark/benchmark.h>
 #include <gnu/libc-version.h>

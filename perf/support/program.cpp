@@ -8,13 +8,13 @@
 namespace perf {
 namespace {
 
-[[noreturn]] void explain(const char* program, const char* argument) {
+[[noreturn]] void exit_with_usage(const char* program, const char* argument) {
     std::fprintf(stderr, "%s: '%s': expected [--rounds N] [--quick] [--check] [--markdown]\n",
                  program, argument);
     std::exit(2);
 }
 
-/// Characters, not bytes: of a character in UTF-8 only the first byte is not 10xxxxxx.
+/// Returns the number of characters in UTF-8: the bytes that are not 10xxxxxx.
 std::size_t width(const std::string& cell) {
     return static_cast<std::size_t>(
         std::count_if(cell.begin(), cell.end(), [](char byte) { return (byte & 0xC0) != 0x80; }));
@@ -66,22 +66,22 @@ Options read_options(int argc, char** argv, int default_rounds) {
         } else if (argument == "--rounds" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
             options.rounds = std::atoi(argv[++i]);
         } else {
-            explain(argv[0], argv[i]);
+            exit_with_usage(argv[0], argv[i]);
         }
     }
     return options;
 }
 
-std::string text(double figure, int digits) {
+std::string text(double value, int digits) {
     char buffer[64];
-    std::snprintf(buffer, sizeof(buffer), "%.*f", digits, figure);
+    std::snprintf(buffer, sizeof(buffer), "%.*f", digits, value);
     return buffer;
 }
 
-std::string Report::judge(double figure, double at_most, int digits) {
-    const bool met = figure <= at_most;
+std::string Report::judge(double value, double aim, int digits) {
+    const bool met = value <= aim;
     if (!met) ++missed_;
-    return text(figure, digits) + " ≤" + text(at_most, digits) + (met ? " ✓" : " ✗");
+    return text(value, digits) + " ≤" + text(aim, digits) + (met ? " ✓" : " ✗");
 }
 
 void Report::print(const std::string& title, const std::vector<Cells>& rows) const {

@@ -1,7 +1,6 @@
 #pragma once
 
-/// What the programs share that take turns among their own subjects: the command line, and tables
-/// with aims.
+/// The command line and the tables of the programs that alternate between their own subjects.
 
 #include <string>
 #include <vector>
@@ -10,32 +9,32 @@ namespace perf {
 
 struct Options {
     int rounds;
-    bool quick = false;     ///< small sizes, to see that it works
-    bool check = false;     ///< a missed aim makes the program fail
-    bool markdown = false;  ///< tables for perf/README.md
+    bool quick = false;     ///< small sizes: a test that the program works
+    bool check = false;     ///< the program returns 1 if an aim is missed
+    bool markdown = false;  ///< tables for perf/results
 };
 
-/// Of `--rounds N`, `--quick`, `--check` and `--markdown`. Anything else, or no round: says so and
-/// exits with 2.
+/// Reads `--rounds N`, `--quick`, `--check` and `--markdown`. On any other argument, or if N is
+/// below 1, prints the usage and exits with 2.
 Options read_options(int argc, char** argv, int default_rounds);
 
 using Cells = std::vector<std::string>;
 
-/// A figure with `digits` after the point.
-std::string text(double figure, int digits = 2);
+/// Returns the value with `digits` digits after the decimal point.
+std::string text(double value, int digits = 2);
 
 /// Prints tables and counts the aims that were missed.
 class Report {
 public:
     explicit Report(const Options& options) : options_(options) {}
 
-    /// The figure, its aim, and whether it was met.
-    std::string judge(double figure, double at_most, int digits = 2);
-    /// The first row holds the headings, the first column the names of the rows.
+    /// Returns a cell with the value, its aim (at most `aim`), and whether the aim was met.
+    std::string judge(double value, double aim, int digits = 2);
+    /// Prints a table. The first row holds the headings, the first column the names of the rows.
     void print(const std::string& title, const std::vector<Cells>& rows) const;
-    /// For a part that could not be measured: that counts as missed.
+    /// Reports a part that could not be measured. It counts as a missed aim.
     void print_unmeasured(const std::string& title, const std::string& reason);
-    /// What main returns.
+    /// Returns the exit status: 1 with `--check` if an aim was missed, otherwise 0.
     int status() const { return options_.check && missed_ != 0 ? 1 : 0; }
 
 private:

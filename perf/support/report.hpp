@@ -4,8 +4,8 @@
 
 namespace perf {
 
-/// Reports the time of one of `count` equal steps that each iteration makes, in the counter
-/// `seconds`, which is what perf/compare reads.
+/// Reports the time of one step in the counter `seconds`, which perf/compare reads. Each iteration
+/// makes `count` equal steps.
 inline void report_step_of(benchmark::State& state, double count) {
     using benchmark::Counter;
     state.counters["seconds"] =

@@ -10,7 +10,7 @@
 namespace perf {
 namespace {
 
-/// Calls `use(text, length)` for one piece of the file after another.
+/// Reads the file in pieces and calls `use(text, length)` for each.
 template <class Use>
 void read_file(const char* path, Use use) {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -23,7 +23,8 @@ void read_file(const char* path, Use use) {
     close(file);
 }
 
-/// The figure in KiB that follows `name` in the file's first piece, in bytes.
+/// Returns in bytes the number of KiB that follows `name` in the file's first piece; 0 if `name` is
+/// not there.
 std::size_t bytes_after(const char* name, const char* path) {
     std::size_t bytes = 0;
     read_file(path, [&](const char* text, std::size_t) {

@@ -4,15 +4,15 @@
 
 namespace perf {
 
-/// Bytes that this process holds in memory now, shared memory counted and program files not, which
-/// the system could drop. Counted page by page (/proc/self/smaps_rollup): exact, where quicker
-/// figures lag behind. Allocates nothing.
+/// Returns the resident bytes of this process: anonymous and shared memory, without program files,
+/// which the system could drop. The kernel counts them page by page (/proc/self/smaps_rollup); this
+/// is exact, while faster sources lag behind. Allocates nothing.
 std::size_t resident_bytes();
 
-/// The most that this process ever had in memory, in bytes. Allocates nothing.
+/// Returns the peak resident bytes of this process. Allocates nothing.
 std::size_t peak_resident_bytes();
 
-/// Mappings of this process: lines of /proc/self/maps. Allocates nothing.
+/// Returns the number of mappings of this process, the lines of /proc/self/maps. Allocates nothing.
 std::size_t mapping_count();
 
 }  // namespace perf

@@ -7,33 +7,33 @@
 
 namespace perf {
 
-/// Hands batches from one thread to another, without allocation. `batches` are in flight at most.
+/// Passes batches from one thread to another without allocation. At most `batches` are in flight.
 template <class Batch, std::size_t batches = 8>
 class Ring {
 public:
-    /// The next batch to fill; waits for room. For the sending thread.
+    /// Waits for room and returns the next batch to fill. Only the sending thread may call it.
     Batch& to_fill() noexcept {
         const std::size_t sent = sent_.load(std::memory_order_relaxed);
         wait_until([&] { return sent - taken_.load(std::memory_order_acquire) < batches; });
         return batches_[sent % batches];
     }
-    /// Publishes it. Release: pairs with the acquire in `to_empty`.
+    /// Publishes the filled batch. The release store pairs with the acquire load in `to_empty`.
     void fill_done() noexcept {
         sent_.store(sent_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
-    /// The next batch to empty; waits for one. For the receiving thread.
+    /// Waits for a batch and returns it. Only the receiving thread may call it.
     Batch& to_empty() noexcept {
         const std::size_t taken = taken_.load(std::memory_order_relaxed);
         wait_until([&] { return sent_.load(std::memory_order_acquire) != taken; });
         return batches_[taken % batches];
     }
-    /// Gives its place back. Release: pairs with the acquire in `to_fill`.
+    /// Frees the batch's position. The release store pairs with the acquire load in `to_fill`.
     void empty_done() noexcept {
         taken_.store(taken_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
 
 private:
-    /// Spins for some microseconds, then lets others run: there may be fewer cores than threads.
+    /// Spins for some microseconds, then yields, because there may be fewer cores than threads.
     template <class Condition>
     static void wait_until(Condition condition) noexcept {
         for (int spins = 0; !condition(); ++spins) {

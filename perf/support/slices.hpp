@@ -10,8 +10,8 @@
 
 namespace perf {
 
-/// Times two things by turns, a slice of each, so that both see the same machine, and keeps the
-/// median of each. Counts the minor page faults of the second.
+/// Times slices of two kinds of work by turns, so that both run under the same conditions, and
+/// reports the median of each. Counts the minor page faults of the second kind.
 class Slices {
 public:
     template <class Work>
@@ -28,8 +28,8 @@ public:
         whole_.push_back(now() - start);
         faults_ = faults() - faults_before;
     }
-    /// Counters for one of `rounds` equal rounds in each slice: `seconds`, `base_seconds`, and
-    /// `faults`, those of the last slice.
+    /// Reports counters for one of the `rounds` equal rounds of a slice: `seconds`, `base_seconds`,
+    /// and `faults`, which are those of the last slice.
     void report(benchmark::State& state, std::size_t rounds) {
         const auto count = static_cast<double>(rounds);
         state.counters["seconds"] = median(whole_) / count;

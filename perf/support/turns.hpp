@@ -1,6 +1,6 @@
 #pragma once
 
-/// Subjects that take turns within one run, so that all see the same machine.
+/// Subjects that alternate within one run, so that all run under the same conditions.
 
 #include <time.h>
 
@@ -13,12 +13,13 @@
 
 namespace perf {
 
+/// Returns the time of a steady clock in seconds.
 inline double now_s() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
 }
 
-/// Seconds that `work()` takes.
+/// Returns the seconds that `work()` takes.
 template <class Work>
 double seconds_of(Work work) {
     const double start = now_s();
@@ -26,9 +27,9 @@ double seconds_of(Work work) {
     return now_s() - start;
 }
 
-/// Seconds that `work()` takes of this thread's processor: the same on a quiet machine for work
-/// that never waits, and still good on a busy one. Reading that clock takes a call to the system,
-/// so it is for work of 100 us and more.
+/// Returns the processor seconds of this thread that `work()` takes. On a quiet machine this equals
+/// elapsed time for work that never waits, and it stays usable on a busy machine. Reading this
+/// clock is a system call, so `work()` should take 100 us or more.
 template <class Work>
 double cpu_seconds_of(Work work) {
     const auto now = [] {
@@ -41,42 +42,43 @@ double cpu_seconds_of(Work work) {
     return now() - start;
 }
 
-/// The figure below which `part` of them lie.
-inline double quantile(std::vector<double> figures, double part) {
-    const auto last = static_cast<double>(figures.size() - 1);
-    const auto at = figures.begin() + static_cast<std::ptrdiff_t>(last * part + 0.5);
-    std::nth_element(figures.begin(), at, figures.end());
+/// Returns the value below which the fraction `part` of all values lies. `values` is not empty.
+inline double quantile(std::vector<double> values, double part) {
+    const auto last = static_cast<double>(values.size() - 1);
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(last * part + 0.5);
+    std::nth_element(values.begin(), at, values.end());
     return *at;
 }
-inline double median(std::vector<double> figures) {
-    return quantile(std::move(figures), 0.5);
+inline double median(std::vector<double> values) {
+    return quantile(std::move(values), 0.5);
 }
 
-/// Makes a slice of its subject's work and returns a figure, such as ns a step.
+/// Runs a slice of one subject's work and returns a value, such as nanoseconds per step.
 using Subject = std::function<double()>;
 
-/// The figures of all rounds. Each round begins with another subject; a round before the first
-/// warms up where `warm` is set.
+/// Runs all subjects in each round and keeps their values. Each round begins with another subject.
+/// If `warm` is set, one more round runs first, as a warm-up.
 class Turns {
 public:
     Turns(int rounds, const std::vector<Subject>& subjects, bool warm = true)
-        : figures_(subjects.size()) {
+        : values_(subjects.size()) {
         if (warm) {
             for (const Subject& subject : subjects) subject();
         }
         for (std::size_t round = 0; round < static_cast<std::size_t>(rounds); ++round) {
-            std::vector<double> figures(subjects.size());
+            std::vector<double> values(subjects.size());
             for (std::size_t i = 0; i < subjects.size(); ++i) {
                 const std::size_t turn = (round + i) % subjects.size();
-                figures[turn] = subjects[turn]();
+                values[turn] = subjects[turn]();
             }
-            for (std::size_t i = 0; i < figures.size(); ++i) figures_[i].push_back(figures[i]);
+            for (std::size_t i = 0; i < values.size(); ++i) values_[i].push_back(values[i]);
         }
     }
 
-    const std::vector<double>& of(std::size_t subject) const { return figures_[subject]; }
+    /// Returns the subject's values, one for each round.
+    const std::vector<double>& of(std::size_t subject) const { return values_[subject]; }
     double median(std::size_t subject) const { return perf::median(of(subject)); }
-    /// One subject's figure by another's, round by round.
+    /// Returns, for each round, the value of `subject` divided by the value of `to`.
     std::vector<double> ratios(std::size_t subject, std::size_t to) const {
         std::vector<double> ratios;
         for (std::size_t round = 0; round < of(subject).size(); ++round) {
@@ -84,13 +86,14 @@ public:
         }
         return ratios;
     }
-    /// The median of that: what makes a whole round slow drops out.
+    /// Returns the median of `ratios(subject, to)`. It does not depend on what makes a whole round
+    /// slow.
     double ratio(std::size_t subject, std::size_t to) const {
         return perf::median(ratios(subject, to));
     }
 
 private:
-    std::vector<std::vector<double>> figures_;
+    std::vector<std::vector<double>> values_;
 };
 
 }  // namespace perf

@@ -64,6 +64,13 @@ TEST(AllocationError, ReportsShareOfFragmentation) {
         << error.what();
 }
 
+TEST(AllocationError, FreeingMoreThanIsInUseIsNoRemedy) {
+    AllocationFailure failure = full();
+    failure.missing = 11 * mib;
+    const AllocationError error("images", failure);
+    EXPECT_EQ(std::string(error.what()).find("were freed"), std::string::npos) << error.what();
+}
+
 TEST(AllocationError, ShortRunsOfFreePagesCountAsFragmentation) {
     AllocationFailure failure = full();
     failure.missing = failure.needed_limit = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// boost::pool with the lock that it needs when threads share it. It hands out blocks of one size,
-/// so there is one pool for each bucket.
+/// boost::pool with a mutex, which it needs if threads share it. Each boost::pool serves blocks of
+/// one size, so there is one for each bucket.
 
 #include <array>
 #include <bit>

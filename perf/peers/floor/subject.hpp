@@ -1,7 +1,8 @@
 #pragma once
 
-/// The least that a pool of buckets can do: this thread's list of free blocks of each bucket, and
-/// one counter an operation. No other thread can free, nothing is given back, and nothing checked.
+/// The least work of a pool with buckets: for each bucket a list of free blocks of this thread, and
+/// one counter for each operation. Other threads cannot free its blocks, no memory is released, and
+/// nothing is checked.
 
 #include <bit>
 #include <cstdint>
@@ -28,7 +29,7 @@ inline void* fresh_pages(std::size_t bytes) {
     return pages;
 }
 
-/// Fills an empty list with as many blocks as it may ever hold; pages come at first touch.
+/// Fills an empty list with `max_blocks` blocks. Their pages are not touched.
 [[gnu::noinline]] inline void fill(FreeList& list, std::size_t block_bytes) {
     if (list.bottom != nullptr) std::abort();
     auto* const blocks = static_cast<char*>(fresh_pages(block_bytes * FreeList::max_blocks));

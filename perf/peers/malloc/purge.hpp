@@ -1,6 +1,7 @@
 #pragma once
 
-/// Asks for all that is free to go back to the system, in the words of whoever serves malloc here.
+/// Makes the allocator that serves malloc return free memory to the system, by the function that
+/// this allocator has for it.
 
 #include <dlfcn.h>
 #include <malloc.h>
@@ -18,7 +19,7 @@ inline void purge() {
     using MallCtl = int(const char*, void*, std::size_t*, void*, std::size_t);
     if (auto* const control = find<MallCtl>("mallctl")) {
         control("thread.tcache.flush", nullptr, nullptr, nullptr, 0);
-        control("arena.4096.purge", nullptr, nullptr, nullptr, 0);  // 4096: of all arenas
+        control("arena.4096.purge", nullptr, nullptr, nullptr, 0);  // 4096 means all arenas
     } else if (auto* const release = find<void()>("MallocExtension_ReleaseFreeMemory")) {
         release();
     } else if (auto* const collect = find<void(bool)>("mi_collect")) {

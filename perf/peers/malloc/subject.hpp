@@ -1,6 +1,6 @@
 #pragma once
 
-/// `malloc` and `free`: glibc's, or those of the library that is preloaded.
+/// `malloc` and `free` of glibc, or of the library that is preloaded.
 
 #include <cstdlib>
 

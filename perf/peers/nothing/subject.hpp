@@ -1,6 +1,6 @@
 #pragma once
 
-/// No allocator at all: what a question costs by itself.
+/// No allocator: shows the cost of the loop around the calls.
 
 #include "support/subject_concept.hpp"
 

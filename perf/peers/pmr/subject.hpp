@@ -1,6 +1,7 @@
 #pragma once
 
-/// The standard library's pool that threads may share, with its default options.
+/// The thread-safe pool of the standard library, std::pmr::synchronized_pool_resource, with its
+/// default options.
 
 #include <memory_resource>
 

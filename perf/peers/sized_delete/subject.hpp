@@ -1,7 +1,7 @@
 #pragma once
 
-/// `operator new` and sized `operator delete`: the faster door of tcmalloc and jemalloc, which
-/// spare themselves the look-up of the pointer when they are told its size.
+/// `operator new` and sized `operator delete`. In tcmalloc and jemalloc they are faster than
+/// `malloc` and `free`: with the size given, the pointer is not looked up.
 
 #include <new>
 
