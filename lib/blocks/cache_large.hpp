@@ -1,7 +1,7 @@
 #pragma once
 
-// What a thread's cache does with large blocks in nearly every call, inline where the pool calls.
-// It uses no small blocks, so that those stay closed that others have closed.
+// The frequent operations of a thread's cache on large blocks, inline in the pool's functions. They
+// do not access small blocks, so buckets that another thread has closed stay closed.
 
 #include "blocks/cache.hpp"
 #include "pages/large_blocks.hpp"

@@ -1,4 +1,4 @@
-// The window where the process may not have as much address space as it likes.
+// The window under a limit of the process's address space.
 
 #include <gtest/gtest.h>
 
@@ -18,12 +18,12 @@ using testing::leave_all_address_space;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// Everything that was lent to the pool.
+/// Takes back everything that was lent to the pool.
 void take_back_all(AddressSpace& space, unsigned pool_number) {
     space.take_back(pool_number, {0, space.map().page_count()});
 }
 
-/// Lends by the usual loans until that is refused; pages.
+/// Lends runs of the usual size until that is refused. Returns the pages.
 PageCount lend_all(AddressSpace& space) {
     PageCount lent = 0;
     for (;;) {

@@ -24,7 +24,7 @@ using testing::SystemCall;
 constexpr unsigned one = 2000;
 constexpr unsigned other = 2001;
 
-/// Everything that was lent to the pool.
+/// Takes back everything that was lent to the pool.
 void take_back_all(AddressSpace& space, unsigned pool_number) {
     space.take_back(pool_number, {0, space.map().page_count()});
 }
@@ -213,7 +213,7 @@ TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesOnly) {
     for (PageNumber page = run.first; page < end_of(run); ++page) {
         const bool inside = page >= run.first + step && page < run.first + 4 * step;
         ASSERT_EQ(space.map().entries()[page], inside ? 0 : word) << page - run.first;
-        space.map().entries()[page] = word;  // and they can be written again
+        space.map().entries()[page] = word;  // they can be written again
     }
 }
 
@@ -263,7 +263,7 @@ TEST_F(AddressSpaceTest, NothingIsReservedAhead) {
     platform::release(address_of(beyond), granule_pages * page_bytes);
 }
 
-// In a child: what is noted of others stays noted while there are other addresses.
+// In a child process, because marks of foreign mappings stay while there are other addresses.
 TEST_F(AddressSpaceTest, LoansAvoidForeignMappings) {
     EXPECT_TRUE(holds_in_child([this] {
         const PageRun before = lend(one, granule_pages);
@@ -302,10 +302,10 @@ TEST_F(AddressSpaceTest, UnmappedForeignRangesAreLentBeforeARefusal) {
 
 TEST_F(AddressSpaceTest, PagesAlignedByNumberAreAlignedByAddress) {
     lend(one, 1);
-    const PageCount most = space.max_alignment();
-    EXPECT_GE(most, granule_pages);
+    const PageCount alignment = space.max_alignment();
+    EXPECT_GE(alignment, granule_pages);
     const auto begin = reinterpret_cast<std::uintptr_t>(address_of(0));
-    EXPECT_EQ(begin % (most * page_bytes), 0U);
+    EXPECT_EQ(begin % (alignment * page_bytes), 0U);
 }
 
 TEST_F(AddressSpaceTest, LoanWithoutMemoryForThePageMapFailsAndRecovers) {
@@ -331,7 +331,7 @@ TEST_F(AddressSpaceTest, EntriesAreClearedEvenIfTheirMemoryCannotBeDropped) {
     EXPECT_EQ(lend(other, 1).first, run.first);
 }
 
-// In a child: such granules stay so for the life of the process.
+// In a child process, because such granules are lost for the lifetime of the process.
 TEST_F(AddressSpaceTest, GranulesThatCannotBeDroppedAreNeverLentAgain) {
     EXPECT_TRUE(holds_in_child([this] {
         const PageRun before = lend(other, granule_pages);
@@ -376,8 +376,8 @@ TEST_F(AddressSpaceTest, ThreadsGetDisjointLoans) {
     EXPECT_EQ(firsts.size(), 20U);
 }
 
-// Another thread may map something there at once, and a look-up must not take it for a pool's.
-TEST_F(AddressSpaceTest, WhatIsTakenBackIsNoPoolsBeforeItIsUnmapped) {
+// Another thread may map something there at once, which a look-up must not attribute to a pool.
+TEST_F(AddressSpaceTest, TakenBackRunBelongsToNoPoolBeforeItIsUnmapped) {
     const PageRun run = lend(one, granule_pages);
     const unsigned char* const p = address_of(run.first);
     ASSERT_TRUE(space.is_lent(p));
@@ -389,11 +389,11 @@ TEST_F(AddressSpaceTest, WhatIsTakenBackIsNoPoolsBeforeItIsUnmapped) {
     EXPECT_EQ(lend(other, granule_pages).first, run.first) << "it is free";
 }
 
-TEST(AddressSpaceMap, ThatCannotGrowFarEnoughForWhatIsWantedGrowsForWhatIsNeeded) {
+TEST(AddressSpaceMap, LoanFallsBackToTheNeededPagesIfTheMapCannotGrow) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
         if (space.lend(one, 1, 1).count == 0) return false;
-        // In the way of the entries of granule 64.
+        // Blocks the addresses of the entries of granule 64.
         auto* const entries = reinterpret_cast<std::byte*>(space.map().entries());
         void* const in_the_way = entries + 64 * granule_pages * sizeof(PageMap::Word);
         if (platform::reserve_at(in_the_way, platform::page_bytes()) !=

@@ -12,7 +12,7 @@
 namespace tensorpool::pages {
 namespace {
 
-/// Bins, and the extents that a test puts into them, each behind the last with a gap between.
+/// Bins with the extents that a test puts into them, at increasing addresses with gaps in between.
 class Bins {
 public:
     Span& add(PageCount pages) { return add_at(next_, pages); }
@@ -100,7 +100,7 @@ TEST(ExtentBins, SmallestOfAFewOfTheSameBinIsFound) {
     EXPECT_EQ(some.bins.find(72, 1), &best);
 }
 
-// However many do not fit, or fit worse, an extent that fits is found.
+// A fitting extent is found among any number of extents that do not fit.
 TEST(ExtentBins, FittingExtentIsFoundAmongManyTooSmallOnesOfItsBin) {
     Bins some;
     Span& fitting = some.add(79);
@@ -116,17 +116,17 @@ TEST(ExtentBins, AlignedRequestsSkipExtentsWhoseAlignedPartIsTooSmall) {
     EXPECT_EQ(some.bins.find(32, 64), &fitting);
     EXPECT_EQ(some.bins.find(42, 64), &fitting);
     EXPECT_EQ(some.bins.find(43, 64), nullptr);
-    EXPECT_EQ(ExtentBins::place_in(fitting, 42, 64), 128U);
-    EXPECT_EQ(ExtentBins::place_in(fitting, 43, 64), fitting.end_page());
+    EXPECT_EQ(ExtentBins::position_in(fitting, 42, 64), 128U);
+    EXPECT_EQ(ExtentBins::position_in(fitting, 43, 64), fitting.end_page());
 }
 
 TEST(ExtentBins, PositionIsNeverBeyondTheEndOfTheExtent) {
     Span extent;
     extent.first_page = (PageNumber{1} << 28) - 10;
     extent.pages = 10;
-    EXPECT_EQ(ExtentBins::place_in(extent, 1, PageCount{1} << 31), extent.end_page());
-    EXPECT_EQ(ExtentBins::place_in(extent, ~PageCount{0}, 1), extent.end_page());
-    EXPECT_EQ(ExtentBins::place_in(extent, 10, 1), extent.first_page);
+    EXPECT_EQ(ExtentBins::position_in(extent, 1, PageCount{1} << 31), extent.end_page());
+    EXPECT_EQ(ExtentBins::position_in(extent, ~PageCount{0}, 1), extent.end_page());
+    EXPECT_EQ(ExtentBins::position_in(extent, 10, 1), extent.first_page);
 }
 
 TEST(ExtentBins, FindLowestReturnsTheLowestFittingExtent) {
@@ -190,19 +190,19 @@ TEST(ExtentBins, AgreeWithAListForRandomExtents) {
         PageCount largest = 0;
         for (const Span* const one : in) {
             largest = std::max(largest, one->pages);
-            if (ExtentBins::place_in(*one, wanted, alignment) == one->end_page()) continue;
+            if (ExtentBins::position_in(*one, wanted, alignment) == one->end_page()) continue;
             smallest = smallest == 0 ? one->pages : std::min(smallest, one->pages);
         }
         const Span* const found = bins.find(wanted, alignment);
         ASSERT_EQ(found != nullptr, smallest != 0);
         if (found != nullptr) {
-            ASSERT_NE(ExtentBins::place_in(*found, wanted, alignment), found->end_page());
+            ASSERT_NE(ExtentBins::position_in(*found, wanted, alignment), found->end_page());
             ASSERT_LE(found->pages, smallest + smallest / 8 + 1) << "worse by more than a bin";
         }
         const Span* const lowest = bins.find_lowest(wanted, alignment);
         ASSERT_EQ(lowest != nullptr, smallest != 0);
         if (lowest != nullptr) {
-            ASSERT_NE(ExtentBins::place_in(*lowest, wanted, alignment), lowest->end_page());
+            ASSERT_NE(ExtentBins::position_in(*lowest, wanted, alignment), lowest->end_page());
         }
         ASSERT_EQ(bins.largest() != nullptr, largest != 0);
         if (largest != 0) {

@@ -21,7 +21,7 @@ using testing::TestHeap;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-/// Large blocks over a heap of their own.
+/// Large blocks with a heap of their own.
 class Blocks {
 public:
     explicit Blocks(const HeapOptions& options = plain_options()) : heap(options) {}
@@ -222,8 +222,8 @@ protected:
         }
     }
     bool end_use() { return blocks_.large.end_use(block_, entry_, 0, SIZE_MAX); }
-    /// In each round calls `here` on this thread and `end_use` on another at about the same time,
-    /// then `after` with what that returned.
+    /// In each round, calls `here` on this thread and `end_use` on another one at about the same
+    /// time, then `after` with the result of `end_use`.
     template <class Before, class Here, class After>
     void race(unsigned rounds, Before before, Here here, After after) {
         std::atomic<unsigned> begun = 0;
@@ -239,7 +239,7 @@ protected:
         for (unsigned round = 1; round <= rounds; ++round) {
             before();
             begun.store(round, std::memory_order_release);
-            pause(round);  // the other sees it some time later, and not always the same
+            pause(round);  // the other thread sees the store after a varying delay
             here();
             wait_for(done, round);
             after(ended);
@@ -273,9 +273,9 @@ TEST_F(LargeBlocksInUse, ConcurrentFreesEndAUseExactlyOnce) {
         [&] { ended_here = end_use(); }, [&](bool ended) { ASSERT_NE(ended, ended_here); });
 }
 
-// As when one thread reallocates a block, whose pages move, that another frees. The first read of
-// the record is one beside a write, which ThreadSanitizer takes for what it is, a fault of the
-// program.
+// As if one thread reallocates a block, whose pages move, while another frees it. The first read of
+// the record races with a write, which ThreadSanitizer reports correctly as a data race of the
+// misusing program.
 TEST_F(LargeBlocksInUse, EndUseDetectsABlockThatMovedMeanwhile) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP();
@@ -292,7 +292,7 @@ TEST_F(LargeBlocksInUse, EndUseDetectsABlockThatMovedMeanwhile) {
             span_.requested_bytes.store(2, std::memory_order_release);
         },
         [&](bool ended) {
-            // 0: what was ended is the later use.
+            // 0 means that the later use was ended.
             ASSERT_FALSE(ended && span_.requested_bytes.load() == 0);
         });
     span_.first_page = first_page;

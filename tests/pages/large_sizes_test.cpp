@@ -7,7 +7,7 @@
 namespace tensorpool::pages {
 namespace {
 
-/// All small page counts, and those around every power of two and every step up to the most.
+/// All small page counts, and those around every power of two and every step up to the maximum.
 std::set<PageCount> telling_page_counts() {
     std::set<PageCount> counts;
     for (PageCount pages = 1; pages <= 5000; ++pages) counts.insert(pages);

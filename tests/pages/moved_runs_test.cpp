@@ -57,7 +57,7 @@ TEST(MovedRuns, RemovedRunCutsOverlappingRuns) {
 TEST(MovedRuns, AgreeWithAModelOfOneMarkPerPage) {
     testing::Random random(7);
     MovedRuns moved;
-    std::vector<unsigned> marks(300, 0);  // which run moved it; 0: none
+    std::vector<unsigned> marks(300, 0);  // the run that each page belongs to; 0: none
     unsigned number = 0;
     for (unsigned step = 0; step < 2000; ++step) {
         const PageRun run{static_cast<PageNumber>(random.below(280)),
@@ -85,21 +85,22 @@ TEST(MovedRuns, HaveRoomUpToTheirMaximum) {
     MovedRuns moved;
     unsigned added = 0;
     while (moved.has_room_for(1)) moved.add({added++ * 2, 1});
-    EXPECT_EQ(added, MovedRuns::most);
+    EXPECT_EQ(added, MovedRuns::max_runs);
     moved.remove({0, 2});
     EXPECT_TRUE(moved.has_room_for(1));
 }
 
 TEST(MovedRuns, CutWithoutRoomKeepsTheLargerPart) {
     MovedRuns moved;
-    for (PageNumber number = 0; number != MovedRuns::most; ++number) moved.add({number * 100, 50});
+    for (PageNumber number = 0; number != MovedRuns::max_runs; ++number)
+        moved.add({number * 100, 50});
     moved.remove({10, 5});
     EXPECT_EQ(moved_in(moved, {0, 100}), (Runs{{15, 35}}));
     moved.remove({15 + 30, 2});
     EXPECT_EQ(moved_in(moved, {0, 100}), (Runs{{15, 30}}));
     moved.add({60, 5});
-    EXPECT_EQ(moved.count(), MovedRuns::most);
-    EXPECT_EQ(moved_in(moved, {0, 100}), (Runs{{15, 30}})) << "what finds no room is not known";
+    EXPECT_EQ(moved.count(), MovedRuns::max_runs);
+    EXPECT_EQ(moved_in(moved, {0, 100}), (Runs{{15, 30}})) << "the smaller part is dropped";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the page heap does when the system refuses.
+// The page heap when system calls fail.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ TEST(PageHeapFailures, RefusedCommitIsReportedAndLeavesNothingBehind) {
         const Failing failing(SystemCall::commit_pages);
         EXPECT_EQ(heap.allocate(20), nullptr);
         EXPECT_STREQ(heap.path.refusal.limit, "what the system commits");
-        EXPECT_EQ(heap.path.refusal.needed_limit, 0U) << "nobody knows";
+        EXPECT_EQ(heap.path.refusal.needed_limit, 0U) << "no limit would help";
         EXPECT_NE(std::string(heap.path.refusal.advice).find("ulimit -v"), std::string::npos);
         EXPECT_FALSE(heap.reserve(50));
     }
@@ -97,7 +97,7 @@ TEST(PageHeapFailures, LimitHoldsWhenNothingCanBeDropped) {
     EXPECT_EQ(heap.path.refusal.free_pages, 144 * page_bytes);
     EXPECT_EQ(heap.path.refusal.largest_free, 80 * page_bytes);
     EXPECT_EQ(heap.capacity(), 160U);
-    EXPECT_NE(heap.allocate(80), nullptr) << "what is free still serves";
+    EXPECT_NE(heap.allocate(80), nullptr) << "free memory still serves";
 }
 
 TEST(PageHeapFailures, HeapWithoutMemoryForItsFirstRecordRefusesAndRecovers) {
@@ -114,7 +114,7 @@ TEST(PageHeapFailures, HeapWithoutMemoryForItsFirstRecordRefusesAndRecovers) {
     EXPECT_NE(heap.allocate(1), nullptr);
 }
 
-// Sooner or later a split finds no record; all that was handed out before stays as it was.
+// At some point a split finds no record. All spans allocated before stay unchanged.
 TEST(PageHeapFailures, RequestWithoutRecordsFailsAndChangesNothing) {
     TestHeap heap;
     PageHeapModel model(heap);
@@ -126,7 +126,7 @@ TEST(PageHeapFailures, RequestWithoutRecordsFailsAndChangesNothing) {
         EXPECT_GT(heap.path.refusal.free_pages, 0U);
         EXPECT_LE(heap.path.refusal.largest_free, heap.path.refusal.free_pages);
         EXPECT_EQ(model.fault(PageHeapModel::Depth::all_words), "");
-        // Freeing needs no record, and what it frees serves the next.
+        // Freeing needs no record, and the freed memory serves the next request.
         model.free(model.count() / 2);
         EXPECT_TRUE(model.allocate({.pages = 2}));
         EXPECT_FALSE(model.allocate({.pages = 1}));
@@ -144,16 +144,16 @@ TEST(PageHeapFailures, UnusedRecordOfAFailedSplitIsKept) {
     const Failing failing(SystemCall::commit_records);
     std::vector<Span*> spans;
     while (Span* const span = heap.allocate(2)) spans.push_back(span);
-    // Two neighbours become one, and a record is left.
+    // Two neighbours become one, which leaves one free record.
     heap.free(spans[1]);
     heap.free(spans[2]);
-    EXPECT_EQ(heap.allocate(1, 4), nullptr) << "pages before it and behind it";
-    EXPECT_NE(heap.allocate(2), nullptr) << "pages behind it";
+    EXPECT_EQ(heap.allocate(1, 4), nullptr) << "needs records for pages before and behind it";
+    EXPECT_NE(heap.allocate(2), nullptr) << "needs a record for pages behind it";
     EXPECT_NE(heap.allocate(2), nullptr);
     EXPECT_EQ(heap.allocate(1), nullptr);
 }
 
-/// A bit of everything, whatever is refused. Returns what is wrong afterwards.
+/// Uses all functions of the heap, some of which may be refused. Returns the model's finding.
 std::string use(TestHeap& heap, PageHeapModel& model) {
     const auto fault = [&] { return model.fault(PageHeapModel::Depth::quick); };
     for (PageCount pages = 1; pages <= 90 && fault().empty(); ++pages) {
@@ -200,12 +200,13 @@ TEST_P(PageHeapNthFailure, LeaksNothingAndTheHeapWorks) {
     FAIL() << "more calls than expected";
 }
 
-// macOS has such pages: only those that lie in a free run as a whole are dropped.
+// On systems with larger pages, such as macOS, only pages that lie entirely in a free run are
+// dropped.
 TEST(PageHeapFailures, PartsOfLargerSystemPagesAreNotAssumedZero) {
     EXPECT_TRUE(holds_in_child([] {
         TestHeap heap;
         std::vector<Span*> spans = heap.allocate_all({3, 7, 2, 9, 11});
-        // From now on: what was reserved and mapped before is aligned well enough.
+        // Set from here on. Earlier reservations are aligned well enough.
         testing::claimed_page_bytes = 16 << 10;
         for (Span* const span : spans) std::memset(heap.address_of(*span), 0xFF, span->bytes());
         heap.free(spans[1]);

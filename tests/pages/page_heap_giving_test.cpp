@@ -95,7 +95,7 @@ TEST(PageHeapGiving, TakesTheLargestFirstIfNoneHoldsEnough) {
     heap.give_back(38);
     EXPECT_EQ(heap.capacity(), 25U);
     heap.allocate(20);
-    EXPECT_EQ(heap.capacity(), 25U) << "of 30 and 8 of 10, the 20 stay";
+    EXPECT_EQ(heap.capacity(), 25U) << "the extent of 20 stays whole";
 }
 
 TEST(PageHeapGiving, KeepsTheFrontOfAPartlyReturnedExtent) {
@@ -129,7 +129,7 @@ TEST(PageHeapGiving, NeverGoesBelowAReserveThatEndsWithinAPage) {
     EXPECT_GE(heap.capacity() * page_bytes, bytes);
 }
 
-TEST(PageHeapGiving, TwoThreadsAtOnceLeaveWhatReservePrepared) {
+TEST(PageHeapGiving, TwoConcurrentThreadsKeepTheReservedBytes) {
     TestHeap heap;
     ASSERT_TRUE(heap.reserve(40));
     std::barrier together(2);
@@ -196,7 +196,7 @@ TEST(PageHeapRetention, KeepsMemoryThatWasNeededInThePeriod) {
     Span* const needed = heap.allocate(70);
     heap.free(needed);
     heap.end_period();
-    EXPECT_EQ(heap.capacity(), 70U) << "the least that was free is 30 pages";
+    EXPECT_EQ(heap.capacity(), 70U) << "at least 30 pages were free at all times";
     heap.free(heap.allocate(70));
     heap.end_period();
     EXPECT_EQ(heap.capacity(), 70U);

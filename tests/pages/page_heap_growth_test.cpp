@@ -66,7 +66,7 @@ TEST(PageHeapGrowth, SurplusIsLimitedByTheFractionOfAvailableMemory) {
     EXPECT_EQ(heap.capacity(), 1500U);
     heap.allocate(475);
     heap.allocate(400);
-    EXPECT_EQ(heap.capacity(), 1900U) << "the bare shortfall goes on";
+    EXPECT_EQ(heap.capacity(), 1900U) << "the shortfall is committed without a surplus";
     EXPECT_EQ(heap.allocate(200), nullptr);
     EXPECT_STREQ(heap.path.refusal.limit, "available memory");
     EXPECT_EQ(heap.path.refusal.limit_bytes, 2000 * page_bytes);
@@ -110,7 +110,7 @@ TEST(PageHeapGrowth, CommitsOnlyTheGapBetweenFreeExtents) {
     heap.free(spans[0]);
     heap.free(spans[2]);
     ASSERT_NE(heap.allocate(100), nullptr);
-    EXPECT_EQ(heap.given_back(), 20U) << "nothing went but the gap";
+    EXPECT_EQ(heap.given_back(), 20U) << "only the gap was given back";
     EXPECT_EQ(heap.capacity(), 100U);
 }
 
@@ -142,7 +142,7 @@ TEST(PageHeapGrowth, FragmentedFreeMemoryIsReleasedUnderALimit) {
     EXPECT_EQ(heap.given_back(), 50U);
 }
 
-// What is shed first may be the very piece that the growth counted on.
+// The extent that is given back first may be the one that the growth relied on.
 TEST(PageHeapGrowth, ExtentBesideTheColdPagesMayBeReleased) {
     TestHeap heap(limited_options(100));
     std::vector<Span*> spans;
@@ -202,7 +202,7 @@ TEST(PageHeapGrowth, ReserveTouchesTheCommittedPages) {
     EXPECT_GE(platform::resident_memory(), before + 8192 * page_bytes);
 }
 
-// It would wait for ever for a heap whose lock is held.
+// With the lock held, this test would hang.
 TEST(PageHeapGrowth, ReserveTouchesWithoutTheLock) {
     TestHeap heap;
     Span* taken = nullptr;

@@ -26,7 +26,7 @@ TEST(PageHeapLending, TrimReturnsAddressesOfColdGranules) {
     const std::size_t before = reserved(heap);
     EXPECT_GT(before, 4 * granule_pages);
     heap.trim();
-    EXPECT_EQ(reserved(heap), granule_pages) << "only what the kept one lies in";
+    EXPECT_EQ(reserved(heap), granule_pages) << "only the granule of the remaining span";
     EXPECT_EQ(heap.totals.peak_reserved_bytes.load() / page_bytes, before);
     EXPECT_FALSE(address_space().is_lent(heap.address_of(*kept) + granule_pages * page_bytes));
     EXPECT_EQ(heap.address_of(*kept)[0], 3);
@@ -65,8 +65,8 @@ TEST(PageHeapLending, AddressesBorrowedByFailedRequestsAreReturned) {
     EXPECT_NE(heap.allocate(32), nullptr);
 }
 
-TEST(PageHeapLending, AddressesThatRefusedMovesBorrowedGoBack) {
-    if (!platform::can_move_memory()) GTEST_SKIP() << "this system moves no memory";
+TEST(PageHeapLending, AddressesBorrowedByRefusedMovesAreReturned) {
+    if (!platform::can_move_memory()) GTEST_SKIP() << "this system cannot move memory";
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
     ASSERT_TRUE(address_space().may_move({spans[0]->first_page, 320}));
@@ -97,7 +97,7 @@ TEST(PageHeapLending, LargeAlignmentBorrowsNoMoreThanItsPages) {
     EXPECT_EQ(heap.capacity(), 1U);
 }
 
-// Others may free and trim while `reserve` touches what is free.
+// Other threads may free and trim while `reserve` touches free memory.
 TEST(PageHeapLending, AddressesThatAreBeingTouchedAreKept) {
     TestHeap heap;
     ASSERT_NE(heap.allocate(16), nullptr);

@@ -26,7 +26,7 @@ TEST(PageHeapMoving, SpanGrowsIntoTheFreePagesBehindIt) {
     EXPECT_EQ(heap.capacity(), 112U);
     EXPECT_EQ(heap.free_pages(), 24U);
     EXPECT_NE(heap.allocate(24), nullptr);
-    EXPECT_EQ(heap.capacity(), 112U) << "what was left is where it was";
+    EXPECT_EQ(heap.capacity(), 112U) << "nothing was committed";
 }
 
 TEST(PageHeapMoving, SpanGrowsIntoTheWholeExtentBehindIt) {
@@ -58,7 +58,7 @@ TEST(PageHeapMoving, EntryOfTheOldLastPageIsCleared) {
     EXPECT_NE(entry_at(span->end_page() - 1), 0U);
     Span* const one = heap.allocate(1);
     ASSERT_TRUE(heap.heap.extend(*one, 3, heap.path));
-    EXPECT_NE(entry_at(one->first_page), 0U) << "first and last at once";
+    EXPECT_NE(entry_at(one->first_page), 0U) << "the first page is also the last";
 }
 
 TEST(PageHeapMoving, GrowthBeyondTheLimitFailsAndChangesNothing) {
@@ -74,7 +74,7 @@ TEST(PageHeapMoving, GrowthBeyondTheLimitFailsAndChangesNothing) {
 class PageHeapMove : public ::testing::Test {
 protected:
     void SetUp() override {
-        if (!platform::can_move_memory()) GTEST_SKIP() << "this system moves no memory";
+        if (!platform::can_move_memory()) GTEST_SKIP() << "this system cannot move memory";
     }
     static void fill(const TestHeap& heap, const Span& span, unsigned char value) {
         std::memset(heap.address_of(span), value, span.bytes());
@@ -184,7 +184,7 @@ TEST_F(PageHeapMove, MoveRefusedInTheMiddleIsFinishedByCopying) {
     heap.allocate_all({16});
     const testing::Failing failing(testing::SystemCall::move_pages, 1);
     left = heap.heap.move(*spans[0], 1000, heap.path);
-    ASSERT_NE(left, nullptr) << "the piece that was moved before went once more";
+    ASSERT_NE(left, nullptr) << "the piece that was moved before is moved again";
     heap.heap.take_left(*left);
     EXPECT_TRUE(is_filled(heap, *spans[0], 640, 9));
     EXPECT_EQ(heap.capacity(), heap.committed());
@@ -199,7 +199,7 @@ TEST_F(PageHeapMove, IsNotDoneWithANumaPolicy) {
     EXPECT_EQ(heap.heap.move(*spans[0], 640, heap.path), nullptr);
 }
 
-// Each gap that is given back cuts the moved run in two.
+// Each part that is given back cuts the moved run in two.
 TEST_F(PageHeapMove, MovedBlockCanBeReturnedInManyPieces) {
     TestHeap heap;
     const auto spans = heap.allocate_all({16'000, 16});
@@ -223,11 +223,11 @@ TEST_F(PageHeapMove, IsNotDoneIfFreeMemoryCouldHoldTheBlock) {
     EXPECT_NE(heap.allocate(640), nullptr);
 }
 
-// More mappings than a process may have would stop everything.
+// The number of mappings of a process is limited.
 TEST_F(PageHeapMove, IsNotDoneAfterTooManyMovesUntilRunsAreReturned) {
     TestHeap heap;
     std::vector<Span*> moved;
-    for (unsigned count = 0; count <= MovedRuns::most; ++count) {
+    for (unsigned count = 0; count <= MovedRuns::max_runs; ++count) {
         Span* const span = heap.allocate(32);
         heap.allocate(1);
         Span* const left = heap.heap.move(*span, 48, heap.path);
@@ -235,14 +235,14 @@ TEST_F(PageHeapMove, IsNotDoneAfterTooManyMovesUntilRunsAreReturned) {
         heap.heap.take_left(*left);
         moved.push_back(span);
     }
-    EXPECT_GE(moved.size(), MovedRuns::most - 4);
-    EXPECT_LE(moved.size(), MovedRuns::most);
+    EXPECT_GE(moved.size(), MovedRuns::max_runs - 4);
+    EXPECT_LE(moved.size(), MovedRuns::max_runs);
     for (Span* const span : moved) heap.free(span);
     heap.trim();
     Span* const span = heap.allocate(32);
     heap.allocate(1);
     Span* const left = heap.heap.move(*span, 48, heap.path);
-    ASSERT_NE(left, nullptr) << "what was given back is no longer counted";
+    ASSERT_NE(left, nullptr) << "returned runs are no longer counted";
     heap.heap.take_left(*left);
 }
 

@@ -149,7 +149,7 @@ TEST(PageHeap, LargeSpanIsFoundFromEveryPageUntilFreed) {
 TEST(PageHeap, TwoHeapsNeverJoinEachOthersPages) {
     TestHeap one(plain_options(), 1000);
     TestHeap other(plain_options(), 1001);
-    // Whole loans, so that they lie side by side.
+    // Whole loans, so that the spans of the two heaps are adjacent.
     const PageCount loan = address_space().usual_loan(0);
     Span* const a = one.allocate(loan);
     Span* const b = other.allocate(loan);
@@ -160,7 +160,7 @@ TEST(PageHeap, TwoHeapsNeverJoinEachOthersPages) {
     EXPECT_EQ(one.trim(), loan);
     EXPECT_EQ(other.trim(), loan);
     EXPECT_EQ(one.capacity() + other.capacity(), 0U);
-    EXPECT_EQ(one.allocate(loan + 1)->pages, loan + 1) << "which takes another loan";
+    EXPECT_EQ(one.allocate(loan + 1)->pages, loan + 1) << "needs another loan";
 }
 
 TEST(PageHeap, DestructorReturnsEverything) {

@@ -14,7 +14,7 @@ constexpr std::uintptr_t base = std::uintptr_t{1} << 40;
 constexpr PageCount page_count = 4 * granule_pages;
 constexpr unsigned pool_number = 9;
 
-/// A map over pages that nobody looks into.
+/// A map of pages that are never accessed.
 class PageMapTest : public ::testing::Test {
 protected:
     PageMapTest() {
@@ -74,7 +74,7 @@ TEST(PageMap, IsEmptyBeforeSetUp) {
     EXPECT_TRUE(map.find(nullptr, pool_number).empty());
 }
 
-// Its record may go at any time.
+// The record of another pool's span may be freed at any time.
 TEST_F(PageMapTest, SpanOfAnotherPoolIsNotRead) {
     Span span;
     put_large(span, 10, 2 * granule_pages);
@@ -162,7 +162,8 @@ TEST_F(PageMapTest, FirstEntryAloneShowsWhetherABlockIsInUse) {
     EXPECT_EQ(holder_of(15), &one);
 }
 
-// A thread may ask about any pointer while another sets the map up. The thread sanitizer watches.
+// A thread may look up any pointer while another sets the map up. Run it under the thread
+// sanitizer.
 TEST(PageMapUnderThreads, LookUpsDuringSetUpSeeNothingOrEverything) {
     for (int round = 0; round < 200; ++round) {
         PageMap map;

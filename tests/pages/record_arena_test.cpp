@@ -21,7 +21,7 @@ bool is_zero(const Record& record) {
     return std::all_of(record.begin, record.begin + record.bytes, [](auto c) { return c == 0; });
 }
 
-/// Whether no two records share a byte.
+/// Returns whether no two records overlap.
 bool are_apart(std::vector<Record> records) {
     std::sort(records.begin(), records.end(),
               [](const Record& a, const Record& b) { return a.begin < b.begin; });

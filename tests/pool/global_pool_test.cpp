@@ -24,8 +24,8 @@ std::string allocate_with(const Variables& variables, const std::string& bytes) 
     return run_program(GLOBAL_POOL_PROGRAM, {"allocate", bytes}, variables).output;
 }
 
-bool shows(const ProgramResult& result, const std::string& figure) {
-    return result.exit_code == 0 && result.output.find(figure) != std::string::npos;
+bool shows(const ProgramResult& result, const std::string& text) {
+    return result.exit_code == 0 && result.output.find(text) != std::string::npos;
 }
 
 TEST(GlobalPool, IsUniqueAndNeverDestroyed) {

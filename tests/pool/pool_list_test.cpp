@@ -78,7 +78,7 @@ TEST(PoolList, LeaveDoesNotWaitForVisitsOfItsOwnThread) {
     EXPECT_EQ(names(), "left ");
 }
 
-TEST(PoolList, APoolThatIsVisitedAcrossAForkStaysInTheChild) {
+TEST(PoolList, PoolVisitedDuringAForkStaysInTheChild) {
     auto pool = std::make_unique<MemoryPool>(PoolOptions{.name = "forked"});
     const auto visits = [](detail::Pool& visited) {
         const std::lock_guard guard(detail::pool_list());
@@ -103,7 +103,7 @@ TEST(PoolList, APoolThatIsVisitedAcrossAForkStaysInTheChild) {
         detail::pool_list().visit([&](detail::Pool& visited) {
             if (visits(visited) != 1) _exit(1);
         });
-        pool.reset();  // returns: no visit is under way
+        pool.reset();  // returns, because no visit is in progress
         _exit(0);
     }
 }

@@ -45,14 +45,14 @@ int print_count() {
     return 0;
 }
 
-void print_file(const char* who) {
+void print_file(const char* process) {
     const std::string path =
         std::string(std::getenv("TENSORPOOL_STATISTICS_DIR")) + "/" + std::to_string(getpid());
     struct stat status {};
     if (lstat(path.c_str(), &status) != 0) {
-        std::printf("%s: none\n", who);
+        std::printf("%s: none\n", process);
     } else {
-        std::printf("%s: mode %o, %ld B\n", who, status.st_mode & 07777,
+        std::printf("%s: mode %o, %ld B\n", process, status.st_mode & 07777,
                     static_cast<long>(status.st_size));
     }
     std::fflush(stdout);
