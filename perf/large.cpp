@@ -34,7 +34,7 @@ void write_pages(char* block, std::size_t bytes) {
     for (std::size_t at = 0; at < bytes; at += 4096) block[at] = 1;
 }
 /// Writes the first 64 KiB. Touching 16 blocks of any size then takes about 10 us, so that the cost
-/// of allocating them is visible beside it.
+/// of allocating them is visible.
 void write_head(char* block, std::size_t) {
     std::fill_n(block, std::size_t{64} << 10, char{1});
 }

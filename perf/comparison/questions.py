@@ -15,7 +15,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Count:
-    """A count that is reported beside the time."""
+    """A count that is reported in addition to the time."""
 
     field: str  # its name in the program's report
     title: str

@@ -1,5 +1,5 @@
-// Workload C: trains a convolutional network in C++ with libtorch on scikit-learn's digits. It makes
-// many small tensors. With --pool they come from tensorpool's global pool.
+// Workload C: trains a convolutional network in C++ with libtorch on scikit-learn's digits. It
+// makes many small tensors. With --pool they come from tensorpool's global pool.
 
 #include <torch/torch.h>
 
