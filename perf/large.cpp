@@ -107,7 +107,7 @@ void measure(benchmark::State& state, const std::vector<Round>& rounds, Touch to
 
 /// Keeps the kept blocks while rounds run. Several turns run first without being timed, so that
 /// every page is there that rounds of many sizes will touch.
-void measure_beside_kept(benchmark::State& state, const std::vector<Round>& rounds, Touch touch) {
+void measure_with_kept(benchmark::State& state, const std::vector<Round>& rounds, Touch touch) {
     const Round kept = largest_of(rounds);
     Blocks kept_blocks(kept.size(), touch), blocks(kept.size(), touch);
     perf::Slices slices;
@@ -163,7 +163,7 @@ void measure_sixteen(benchmark::State& state, std::size_t draws, std::size_t rep
         for (std::size_t& bytes : round) bytes = perf::log_uniform(generator, MiB / 8, 256 * MiB);
     }
     for (std::size_t i = draws; i < draws * repeats; ++i) rounds.push_back(rounds[i - draws]);
-    measure_beside_kept(state, rounds, write_head);
+    measure_with_kept(state, rounds, write_head);
 }
 /// Uses the same 16 sizes in each round.
 void large_sixteen(benchmark::State& state) {

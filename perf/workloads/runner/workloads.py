@@ -2,10 +2,10 @@
 
 A workload is one program that takes 3 to 10 CPU seconds with glibc's malloc, with fixed seeds and
 fixed numbers of threads. The last line that it prints begins with `result: ` and contains its result,
-so that the results of all allocators can be compared. Workloads in Python are files in this folder's parent,
-`<letter>_<name>.py`; with the argument `--prepare` they write their input to the folder
-WORKLOAD_DATA, which is not measured. Workloads in C++ are programs of the build folder, which use the
-pool directly if an argument says so.
+so that the results of all allocators can be compared. Workloads in Python are the files
+`perf/workloads/<letter>_<name>.py`; with the argument `--prepare` they write their input to the
+folder WORKLOAD_DATA, which is not measured. Workloads in C++ are programs of the build folder, which
+use the pool directly if an argument says so.
 """
 
 from dataclasses import dataclass
