@@ -34,7 +34,7 @@ void write_pages(char* block, std::size_t bytes) {
     for (std::size_t at = 0; at < bytes; at += 4096) block[at] = 1;
 }
 /// Writes the first 64 KiB. Touching 16 blocks of any size then takes about 10 us, so that the cost
-/// of allocating them is visible beside it.
+/// of allocating them is visible.
 void write_head(char* block, std::size_t) {
     std::fill_n(block, std::size_t{64} << 10, char{1});
 }
@@ -107,7 +107,7 @@ void measure(benchmark::State& state, const std::vector<Round>& rounds, Touch to
 
 /// Keeps the kept blocks while rounds run. Several turns run first without being timed, so that
 /// every page is there that rounds of many sizes will touch.
-void measure_beside_kept(benchmark::State& state, const std::vector<Round>& rounds, Touch touch) {
+void measure_with_kept(benchmark::State& state, const std::vector<Round>& rounds, Touch touch) {
     const Round kept = largest_of(rounds);
     Blocks kept_blocks(kept.size(), touch), blocks(kept.size(), touch);
     perf::Slices slices;
@@ -163,7 +163,7 @@ void measure_sixteen(benchmark::State& state, std::size_t draws, std::size_t rep
         for (std::size_t& bytes : round) bytes = perf::log_uniform(generator, MiB / 8, 256 * MiB);
     }
     for (std::size_t i = draws; i < draws * repeats; ++i) rounds.push_back(rounds[i - draws]);
-    measure_beside_kept(state, rounds, write_head);
+    measure_with_kept(state, rounds, write_head);
 }
 /// Uses the same 16 sizes in each round.
 void large_sixteen(benchmark::State& state) {

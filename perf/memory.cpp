@@ -43,7 +43,7 @@ void print_metric(const char* label, double (*measure)(), double unit, const cha
 
 void print_all_records() {
     using tensorpool::Checks;
-    std::printf("  %-42s %10s %10s   %8s\n", "records beside 256 MiB of blocks of", "in use",
+    std::printf("  %-42s %10s %10s   %8s\n", "records for 256 MiB of blocks of", "in use",
                 "all freed", "aim");
     print_records("64 B", 64, Checks::off, 0.01);
     print_records("128 B", 128, Checks::off, 0.01);

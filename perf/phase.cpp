@@ -174,7 +174,7 @@ struct GrowthCosts {
 /// Grows to `bytes` in steps of 1 MiB, and holds and touches every block. Each 64 MiB of growth
 /// alternate with 64 MiB of touching alone, before or after by turns, because the cost of a first
 /// touch changes within seconds on a virtual machine.
-GrowthCosts grow_beside_touching(std::size_t bytes, const GrowthPolicy& policy) {
+GrowthCosts grow_and_touch(std::size_t bytes, const GrowthPolicy& policy) {
     constexpr std::size_t slice = 64;
     std::vector<char*> held(bytes / MiB);
     GrowthCosts costs;
@@ -226,7 +226,7 @@ public:
     /// Runs one round in new processes, which have touched nothing before. Returns false if one
     /// fails.
     bool run_one() {
-        const auto both = perf::in_a_child([&] { return grow_beside_touching(bytes_, policy_); });
+        const auto both = perf::in_a_child([&] { return grow_and_touch(bytes_, policy_); });
         const auto alone = perf::in_a_child([&] { return grow_alone(bytes_, policy_); });
         if (!both || !alone) return false;
         touch_ms.push_back(both->touch_ms);

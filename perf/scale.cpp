@@ -69,7 +69,8 @@ double us_of_a_thread(Work work) {
     return seconds * 1e6 / threads;
 }
 
-perf::Cells beside(std::size_t threads, const perf::Options& options, perf::Report& report) {
+perf::Cells with_idle_threads(std::size_t threads, const perf::Options& options,
+                              perf::Report& report) {
     MemoryPool pool;
     const IdleThreads idle(pool, threads);
     const perf::Turns measured(
@@ -185,10 +186,10 @@ int main(int argc, char** argv) {
     std::vector<perf::Cells> rows = {
         {"threads alive", "a thread, us", "more with a pair, us", "statistics(), us"}};
     for (const std::size_t threads : {1U, 100U, 1000U, 4000U}) {
-        rows.push_back(
-            beside(options.quick ? std::min<std::size_t>(threads, 50) : threads, options, report));
+        rows.push_back(with_idle_threads(
+            options.quick ? std::min<std::size_t>(threads, 50) : threads, options, report));
     }
-    report.print("scale: beside threads that used the pool", rows);
+    report.print("scale: while threads that used the pool are alive", rows);
     print_contention(options, report);
     return report.status();
 }

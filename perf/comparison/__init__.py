@@ -1,1 +1,1 @@
-"""The parts of perf/compare."""
+"""Modules of perf/compare."""

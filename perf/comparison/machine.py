@@ -1,4 +1,4 @@
-"""On what all this was measured."""
+"""The machine and the versions that a table belongs to."""
 
 import os
 import platform
@@ -30,11 +30,11 @@ def package_version(package):
 def commit(folder):
     number = output_of("git", "-C", str(folder), "rev-parse", "--short", "HEAD") or "unknown"
     changed = output_of("git", "-C", str(folder), "status", "--porcelain", "--", "lib", "include")
-    return number + (" and changes" if changed else "")
+    return number + (" with changes" if changed else "")
 
 
 def heading(folder, subjects, context):
-    """Some lines: the machine, then the versions."""
+    """Returns lines that name the machine and the versions."""
     cpu = first_match("/proc/cpuinfo", r"^model name\s*:\s*(.*)$")
     memory = int(first_match("/proc/meminfo", r"^MemTotal:\s*(\d+)") or 0) / 2**20
     thp = first_match("/sys/kernel/mm/transparent_hugepage/enabled", r"\[(\w+)\]")

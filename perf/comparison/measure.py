@@ -1,4 +1,4 @@
-"""Runs programs by turns and keeps what they report."""
+"""Runs programs by turns and keeps their reports."""
 
 import json
 import os
@@ -6,12 +6,12 @@ import statistics
 import subprocess
 from collections import defaultdict
 
-# What could change how a subject works.
+# Prefixes of environment variables that could change how an allocator works.
 TUNING = ("TENSORPOOL_", "LD_", "MALLOC_", "GLIBC_TUNABLES", "TCMALLOC_", "MIMALLOC_", "JE_")
 
 
 class Failed(Exception):
-    """A program did not do what it should; the text says which and what."""
+    """A program failed; the text names the program and the failure."""
 
 
 def environment(preload):
@@ -20,29 +20,30 @@ def environment(preload):
 
 
 def run(program, subject, min_time):
-    """One run's report. Refuses one in which malloc was not the one asked for."""
+    """Runs the program once and returns its report. Raises Failed if malloc is in another library
+    than the subject's."""
     command = [program, "--benchmark_format=json", f"--benchmark_min_time={min_time}"]
     done = subprocess.run(command, env=environment(subject.preload), capture_output=True, text=True)
     if done.returncode != 0:
-        said = done.stderr.strip()[-300:]
-        raise Failed(f"{program.name} for {subject.key} ended with {done.returncode}: {said}")
+        message = done.stderr.strip()[-300:]
+        raise Failed(f"{program.name} for {subject.key} ended with {done.returncode}: {message}")
     report = json.loads(done.stdout)
     found = report["context"]["allocator"]
     expected = subject.preload.split(".so")[0] or "libc"
     if not found.startswith((expected + ".so", expected + "-")):
-        raise Failed(f"{program.name}: malloc lies in {found}, expected {expected}: not measured")
+        raise Failed(f"{program.name}: malloc is in {found}, expected {expected}")
     return report
 
 
 class Results:
-    """Figures by benchmark, subject and field. What is better is less, save for counts."""
+    """Values by benchmark, subject and field. Lower times are better."""
 
     def __init__(self):
         self._rounds = defaultdict(list)
         self.context = {}
 
     def add(self, subject, reports):
-        """What the subject's programs reported in one round; the quicker one counts."""
+        """Adds the reports of the subject's programs in one round; the fastest one counts."""
         times = defaultdict(dict)
         for report in reports:
             self.context |= {subject.key: report["context"]}
@@ -58,7 +59,7 @@ class Results:
                     self._rounds[name, subject.key, field].append(line[field])
 
     def get(self, row, subject, field="seconds"):
-        """The median over all rounds; None where there is none."""
+        """Returns the median over all rounds, or None if there are none."""
         rounds = self._rounds.get((row.benchmark, subject.key, field))
         return statistics.median(rounds) if rounds else None
 
@@ -66,7 +67,7 @@ class Results:
         return max(self._rounds.get((row.benchmark, subject.key, "seconds"), []), default=None)
 
     def spread(self, row, subject):
-        """How far the middle half of the rounds lies apart, relative to the median."""
+        """Returns the interquartile range of the rounds, relative to the median."""
         rounds = self._rounds.get((row.benchmark, subject.key, "seconds"), [])
         if len(rounds) < 4:
             return 0.0
@@ -74,8 +75,9 @@ class Results:
         return (high - low) / middle
 
 
-def ask(question, subjects, rounds, min_time, progress):
-    """Puts the question to each (subject, programs) in turn, `rounds` times over."""
+def run_rounds(question, subjects, rounds, min_time, progress):
+    """Runs the question for each (subject, programs) by turns, in `rounds` rounds. Each round begins
+    with another subject."""
     results = Results()
     for number in range(rounds):
         turn = number % len(subjects)

@@ -1,4 +1,4 @@
-"""What is asked, and the aims: ratios of ours to another, within one run."""
+"""The questions and the aims. An aim is a limit for the ratio of ours to another, in one run."""
 
 from dataclasses import dataclass
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 class Row:
     benchmark: str  # its name in the program
     label: str
-    best: float = None  # aim: at most this part of the best rival
-    floor: float = None  # aim: at most this part of the floor
-    glibc: float = None  # aim: at most this part of glibc, in place of `best`
-    slowest: float = None  # aim: the slowest of our rounds is at most this part of the best rival
+    best: float = None  # aim: maximum ratio to the best rival
+    floor: float = None  # aim: maximum ratio to the floor
+    glibc: float = None  # aim: maximum ratio to glibc, instead of `best`
+    slowest: float = None  # aim: maximum ratio of our slowest round to the best rival's median
 
 
 @dataclass(frozen=True)
 class Count:
-    """Something that is counted beside the time."""
+    """A count that is reported in addition to the time."""
 
     field: str  # its name in the program's report
     title: str
     unit: float = 1
-    most: float = None  # aim
+    aim: float = None  # maximum
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Question:
     rows: tuple
     unit: float = 1e-9  # seconds
     unit_name: str = "ns"
-    repeats: int = 1  # rounds for each round asked for: what varies more is asked more often
+    repeats: int = 1  # rounds for each requested round; more where times vary more
     note: str = ""
-    over_base: bool = False  # times are shown relative to touching alone
+    over_base: bool = False  # show times relative to touching alone
     count: Count = None
 
 
@@ -74,19 +74,19 @@ def large_rows():
 ALL = (
     Question("pair", "allocate and sized deallocate, one thread; ns a pair", pair_rows(),
              note="const: the compiler sees the size."),
-    Question("batch", "1000 blocks, then freed in order, in reverse, at random; ns a pair",
+    Question("batch", "1000 blocks, then freed in order, in reverse, in random order; ns a pair",
              batch_rows()),
-    Question("replace", "4096 slots, replaced at random, sizes 64 B to 64 KiB; ns a step",
+    Question("replace", "4096 blocks, replaced at random, sizes 64 B to 64 KiB; ns a step",
              (Row("replace", "one thread", best=0.6),
               Row("replace_beside_another_thread", "two threads", best=0.7))),
     Question("handover", "one thread allocates, another frees; ns a block",
              (Row("handover/real_time", "256 B", best=0.3),
               Row("handover_mixed/real_time", "mixed sizes", best=0.15)), repeats=5,
-             note="The floor is handing over alone."),
+             note="The floor is passing pointers alone."),
     Question("large", "allocate, touch, free, relative to touching alone", large_rows(),
              unit=1e-6, unit_name="µs", over_base=True,
-             count=Count("faults", "minor page faults a round", most=0),
-             note="Written is every byte; pages: one of each page; 16: the first 64 KiB of each."),
+             count=Count("faults", "minor page faults a round", aim=0),
+             note="Every byte is written; pages: one byte of each page; 16: the first 64 KiB of each."),
     Question("fresh", "10,000 blocks of 1 KiB written and freed; µs in all",
              (Row("fresh/iterations:1", "first time", best=0.8, slowest=1.1),
               Row("fresh_again", "again", best=0.4),

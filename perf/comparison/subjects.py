@@ -1,4 +1,4 @@
-"""Who is asked."""
+"""The allocators that perf/compare measures."""
 
 import subprocess
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from pathlib import Path
 class Subject:
     key: str
     label: str  # heading of its column
-    programs: tuple  # what follows the question in a program's name; the quicker one counts
-    preload: str = ""  # library that takes over malloc
+    programs: tuple  # ends of program names, after the question; the fastest program counts
+    preload: str = ""  # library that replaces malloc
     package: str = ""  # Debian package of that library
-    kind: str = "rival"  # or ours, floor, and one size for who cannot serve others
+    kind: str = "rival"  # or "ours", "floor", or "one size" if it cannot serve other sizes
 
 
 FLOOR = Subject("floor", "floor", ("_floor", "_nothing"), kind="floor")
@@ -31,7 +31,7 @@ ALL = (
 
 
 def library_is_here(subject):
-    """True when the loader knows the library, or none is needed."""
+    """Returns whether the loader can find the library, or True if none is needed."""
     if not subject.preload:
         return True
     for ldconfig in ("/sbin/ldconfig", "/usr/sbin/ldconfig", "ldconfig"):
@@ -44,7 +44,7 @@ def library_is_here(subject):
 
 
 def programs_of(subject, question, build):
-    """The programs, of those that were built, that put the question to the subject."""
+    """Returns the programs for a question and a subject that were built."""
     folders = (build / "perf", build / "perf" / "peers")
     paths = (folder / f"{question}{end}" for end in subject.programs for folder in folders)
     return [path for path in paths if Path(path).is_file()]

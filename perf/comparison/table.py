@@ -1,39 +1,39 @@
-"""Tables: plain text of at most 100 columns, coloured on a terminal, or Markdown."""
+"""Tables: plain text of at most 100 columns, colored on a terminal, or Markdown."""
 
-from comparison import subjects as who
+from comparison import subjects
 
 GREEN, RED, BOLD, DIM, PLAIN = "\033[32m", "\033[31m", "\033[1m", "\033[2m", "\033[0m"
 MARKS = {True: "✓", False: "✗", None: " "}
 
 
 def verdict_cells(verdict, digits):
-    """Ratio, aim and mark."""
+    """Returns ratio, aim and mark."""
     ratio = "" if verdict.ratio is None else f"{verdict.ratio:.{digits}f}"
     aim = "" if verdict.aim is None else f"≤{verdict.aim:.{digits}f}"
     return ratio, aim, MARKS[verdict.met]
 
 
 def names_of(answers):
-    """The headings of the subjects' columns."""
+    """Returns the headings of the subjects' columns."""
     relative = answers.question.over_base
-    return ["touch" if relative and s == who.FLOOR else s.label for s in answers.subjects]
+    return ["touch" if relative and s == subjects.FLOOR else s.label for s in answers.subjects]
 
 
 def judges_of(answers):
-    """What ours is compared with: heading, function, digits."""
+    """Returns what ours is compared with: heading, function, digits."""
     if answers.question.over_base:
         return [("of touching", answers.against_floor, 3)]
     return [("of best rival", answers.against_rival, 2), ("of floor", answers.against_floor, 2)]
 
 
 class Text:
-    """For a terminal, or for a file when `coloured` is false."""
+    """Plain text: for a terminal, or for a file if `colored` is false."""
 
-    def __init__(self, coloured):
-        self.coloured = coloured
+    def __init__(self, colored):
+        self.colored = colored
 
-    def paint(self, colour, text):
-        return f"{colour}{text}{PLAIN}" if self.coloured and colour and text.strip() else text
+    def paint(self, color, text):
+        return f"{color}{text}{PLAIN}" if self.colored and color and text.strip() else text
 
     def title(self, question):
         return ["", self.paint(BOLD, question.name) + f"  {question.title}", ""]
@@ -42,14 +42,14 @@ class Text:
         return "".join(self.padded(text, s) for text, s in zip(texts, answers.subjects))
 
     def padded(self, text, subject):
-        """A cell seven wide; the last place is for what follows the figure."""
+        """Returns a cell of seven characters; the last one is a space or the mark of the best rival."""
         text = text if text.endswith((" ", "*")) else text + " "
         return self.paint({"ours": BOLD, "floor": DIM}.get(subject.kind, ""), f"{text:>7}")
 
     def verdict(self, verdict, digits):
         ratio, aim, mark = verdict_cells(verdict, digits)
-        colour = {True: GREEN, False: RED, None: DIM}[verdict.met]
-        return self.paint(colour, f"{ratio:>5} {aim:>{digits + 3}} {mark}")
+        color = {True: GREEN, False: RED, None: DIM}[verdict.met]
+        return self.paint(color, f"{ratio:>5} {aim:>{digits + 3}} {mark}")
 
     def times(self, answers):
         judges = judges_of(answers)
@@ -73,7 +73,7 @@ class Text:
 
 
 class Markdown:
-    """For perf/README.md."""
+    """Markdown, for perf/results."""
 
     def title(self, question):
         return ["", f"### {question.name}: {question.title}", ""]
@@ -93,13 +93,13 @@ class Markdown:
         yield row.label
         for subject in answers.subjects:
             text = answers.cell(row, subject).strip()
-            marked = subject == who.OURS or text.endswith("*")
+            marked = subject == subjects.OURS or text.endswith("*")
             yield f"**{text.rstrip('*')}**" if marked else text
         for _, judge, digits in judges_of(answers):
             yield " ".join(verdict_cells(judge(row), digits)).strip()
 
     def counts(self, answers):
-        shown = [s for s in answers.subjects if not answers.question.over_base or s != who.FLOOR]
+        shown = [s for s in answers.subjects if not answers.question.over_base or s != subjects.FLOOR]
         rows = ([row.label, *(answers.count_text(row, s) for s in shown)]
                 for row in answers.question.rows)
         yield ""

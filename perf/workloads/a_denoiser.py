@@ -1,5 +1,5 @@
-"""Work A: a small convolutional network learns on crops of photographs to take noise away, and then
-does so with whole ones: activations of some 140 MB, one after another."""
+"""Workload A: trains a small convolutional network on crops of photographs to remove noise, then
+applies it to whole photographs. Activations of about 140 MB follow one another."""
 
 import math
 import sys
@@ -10,14 +10,14 @@ from torch import nn
 
 import photographs
 
-# All of the package of up to 2.5 megapixels.
+# All photographs of the package with up to 2.5 megapixels.
 NAMES = ("Blinds", "Dune", "FreshFlower", "GreenMeadow", "RainDrops", "Storm")
 NOISE, CHANNELS = 25 / 255, 16
 STEPS, BATCH, CROP = 150, 16, 48
 
 
 class Denoiser(nn.Sequential):
-    """Four convolutions that tell what of each pixel is noise."""
+    """Four convolutions that estimate the noise of each pixel."""
 
     def __init__(self):
         layers = [nn.Conv2d(3, CHANNELS, 3, padding=1), nn.ReLU()]
@@ -30,13 +30,13 @@ class Denoiser(nn.Sequential):
 
 
 def as_tensor(name):
-    """A photograph as 1 x 3 x height x width, 0 to 1."""
+    """Returns a photograph as 1 x 3 x height x width, with values from 0 to 1."""
     bytes_of_it = torch.from_numpy(photographs.load(name))
     return (bytes_of_it.permute(2, 0, 1).float() / 255)[None].contiguous()
 
 
 def crops(photograph, generator):
-    """A batch of squares, wherever the generator says."""
+    """Returns a batch of squares at random positions."""
     height, width = photograph.shape[2:]
     tops = torch.randint(height - CROP, (BATCH,), generator=generator).tolist()
     lefts = torch.randint(width - CROP, (BATCH,), generator=generator).tolist()
@@ -60,13 +60,13 @@ def train(network, clean, generator):
 
 
 def psnr(image, clean):
-    """Decibels."""
+    """Returns the peak signal-to-noise ratio in decibels."""
     return -10 * math.log10(nn.functional.mse_loss(image.clamp(0, 1), clean).item())
 
 
 @torch.no_grad()
 def gain(network, clean, generator):
-    """PSNR of a whole photograph with noise, and after the network."""
+    """Returns the PSNR of a whole photograph with noise, and after the network."""
     noisy = with_noise(clean, generator)
     return psnr(noisy, clean), psnr(network(noisy), clean)
 

@@ -1,5 +1,5 @@
-"""Work B: a small transformer learns licences, character by character, from the texts that Debian's
-base-files ships, and writes on."""
+"""Workload B: trains a small character transformer on the license texts of Debian's package
+base-files, then generates text."""
 
 import hashlib
 import sys
@@ -8,21 +8,21 @@ from pathlib import Path
 import torch
 from torch import nn
 
-LICENCES = Path("/usr/share/common-licenses")
+LICENSES = Path("/usr/share/common-licenses")
 CONTEXT, BATCH, STEPS, WRITTEN = 256, 16, 24, 100
 WIDTH, HEADS, LAYERS = 128, 4, 3
 
 
 def read_texts():
-    """All licences, one after another, as numbers of their characters; and how many of these."""
-    texts = [file.read_text() for file in sorted(LICENCES.iterdir()) if not file.is_symlink()]
+    """Returns all licenses as a tensor of character numbers, and the number of distinct characters."""
+    texts = [file.read_text() for file in sorted(LICENSES.iterdir()) if not file.is_symlink()]
     text = "\f".join(texts)
     number_of = {character: number for number, character in enumerate(sorted(set(text)))}
     return torch.tensor([number_of[character] for character in text]), len(number_of)
 
 
 class Attention(nn.Module):
-    """Each character looks at those before it."""
+    """Causal self-attention: each character attends to itself and to those before it."""
 
     def __init__(self):
         super().__init__()
@@ -56,12 +56,12 @@ class Transformer(nn.Module):
     def __init__(self, characters):
         super().__init__()
         self.characters = nn.Embedding(characters, WIDTH)
-        self.places = nn.Parameter(0.02 * torch.randn(CONTEXT, WIDTH))
+        self.positions = nn.Parameter(0.02 * torch.randn(CONTEXT, WIDTH))
         self.layers = nn.Sequential(*(Layer() for _ in range(LAYERS)), nn.LayerNorm(WIDTH))
         self.scores = nn.Linear(WIDTH, characters)
 
     def forward(self, text):
-        return self.scores(self.layers(self.characters(text) + self.places[:text.shape[1]]))
+        return self.scores(self.layers(self.characters(text) + self.positions[:text.shape[1]]))
 
 
 def batch_of(text, generator):
@@ -70,13 +70,13 @@ def batch_of(text, generator):
 
 
 def loss_of(network, batch):
-    """Of what follows each character of the batch, in nats."""
+    """Returns the loss of predicting the next characters of the batch, in nats."""
     scores = network(batch[:, :-1])
     return nn.functional.cross_entropy(scores.flatten(0, 1), batch[:, 1:].flatten())
 
 
 def train(network, text, generator):
-    """The loss at the first step and at the last."""
+    """Trains the network. Returns the loss at the first step and at the last."""
     optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3)
     losses = []
     for _ in range(STEPS):
@@ -90,7 +90,7 @@ def train(network, text, generator):
 
 @torch.no_grad()
 def write(network, text, generator):
-    """Goes on from a text, a character at a time, each as likely as the network says."""
+    """Extends a text by WRITTEN characters, each drawn from the network's distribution."""
     for _ in range(WRITTEN):
         likely = network(text[None, -CONTEXT:])[0, -1].softmax(dim=0)
         text = torch.cat([text, torch.multinomial(likely, 1, generator=generator)])

@@ -1,5 +1,5 @@
-// Work C: a convolutional network in C++ with libtorch learns scikit-learn's digits. Its tensors
-// are small and many. With --pool they come from tensorpool's global pool.
+// Workload C: trains a convolutional network in C++ with libtorch on scikit-learn's digits. It
+// makes many small tensors. With --pool they come from tensorpool's global pool.
 
 #include <torch/torch.h>
 
@@ -25,7 +25,7 @@ struct CloseCommand {
     void operator()(std::FILE* file) const { static_cast<void>(pclose(file)); }
 };
 
-// Rows of `columns` numbers.
+// Returns rows of `columns` numbers.
 torch::Tensor read_table() {
     const std::unique_ptr<std::FILE, CloseCommand> file(popen(read_digits_command, "r"));
     std::vector<float> numbers;

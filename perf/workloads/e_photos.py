@@ -1,6 +1,6 @@
-"""Work E: photographs developed in NumPy, as one writes it: whole pictures in float32, and a new
-array for each step. White balance, denoising and sharpening by blurs of shifted sums, a curve from
-the histogram, a smaller copy."""
+"""Workload E: develops photographs in NumPy in the usual style: whole pictures in float32, and a new
+array for each step. The steps are white balance, denoising and sharpening with blurs by shifted
+sums, a curve from the histogram, and a smaller copy."""
 
 import hashlib
 import sys
@@ -14,13 +14,13 @@ LUMINANCE = np.array([0.2126, 0.7152, 0.0722], np.float32)
 
 
 def white_balance(image):
-    """Grey world: the picture's mean is grey."""
+    """Applies the gray-world assumption: the mean of the picture becomes gray."""
     means = image.mean(axis=(0, 1))
     return image * (means.mean() / means)
 
 
 def blur_along(image, axis, radius):
-    """Binomial weights, by sums of the picture shifted."""
+    """Blurs along one axis with binomial weights, by sums of shifted pictures."""
     weights = np.array([1.0])
     for _ in range(2 * radius):
         weights = np.convolve(weights, [0.5, 0.5])
@@ -39,7 +39,7 @@ def blur(image, radius):
 
 
 def denoise(image, strength=0.02):
-    """Towards the blur where the difference is noise, and less where it is an edge."""
+    """Moves pixels towards the blur, fully where the difference is noise and less at edges."""
     difference = blur(image, 1) - image
     return image + difference * np.exp(-(difference / strength) ** 2)
 
@@ -49,7 +49,7 @@ def unsharp_mask(image, amount=0.6):
 
 
 def curve_of_histogram(image, strength=0.3):
-    """Lightness moves towards an even histogram."""
+    """Moves lightness towards an even histogram."""
     luminance = image @ LUMINANCE
     counts, edges = np.histogram(luminance, bins=256, range=(0, 1))
     even = np.cumsum(counts) / counts.sum()
@@ -59,7 +59,7 @@ def curve_of_histogram(image, strength=0.3):
 
 
 def tone_curve(image):
-    """An S between 0 and 1."""
+    """Applies an S-shaped curve between 0 and 1."""
     bounded = np.clip(image, 0, 1)
     return bounded * bounded * (3 - 2 * bounded)
 

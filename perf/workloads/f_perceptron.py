@@ -1,5 +1,5 @@
-"""Work F: a multilayer perceptron in NumPy that learns scikit-learn's digits, a few at a time: its
-arrays hold some KiB at most, and there are millions of them."""
+"""Workload F: trains a multilayer perceptron in NumPy on scikit-learn's digits in small batches. Its
+arrays have a few KiB at most, and there are millions of them."""
 
 import hashlib
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-# 1797 digits of 8 x 8 and what they are; package python3-sklearn, or python3-sklearn-lib's source.
+# 1797 digits of 8 x 8 pixels with labels, from the package python3-sklearn.
 DIGITS = Path("/usr/lib/python3/dist-packages/sklearn/datasets/data/digits.csv.gz")
 BATCH, HIDDEN, EPOCHS, TESTED = 16, 32, 800, 297
 

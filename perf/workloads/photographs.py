@@ -1,7 +1,7 @@
 """Photographs of Debian's package mate-backgrounds as NumPy arrays of bytes, height x width x 3.
 
-ImageMagick decodes them, once: `prepare` leaves a .npy of each in the folder WORKLOAD_DATA, so that
-no work measures a decoder, and none needs a library for one.
+ImageMagick decodes each photograph once: `prepare` writes a .npy file for each to the folder
+WORKLOAD_DATA. Workloads therefore neither measure a decoder nor need a library for one.
 """
 
 import os
@@ -20,11 +20,11 @@ def data_folder():
 
 
 def decoded(name):
-    """The picture in PPM's binary form: three numbers in text, then the bytes."""
+    """Returns the picture, decoded from binary PPM: three numbers as text, then the bytes."""
     done = subprocess.run([CONVERT, str(FOLDER / f"{name}.jpg"), "-strip", "-depth", "8", "ppm:-"],
                           capture_output=True, check=True)
-    kind, width, height, most = done.stdout.split(maxsplit=4)[:4]
-    assert (kind, most) == (b"P6", b"255"), f"{name}: {kind} {most}, expected P6 255"
+    kind, width, height, maximum = done.stdout.split(maxsplit=4)[:4]
+    assert (kind, maximum) == (b"P6", b"255"), f"{name}: {kind} {maximum}, expected P6 255"
     shape = int(height), int(width), 3
     size = shape[0] * shape[1] * 3
     return numpy.frombuffer(done.stdout[-size:], numpy.uint8).reshape(shape)
@@ -39,5 +39,5 @@ def prepare(names):
 
 
 def load(name):
-    """A prepared photograph; 0 to 255."""
+    """Returns a prepared photograph, with values from 0 to 255."""
     return numpy.load(data_folder() / f"{name}.npy")

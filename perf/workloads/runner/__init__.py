@@ -1,1 +1,1 @@
-"""The parts of perf/workloads/compare."""
+"""Modules of perf/workloads/compare."""

@@ -1,13 +1,13 @@
-"""On what it was measured."""
+"""The machine and the versions that a table belongs to."""
 
 import sys
 from pathlib import Path
 
-from . import contenders, rounds
+from . import allocators, rounds
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[2]
-sys.path.insert(0, str(HERE.parents[1]))  # perf/, for what perf/compare tells of the machine
+sys.path.insert(0, str(HERE.parents[1]))  # perf/, for perf/compare's module about the machine
 
 from comparison import machine  # noqa: E402
 from comparison.machine import package_version  # noqa: E402
@@ -21,7 +21,7 @@ def lines(chosen):
     thp = machine.first_match("/sys/kernel/mm/transparent_hugepage/enabled", r"\[(\w+)\]")
     cpu = machine.first_match("/proc/cpuinfo", r"^model name\s*:\s*(.*)$")
     memory = int(machine.first_match("/proc/meminfo", r"^MemTotal:\s*(\d+)") or 0) / 2**20
-    common = contenders.COMMON
+    common = allocators.COMMON
     return [
         f"{cpu}, {machine.os.cpu_count()} cores, {memory:.0f} GiB; "
         f"Linux {machine.platform.release()}; transparent huge pages: {thp}; "
@@ -31,5 +31,5 @@ def lines(chosen):
         ", ".join(f"{package} {package_version(package)}" for package in packages),
         ", ".join(f"{name}={common[name]}" for name in common
                   if name.endswith(("THREADS", "HUGEPAGE")))
-        + f"; jemalloc: MALLOC_CONF={contenders.TUNED_JEMALLOC}",
+        + f"; jemalloc: MALLOC_CONF={allocators.TUNED_JEMALLOC}",
     ]

@@ -1,4 +1,4 @@
-"""One run of a program, and what the system says that it took."""
+"""One run of a program, and its metrics as the system reports them."""
 
 import os
 import subprocess
@@ -6,30 +6,30 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 
-LOOK_SECONDS = 0.02  # between looks at the files that a process has mapped
+LOOK_SECONDS = 0.02  # interval between checks of the files that a process has mapped
 
 
 class Failed(Exception):
-    """A run that does not count; the text says which and why."""
+    """A run that does not count; the text names the run and the reason."""
 
 
 class Missing(Exception):
-    """A work that cannot be run here; the text says why."""
+    """A workload that cannot run on this machine; the text says why."""
 
 
 @dataclass(frozen=True)
-class Figures:
+class Metrics:
     cpu: float  # seconds, user and system
     system: float  # seconds
-    faults: int  # minor ones
-    peak: int  # bytes resident at most
+    faults: int  # minor page faults
+    peak: int  # peak of resident memory, bytes
 
     def as_dict(self):
         return asdict(self)
 
 
 def mapped_files(pid):
-    """Names of the files that the process has mapped; empty when it has ended."""
+    """Returns the names of the files that the process has mapped; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/maps") as maps:
             return {line.split(maxsplit=5)[5].strip() for line in maps if "/" in line}
@@ -42,38 +42,38 @@ def has_ended(pid):
 
 
 def watch(pid, expected, foreign):
-    """Looks until all files of `expected` are mapped, or the process has ended. Returns what is
-    wrong, or an empty text. The loader maps the C library after what is preloaded."""
+    """Waits until all files of `expected` are mapped, or the process has ended. Returns what is wrong,
+    or an empty text. The loader maps the C library after preloaded libraries."""
     missing = expected
     while not has_ended(pid):
         files = mapped_files(pid)
         if any("/libc.so" in name for name in files):
             wrong = [part for part in foreign if any(part in name for name in files)]
             if wrong:
-                return f"{wrong[0]} is loaded, which belongs to another contender"
+                return f"{wrong[0]} is loaded, which belongs to another allocator"
             missing = [part for part in expected if not any(part in name for name in files)]
             if not missing:
                 return ""
         time.sleep(LOOK_SECONDS)
-    return f"{missing[0]} was never loaded" if missing else "it ended before it could be looked at"
+    return f"{missing[0]} was never loaded" if missing else "it ended before it could be checked"
 
 
 def run(command, environment, expected=(), foreign=(), folder=None):
-    """Figures and what was printed. A program that ends with an error, or without the files that it
-    should have mapped, is refused."""
-    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as complaints:
+    """Runs a program. Returns its metrics and what it printed. Raises Failed if the program ends with
+    an error, or did not map the files that it should have mapped."""
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, cwd=folder,
-                                   stdout=printed, stderr=complaints)
+                                   stdout=printed, stderr=errors)
         wrong = watch(process.pid, expected, foreign)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         printed.seek(0)
-        complaints.seek(0)
+        errors.seek(0)
         if process.returncode != 0:
             raise Failed(f"{command[:2]} ended with {process.returncode}: "
-                         f"{complaints.read().strip()[-400:]}")
+                         f"{errors.read().strip()[-400:]}")
         if wrong:
-            raise Failed(f"{command[:2]}: {wrong}: not measured")
-        figures = Figures(usage.ru_utime + usage.ru_stime, usage.ru_stime, usage.ru_minflt,
+            raise Failed(f"{command[:2]}: {wrong}")
+        metrics = Metrics(usage.ru_utime + usage.ru_stime, usage.ru_stime, usage.ru_minflt,
                           usage.ru_maxrss * 1024)
-        return figures, printed.read()
+        return metrics, printed.read()

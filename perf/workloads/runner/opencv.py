@@ -1,4 +1,4 @@
-"""Work D: the main job's own process for one allocator (tools/photos), on its own photographs."""
+"""Workload D: the program of tools/run (tools/photos) with one allocator, on its own photographs."""
 
 import glob
 import hashlib
@@ -14,13 +14,13 @@ def output_folder(data):
 
 
 def command(build, data, inside):
-    """Plain cv::Mat under whatever malloc is, or `inside` with tensorpool/opencv.hpp."""
+    """Returns the command. With `inside` cv::Mat uses tensorpool/opencv.hpp, otherwise malloc."""
     folder = output_folder(data)
     folder.mkdir(parents=True, exist_ok=True)
     program = build / "tools" / "photos" / "tensorpool_photos"
     photographs = sorted(glob.glob(PHOTOGRAPHS))
     if not program.is_file():
-        raise Missing(f"no {program}")
+        raise Missing(f"{program} is missing")
     if not photographs:
         raise Missing("the Debian package mate-backgrounds is not installed")
     return [str(program), "--work", "pool" if inside else "malloc", "--threads", "1",
@@ -28,7 +28,7 @@ def command(build, data, inside):
 
 
 def result(printed, data):
-    """A number for all files that it wrote, which are taken away; None where it failed."""
+    """Returns a digest of all files that the program wrote, and removes them; None if it failed."""
     written = sorted(output_folder(data).iterdir())
     digest = hashlib.sha256()
     for file in written:

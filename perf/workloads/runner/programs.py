@@ -1,4 +1,4 @@
-"""Programs that allocate little above the interposer's minimum of 64 KiB: what it costs them."""
+"""The cost of the interposer for programs that allocate few blocks above its minimum of 64 KiB."""
 
 import random
 import shutil
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-from . import contenders, measure, ratios, redis
+from . import allocators, measure, ratios, redis
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 AIM = 1.02
@@ -21,24 +21,24 @@ select sum(length(b)) from (select b from t order by b desc);"""
 
 
 def gcc(environment, expected, folder):
-    """One file of this project, optimised."""
+    """Compiles one file of this project with optimization."""
     command = ["g++", "-std=c++20", "-O2", f"-I{REPOSITORY / 'include'}", f"-I{REPOSITORY / 'lib'}",
                "-c", str(REPOSITORY / "lib/pool/pool.cpp"), "-o", "one.o"]
-    figures, _ = measure.run(command, environment, expected, folder=folder)
-    return figures.cpu
+    metrics, _ = measure.run(command, environment, expected, folder=folder)
+    return metrics.cpu
 
 
 def sqlite(environment, expected, folder):
-    """A table of 400,000 rows and an index, in memory."""
-    figures, _ = measure.run(["sqlite3", ":memory:", SQL], environment, expected, folder=folder)
-    return figures.cpu
+    """Fills and queries a table of 400,000 rows with an index, in memory."""
+    metrics, _ = measure.run(["sqlite3", ":memory:", SQL], environment, expected, folder=folder)
+    return metrics.cpu
 
 
 @dataclass(frozen=True)
 class Program:
     name: str
-    needs: str  # a command
-    seconds: Callable  # of one run
+    needs: str  # command that must be installed
+    seconds: Callable  # runs the program once and returns CPU seconds
 
 
 ALL = (Program("gcc", "g++", gcc), Program("sqlite3", "sqlite3", sqlite),
@@ -46,11 +46,11 @@ ALL = (Program("gcc", "g++", gcc), Program("sqlite3", "sqlite3", sqlite),
 
 
 def environment_with(interposer):
-    return contenders.clean_environment() | ({"LD_PRELOAD": str(interposer)} if interposer else {})
+    return allocators.clean_environment() | ({"LD_PRELOAD": str(interposer)} if interposer else {})
 
 
-def hold(program, interposer, count, progress):
-    """Seconds without and with, of the same rounds."""
+def run_rounds(program, interposer, count, progress):
+    """Returns CPU seconds without and with the interposer, round by round."""
     seconds = {None: [], interposer: []}
     order = list(seconds)
     draw = random.Random(program.name)
@@ -65,14 +65,14 @@ def hold(program, interposer, count, progress):
 
 
 def compare(interposer, count, progress):
-    """Prints a table. The allocator below is the program's own: jemalloc's in redis."""
+    """Prints a table. Below 64 KiB the program's own allocator serves; redis links jemalloc."""
     print("| program | CPU s without | with interposer from 64 KiB | ratio | aim |")
     print("| --- | ---: | ---: | ---: | ---: |")
     for program in ALL:
         if not shutil.which(program.needs):
             print(f"| {program.name} | {program.needs} is not installed |  |  |  |")
             continue
-        without, with_it = hold(program, interposer, count, progress)
+        without, with_it = run_rounds(program, interposer, count, progress)
         ratio = ratios.ratio(with_it, without)
         progress("")
         print(f"| {program.name} | {statistics.median(without):.3f} "

@@ -1,4 +1,4 @@
-"""Ratios of runs that took turns: the median over the rounds, and how sure it is."""
+"""Ratios of runs that alternated: the median over the rounds, and its confidence interval."""
 
 import math
 import statistics
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Ratio:
-    """`low` and `high` hold the true median in 95 of 100 cases at least, from six rounds on."""
+    """A median and its interval. From six rounds on, the true median lies between `low` and `high`
+    in at least 95 of 100 cases."""
 
     median: float
     low: float
@@ -18,9 +19,9 @@ class Ratio:
 
 
 def outside(count):
-    """How many of `count` sorted values lie outside of the interval, on each side: so many that the
-    median is beyond the next in 2.5 % of the cases at most, which is that of `count` coins no more
-    than these show heads."""
+    """Returns how many of `count` sorted values lie outside of the 95 % interval on each side. This is
+    the largest number for which at most 2.5 % of all cases have the median outside on that side: each
+    value is above or below the median like the toss of a coin."""
     left_out, probability = 0, 0.0
     while True:
         probability += math.comb(count, left_out) / 2**count
@@ -30,7 +31,7 @@ def outside(count):
 
 
 def ratio(ours, others):
-    """Of values of the same rounds. None where there are none, or where the others' are 0."""
+    """Returns the ratio of values of the same rounds; None if there are none or all others are 0."""
     quotients = sorted(one / other for one, other in zip(ours, others) if other)
     if not quotients:
         return None

@@ -1,10 +1,10 @@
-"""What is printed: the table, and the aims."""
+"""The printed table, and the verdicts on the aims."""
 
-from . import contenders
+from . import allocators
 
 MIB = 2**20
-HEADINGS = ("work", "memory from", "CPU s", "system s", "faults", "peak MiB",
-            "CPU of glibc's", "CPU of best rival's", "faults of its", "peak of its")
+HEADINGS = ("workload", "memory from", "CPU s", "system s", "faults", "peak MiB",
+            "CPU of glibc", "CPU of best rival", "faults of best rival", "peak of best rival")
 
 
 def title_row():
@@ -20,43 +20,43 @@ def with_commas(number):
     return f"{number:,.0f}"
 
 
-def compared(rounds, name, other, figure):
+def compared(rounds, name, other, metric):
     if other is None or other not in rounds.names or other == name:
         return ""
-    ratio = rounds.ratio(name, other, figure)
-    return "" if ratio is None else (str(ratio) if figure == "cpu" else f"{ratio.median:.3f}")
+    ratio = rounds.ratio(name, other, metric)
+    return "" if ratio is None else (str(ratio) if metric == "cpu" else f"{ratio.median:.3f}")
 
 
-def lines_of(work, rounds):
-    """A row for each contender. The best rival of a figure is marked; ours is in bold."""
-    best = {figure: rounds.best_rival(figure) for figure in ("cpu", "faults", "peak")}
-    for place, name in enumerate(rounds.names):
-        shown = f"**{name}**" if contenders.ALL[name].is_ours else name
-        star = {figure: "*" if name == best[figure] else "" for figure in best}
+def lines_of(workload, rounds):
+    """Yields a row for each allocator. The best rival of each metric is marked; ours is in bold."""
+    best = {metric: rounds.best_rival(metric) for metric in ("cpu", "faults", "peak")}
+    for index, name in enumerate(rounds.names):
+        shown = f"**{name}**" if allocators.ALL[name].is_ours else name
+        star = {metric: "*" if name == best[metric] else "" for metric in best}
         yield row((
-            f"{work.letter}: {work.title}" if place == 0 else "", shown,
+            f"{workload.letter}: {workload.title}" if index == 0 else "", shown,
             f"{rounds.median(name, 'cpu'):.2f}" + star["cpu"],
             f"{rounds.median(name, 'system'):.2f}",
             with_commas(rounds.median(name, "faults")) + star["faults"],
             f"{rounds.median(name, 'peak') / MIB:.1f}" + star["peak"],
             compared(rounds, name, "glibc", "cpu"),
-            *(compared(rounds, name, best[figure], figure) for figure in best)))
+            *(compared(rounds, name, best[metric], metric) for metric in best)))
 
 
-def aims_of(work, rounds, ours):
-    """(what, the ratio, the aim) for each aim that can be judged."""
-    wanted = ((work.aims.cpu_of_best, "cpu", rounds.best_rival("cpu")),
-              (work.aims.cpu_of_glibc, "cpu", "glibc"),
-              (work.aims.faults_of_best, "faults", rounds.best_rival("faults")),
-              (work.aims.peak_of_best, "peak", rounds.best_rival("peak")))
-    for most, figure, other in wanted:
-        if most is not None and other in rounds.names:
-            yield f"{figure} of {other}'s", rounds.ratio(ours, other, figure), most
+def aims_of(workload, rounds, ours):
+    """Yields (name, ratio, aim) for each aim that can be judged."""
+    wanted = ((workload.aims.cpu_of_best, "cpu", rounds.best_rival("cpu")),
+              (workload.aims.cpu_of_glibc, "cpu", "glibc"),
+              (workload.aims.faults_of_best, "faults", rounds.best_rival("faults")),
+              (workload.aims.peak_of_best, "peak", rounds.best_rival("peak")))
+    for aim, metric, other in wanted:
+        if aim is not None and other in rounds.names:
+            yield f"{metric} of {other}", rounds.ratio(ours, other, metric), aim
 
 
-def judged(work, rounds):
-    """A line for each aim: met where the median of the rounds' ratios is no more than it."""
-    for ours in (name for name in rounds.names if contenders.ALL[name].is_ours):
-        for what, ratio, most in aims_of(work, rounds, ours):
-            met = "met" if ratio.median <= most else "MISSED"
-            yield f"{work.letter} {ours}: {what} {ratio}, aim {most:.2f}: {met}"
+def judged(workload, rounds):
+    """Yields a line for each aim. It is met if the median of the ratios is at most the aim."""
+    for ours in (name for name in rounds.names if allocators.ALL[name].is_ours):
+        for name, ratio, aim in aims_of(workload, rounds, ours):
+            met = "met" if ratio.median <= aim else "MISSED"
+            yield f"{workload.letter} {ours}: {name} {ratio}, aim {aim:.2f}: {met}"

@@ -1,76 +1,75 @@
-"""Runs of all contenders by turns."""
+"""Rounds, in each of which every allocator runs once."""
 
 import os
 import random
 import statistics
 import subprocess
 
-from . import contenders, measure, ratios, works
+from . import allocators, measure, ratios, workloads
 
 
 class Rounds:
-    """The figures of one work: a list for each contender, of which the same places are of the same
-    round."""
+    """The metrics of one workload: a list for each allocator, with one element for each round."""
 
     def __init__(self, names):
         self.names = list(names)
         self.runs = {name: [] for name in names}
         self.result = None
 
-    def values(self, name, figure):
-        return [getattr(run, figure) for run in self.runs[name]]
+    def values(self, name, metric):
+        return [getattr(run, metric) for run in self.runs[name]]
 
-    def median(self, name, figure):
-        return statistics.median(self.values(name, figure))
+    def median(self, name, metric):
+        return statistics.median(self.values(name, metric))
 
-    def ratio(self, one, other, figure):
-        return ratios.ratio(self.values(one, figure), self.values(other, figure))
+    def ratio(self, one, other, metric):
+        return ratios.ratio(self.values(one, metric), self.values(other, metric))
 
-    def best_rival(self, figure):
-        """The one with the least median, of those that the aims are about; None without any."""
-        rivals = [name for name in self.names if name in contenders.RIVALS]
-        return min(rivals, key=lambda name: self.median(name, figure), default=None)
+    def best_rival(self, metric):
+        """Returns the name of the rival with the lowest median, or None if no rival was measured."""
+        rivals = [name for name in self.names if name in allocators.RIVALS]
+        return min(rivals, key=lambda name: self.median(name, metric), default=None)
 
 
-def prepare(work, data):
-    command = works.prepare_command(work)
+def prepare(workload, data):
+    command = workloads.prepare_command(workload)
     if command is None:
         return
-    environment = contenders.clean_environment() | {"WORKLOAD_DATA": str(data)}
+    environment = allocators.clean_environment() | {"WORKLOAD_DATA": str(data)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
-        raise measure.Missing(f"it cannot be prepared: {done.stderr.strip()[-300:]}")
+        raise measure.Missing(f"cannot be prepared: {done.stderr.strip()[-300:]}")
 
 
-def run_once(work, contender, build, data):
-    command = works.command_of(work, contender, build, data)
-    figures, printed = measure.run(
-        command, contenders.environment_of(contender, work, build, data),
-        contenders.expected_files(contender, work), contenders.foreign_files(contender, work))
-    result = works.result_of(work, printed, data)
+def run_once(workload, allocator, build, data):
+    command = workloads.command_of(workload, allocator, build, data)
+    metrics, printed = measure.run(
+        command, allocators.environment_of(allocator, workload, build, data),
+        allocators.expected_files(allocator, workload), allocators.foreign_files(allocator, workload))
+    result = workloads.result_of(workload, printed, data)
     if result is None:
-        raise measure.Failed(f"work {work.letter} with {contender.key}: no result was printed")
-    return figures, result
+        raise measure.Failed(f"workload {workload.letter} with {allocator.key} printed no result")
+    return metrics, result
 
 
-def hold(work, chosen, count, build, data, progress):
-    """`count` rounds, in each of which every contender of `chosen` has a turn, in an order drawn
-    anew. All must come to the same result. Raises measure.Missing and measure.Failed."""
-    prepare(work, data)
+def run_all(workload, chosen, count, build, data, progress):
+    """Runs `count` rounds, in each of which every allocator of `chosen` runs once, in a new random
+    order. Raises measure.Missing, and measure.Failed if results differ between allocators."""
+    prepare(workload, data)
     rounds = Rounds([c.key for c in chosen])
     order = list(chosen)
-    draw = random.Random(work.letter)
+    draw = random.Random(workload.letter)
     for number in range(count):
         draw.shuffle(order)
-        for contender in order:
-            progress(f"{work.letter}: round {number + 1} of {count}, {contender.key}")
-            figures, result = run_once(work, contender, build, data)
+        for allocator in order:
+            progress(f"{workload.letter}: round {number + 1} of {count}, {allocator.key}")
+            metrics, result = run_once(workload, allocator, build, data)
             if rounds.result is None:
                 rounds.result = result
             elif result != rounds.result:
-                raise measure.Failed(f"work {work.letter} with {contender.key}: result {result}, "
-                                     f"expected {rounds.result}")
-            rounds.runs[contender.key].append(figures)
+                raise measure.Failed(f"workload {workload.letter} with {allocator.key}: "
+                                     f"result {result}, expected {rounds.result}")
+            rounds.runs[allocator.key].append(metrics)
     return rounds
 
 
