@@ -117,7 +117,8 @@ std::size_t read_body_bytes(const Headers& headers, std::string_view method, con
 /// could otherwise be taken for another request.
 bool keeps_connection(const FirstLine& line, const Headers& headers) {
     const std::string_view requested = headers.values[connection].value_or("");
-    return line.version == "HTTP/1.1" && line.method != "POST" && !equal_letters(requested, "close");
+    return line.version == "HTTP/1.1" && line.method != "POST" &&
+           !equal_letters(requested, "close");
 }
 
 std::string write_head(const FirstLine& line, const Headers& headers, const RequestHead& head) {
