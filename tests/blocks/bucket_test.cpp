@@ -160,7 +160,7 @@ TEST_P(EveryBucket, TakesASpanOfOneBlockNearALimit) {
     EXPECT_EQ(pool.take(bucket_, 1).size(), 1U);
 }
 
-TEST_P(EveryBucket, TakesWhatALimitLeavesAndThenReportsTheLimit) {
+TEST_P(EveryBucket, TakesTheRestUnderALimitAndReportsTheLimit) {
     const std::size_t limit = 3 * span_bytes(bucket_);
     PoolParts pool({.max_capacity = limit});
     const unsigned max_blocks = 4 * layout_.blocks;

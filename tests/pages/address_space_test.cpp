@@ -228,7 +228,7 @@ TEST_F(AddressSpaceTest, UsualLoanDoublesAPoolFrom64MibTo1Gib) {
     EXPECT_EQ(loan(128), 128U);
     EXPECT_EQ(loan(512), 512U);
     EXPECT_EQ(loan(10'000), 1024U);
-    EXPECT_EQ(loan(129), 128U) << "whole granules";
+    EXPECT_EQ(loan(129), 128U) << "rounded down to whole granules";
 }
 
 TEST_F(AddressSpaceTest, LoanBeginsAtAMultipleOfItsAlignment) {
@@ -384,9 +384,9 @@ TEST_F(AddressSpaceTest, TakenBackRunBelongsToNoPoolBeforeItIsUnmapped) {
     bool was_lent = true;
     testing::before_unmapping = [&] { was_lent = space.is_lent(p) || space.is_lent_to(one, p); };
     space.take_back(one, run);
-    EXPECT_FALSE(testing::before_unmapping) << "it was called";
+    EXPECT_FALSE(testing::before_unmapping) << "the callback was called";
     EXPECT_FALSE(was_lent);
-    EXPECT_EQ(lend(other, granule_pages).first, run.first) << "it is free";
+    EXPECT_EQ(lend(other, granule_pages).first, run.first) << "the run is free";
 }
 
 TEST(AddressSpaceMap, LoanFallsBackToTheNeededPagesIfTheMapCannotGrow) {

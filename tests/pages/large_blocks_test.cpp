@@ -116,7 +116,7 @@ TEST(LargeBlocks, AlignedBlocksAreAlignedWithAnyCacheContent) {
     Blocks blocks;
     blocks.allocate(68 * kib);
     blocks.free(blocks.allocate(128 * kib));
-    ASSERT_EQ(blocks.cached(), 128 * kib) << "at an odd page, and never taken below";
+    ASSERT_EQ(blocks.cached(), 128 * kib) << "this block is not aligned and never taken below";
     for (std::size_t alignment = 8 * kib; alignment <= 16 * mib; alignment *= 4) {
         Span* const span = blocks.allocate(128 * kib, alignment);
         ASSERT_NE(span, nullptr);
@@ -186,13 +186,14 @@ TEST(LargeBlocks, EmptyingTheCacheMovesAllOfItToTheHeap) {
     EXPECT_EQ(blocks.heap.capacity(), 0U);
 }
 
-TEST(LargeBlocks, UnneededBlocksLayInTheCacheForAWholePeriod) {
+TEST(LargeBlocks, UnneededBlocksWereCachedForAWholePeriod) {
     Blocks blocks;
     Span* const early = blocks.allocate(128 * kib);
     Span* const late = blocks.allocate(256 * kib);
     blocks.free(early);
     blocks.heap.end_period();
-    EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.path), 0U) << "freed within it";
+    EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.path), 0U)
+        << "freed within the period";
     blocks.free(late);
     blocks.heap.end_period();
     EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.path), 128 * kib);

@@ -105,7 +105,7 @@ TEST_F(LargeCacheTest, EmptyByPeriodKeepsYoungerSpans) {
     EXPECT_EQ(emptied(4), std::vector<Span*>{&old});
     EXPECT_EQ(totals.large_cached_bytes, young.bytes() + younger.bytes());
     EXPECT_EQ(cache.take(young.pages), &young) << "still there for a request";
-    EXPECT_EQ(emptied(6), std::vector<Span*>{&younger}) << "and for a later emptying";
+    EXPECT_EQ(emptied(6), std::vector<Span*>{&younger}) << "still there for a later empty";
     EXPECT_EQ(totals.large_cached_bytes, 0U);
 }
 

@@ -210,7 +210,7 @@ TEST(PageHeapGrowth, ReserveTouchesWithoutTheLock) {
     ASSERT_TRUE(heap.reserve(4096));
     EXPECT_EQ(testing::before_populating, nullptr);
     ASSERT_NE(taken, nullptr);
-    EXPECT_EQ(heap.free_pages(), 4096U - 768U) << "of what was reserved";
+    EXPECT_EQ(heap.free_pages(), 4096U - 768U) << "the rest of the reserved pages";
 }
 
 TEST(PageHeapGrowth, ReserveTouchesEveryFreeExtent) {

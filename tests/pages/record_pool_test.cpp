@@ -85,7 +85,7 @@ TEST(RecordPool, OneRecordMadeAndDestroyedBesideFullSlabsKeepsItsSlab) {
     pool.destroy(pool.make());
     EXPECT_EQ(pool.slab_bytes_held(), 3 * slab_bytes);
     for (Record* const record : full) pool.destroy(record);
-    EXPECT_EQ(pool.slab_bytes_held(), slab_bytes) << "but no more than that one";
+    EXPECT_EQ(pool.slab_bytes_held(), slab_bytes) << "only that slab is kept";
 }
 
 TEST(RecordPool, RandomUseNeverReturnsARecordTwice) {

@@ -10,7 +10,7 @@ TEST(Retention, UnneededIsTheMinimumOfFreeBytes) {
     retention.begin(1000, 50, 700);
     EXPECT_EQ(retention.unneeded(), 700U);
     retention.saw_free(900);
-    EXPECT_EQ(retention.unneeded(), 700U) << "more that became free was needed before";
+    EXPECT_EQ(retention.unneeded(), 700U) << "memory that became free later was needed before";
     retention.saw_free(300);
     retention.saw_free(800);
     EXPECT_EQ(retention.unneeded(), 300U);

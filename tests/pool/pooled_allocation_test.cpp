@@ -74,7 +74,7 @@ TEST(PooledAllocation, MoveTransfersTheBlock) {
     PooledAllocation to(std::move(from));
     EXPECT_EQ(to.get(), block);
     EXPECT_EQ(to.size(), 1000U);
-    EXPECT_FALSE(from);  // NOLINT(bugprone-use-after-move): what is left is promised
+    EXPECT_FALSE(from);  // NOLINT(bugprone-use-after-move): the moved-from state is specified
     EXPECT_EQ(from.size(), 0U);
     EXPECT_EQ(blocks_in_use(pool), 1U);
 }

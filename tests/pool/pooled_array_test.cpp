@@ -123,7 +123,8 @@ TEST(PooledArray, MoveTransfersTheElements) {
         const PooledArray<Counted> to(std::move(from));
         EXPECT_EQ(to.data(), elements);
         EXPECT_EQ(to.size(), 10U);
-        EXPECT_TRUE(from.empty());  // NOLINT(bugprone-use-after-move): what is left is promised
+        EXPECT_TRUE(
+            from.empty());  // NOLINT(bugprone-use-after-move): the moved-from state is specified
         EXPECT_EQ(Counted::alive, 10);
     }
     EXPECT_EQ(Counted::alive, 0);

@@ -191,11 +191,11 @@ TEST(SharedSegmentVariables, UnusableFolderIsReportedOnce) {
 }
 
 TEST(SharedSegmentVariables, RelativeFolderIsReported) {
-    const ProgramResult result = run({"file"}, {{"TENSORPOOL_STATISTICS_DIR", "figures"}});
+    const ProgramResult result = run({"file"}, {{"TENSORPOOL_STATISTICS_DIR", "statistics"}});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.output, "parent: none\nchild: none\n");
     EXPECT_EQ(result.errors,
-              "tensorpool: TENSORPOOL_STATISTICS_DIR is 'figures'; expected an absolute path; "
+              "tensorpool: TENSORPOOL_STATISTICS_DIR is 'statistics'; expected an absolute path; "
               "used instead: statistics that only processes of this machine can read\n");
 }
 
